@@ -1,0 +1,32 @@
+package io.pyzorder.index
+
+/**
+ * What is known of one column in one file. Values are Catalyst's internal ones (Int days, Long
+ * microseconds, UTF8String, Decimal, ...), compared as Spark compares them.
+ *
+ * @param bounds    least and greatest value, NaN and null aside; None: unknown, or no such value
+ * @param exact     both bounds are values of the file, not merely limits that enclose them
+ * @param nullCount number of nulls, None: unknown
+ * @param nanSeen   some value is NaN, or may be (always false for types without NaN)
+ * @param empty     proved: no value is left when nulls and NaN are taken away
+ * @param settingsDependent another read setting (see ReadSettings) may read other values
+ */
+final case class ColumnStatistics(
+    bounds: Option[(Any, Any)],
+    exact: Boolean,
+    nullCount: Option[Long],
+    nanSeen: Boolean,
+    empty: Boolean,
+    settingsDependent: Boolean)
+
+object ColumnStatistics {
+
+  /** Nothing is known: every predicate on the column keeps the file. */
+  val unknown: ColumnStatistics = ColumnStatistics(
+    bounds = None,
+    exact = false,
+    nullCount = None,
+    nanSeen = true,
+    empty = false,
+    settingsDependent = false)
+}

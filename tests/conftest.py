@@ -1,0 +1,31 @@
+"""Fixtures that every Spark test shares: one session a run, a fresh folder and database a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import pyzorder
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A local Spark with pyzorder in it, shared by all tests: set nothing in it that you don't unset."""
+    home = tmp_path_factory.mktemp("spark")
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("pyzorder-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
+    )
+    session = pyzorder.configure(builder).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
