@@ -1,0 +1,145 @@
+package io.pyzorder
+
+import java.util.Locale
+import java.util.concurrent.TimeUnit
+
+import org.apache.spark.network.util.{ByteUnit, JavaUtils}
+import org.apache.spark.sql.pyzorder.Setting
+
+/** Every setting of pyzorder, with what `SET -v` says of it. Loading this object registers them. */
+object ZOrderConf {
+
+  val skippingEnabled: Setting[Boolean] = new Setting(
+    "spark.sql.zorder.skipping.enabled",
+    "true",
+    "When false, no data file is skipped and no answer comes from the index: every query reads " +
+      "all the files that plain Spark would read.",
+    boolean)
+
+  val journalOverlay: Setting[Boolean] = new Setting(
+    "spark.sql.zorder.journal.overlay",
+    "true",
+    "Readers look into a table's journal, so that an OPTIMIZE that is running, or was killed, " +
+      "shows every row exactly once. When false, they list the folder as plain Spark does.",
+    boolean)
+
+  /** Bytes. */
+  val targetFileSize: Setting[Long] = new Setting(
+    "spark.sql.zorder.optimize.targetFileSize",
+    "256m",
+    "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m.",
+    bytes)
+
+  /** `boundaries` or `direct`. */
+  val method: Setting[String] = new Setting(
+    "spark.sql.zorder.optimize.method",
+    "boundaries",
+    "How OPTIMIZE turns a value into bits: 'boundaries' takes its rank among sampled values, " +
+      "'direct' the value's own ordered bytes.",
+    oneOf("boundaries", "direct"))
+
+  /** `zorder`, `hilbert` or `linear`. */
+  val curve: Setting[String] = new Setting(
+    "spark.sql.zorder.optimize.curve",
+    "zorder",
+    "The order that OPTIMIZE lays rows in: 'zorder', 'hilbert', or 'linear' (the clustering " +
+      "columns one after the other, as ORDER BY).",
+    oneOf("zorder", "hilbert", "linear"))
+
+  /** Rows. */
+  val sampleSize: Setting[Int] = new Setting(
+    "spark.sql.zorder.optimize.sampleSize",
+    "200000",
+    "About how many rows OPTIMIZE samples to find the boundaries of the clustering columns.",
+    positiveInt)
+
+  val indexMaxColumns: Setting[Int] = new Setting(
+    "spark.sql.zorder.index.maxColumns",
+    "32",
+    "How many columns get statistics in the index when none are named, counted in the table's " +
+      "order; the clustering columns always get them.",
+    positiveInt)
+
+  /** Bytes. */
+  val indexCacheSize: Setting[Long] = new Setting(
+    "spark.sql.zorder.index.cacheSize",
+    "256m",
+    "How much memory of the driver the loaded indexes of all tables may take together.",
+    bytes)
+
+  /** Hours. */
+  val vacuumRetention: Setting[Int] = new Setting(
+    "spark.sql.zorder.vacuum.retentionHours",
+    "168",
+    "For how many hours the files that an OPTIMIZE replaced are kept, for queries planned " +
+      "before it and for RESTORE, unless VACUUM says otherwise.",
+    notNegativeInt)
+
+  /** Milliseconds. */
+  val journalLease: Setting[Long] = new Setting(
+    "spark.sql.zorder.journal.lease",
+    "120s",
+    "How long a writing command that gives no sign of life keeps its lock on a table, such as " +
+      "120s or 5min; then the next writing command finishes or undoes what it left.",
+    milliseconds)
+
+  /** Name of a fail point; empty: none. */
+  val testKillAt: Setting[String] = new Setting(
+    "spark.sql.zorder.test.killAt",
+    "",
+    "Tests only: the point at which the process kills itself.",
+    identity[String],
+    public = false)
+
+  /** Names the settings above, and thereby makes sure that they are registered. */
+  def all: Seq[Setting[_]] = Seq(
+    skippingEnabled, journalOverlay, targetFileSize, method, curve, sampleSize, indexMaxColumns,
+    indexCacheSize, vacuumRetention, journalLease, testKillAt)
+
+  private def boolean(text: String): Boolean =
+    text.trim.toLowerCase(Locale.ROOT) match {
+      case "true" => true
+      case "false" => false
+      case _ => throw new IllegalArgumentException("It must be true or false.")
+    }
+
+  private def oneOf(values: String*)(text: String): String = {
+    val value = text.trim.toLowerCase(Locale.ROOT)
+    mustBe(values.contains(value), s"It must be one of ${values.mkString(", ")}.")
+    value
+  }
+
+  private def bytes(text: String): Long = {
+    val value = JavaUtils.byteStringAs(text.trim, ByteUnit.BYTE)
+    mustBe(value > 0, "It must be greater than 0.")
+    value
+  }
+
+  private def milliseconds(text: String): Long = {
+    val value = JavaUtils.timeStringAs(text.trim, TimeUnit.MILLISECONDS)
+    mustBe(value > 0, "It must be greater than 0.")
+    value
+  }
+
+  private def positiveInt(text: String): Int = {
+    val value = int(text)
+    mustBe(value > 0, "It must be a whole number greater than 0.")
+    value
+  }
+
+  private def notNegativeInt(text: String): Int = {
+    val value = int(text)
+    mustBe(value >= 0, "It must be a whole number, 0 or greater.")
+    value
+  }
+
+  private def int(text: String): Int =
+    try text.trim.toInt
+    catch {
+      case _: NumberFormatException =>
+        throw new IllegalArgumentException("It must be a whole number.")
+    }
+
+  private def mustBe(condition: Boolean, sentence: String): Unit =
+    if (!condition) throw new IllegalArgumentException(sentence)
+}

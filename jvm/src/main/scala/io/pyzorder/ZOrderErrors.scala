@@ -1,0 +1,161 @@
+package io.pyzorder
+
+import org.apache.spark.sql.types.DataType
+
+/** Every error that pyzorder raises, one error class and one sentence each. Callers throw them. */
+object ZOrderErrors {
+
+  // ---- statements -----------------------------------------------------------------------------
+
+  /** The statement starts like one of ours and goes on as none. `near`: the text at the place. */
+  def syntax(near: String, expected: String, usage: String): ZOrderException =
+    error("ZORDER_SYNTAX_ERROR", "42601",
+      s"Syntax error at or near ${if (near.isEmpty) "the end of the statement" else s"'$near'"}: " +
+        s"$expected. The statement is written: $usage", "near" -> near)
+
+  def notBuilt(statement: String): ZOrderException =
+    error("ZORDER_UNSUPPORTED_STATEMENT", "0A000",
+      s"$statement is understood, but this version of pyzorder does not carry it out yet.",
+      "statement" -> statement)
+
+  def invalidSetting(key: String, value: String, why: String): ZOrderException =
+    error("ZORDER_INVALID_SETTING", "22023", s"The value '$value' of $key cannot be used. $why",
+      "key" -> key, "value" -> value)
+
+  // ---- targets --------------------------------------------------------------------------------
+
+  def foreignTable(table: String, provider: String, extension: String): ZOrderException =
+    error("ZORDER_FOREIGN_TABLE", "0A000",
+      s"$table is a $provider table, which $provider itself must optimize, and the session's SQL " +
+        s"parser has no such statement: add $extension to spark.sql.extensions, or use " +
+        s"$provider's own procedures.", "table" -> table, "provider" -> provider)
+
+  def unsupportedProvider(table: String, provider: String): ZOrderException =
+    error("ZORDER_UNSUPPORTED_PROVIDER", "0A000",
+      s"$table is stored as $provider; only Parquet and ORC tables can be optimized and indexed. " +
+        "Copy it into a table USING parquet or USING orc first.",
+      "table" -> table, "provider" -> provider)
+
+  def view(name: String): ZOrderException =
+    error("ZORDER_VIEW", "42809",
+      s"$name is a view and has no files of its own: name the table that it reads.",
+      "name" -> name)
+
+  def bucketedTable(table: String, columns: Seq[String]): ZOrderException =
+    error("ZORDER_BUCKETED_TABLE", "0A000",
+      s"$table is bucketed by ${columns.mkString(", ")}, and clustering its files would break its " +
+        "buckets. Copy it into a table without CLUSTERED BY … INTO … BUCKETS, or build only the " +
+        "statistics: CREATE SKIPPING INDEX ON the table.", "table" -> table)
+
+  def streamingSink(path: String): ZOrderException =
+    error("ZORDER_STREAMING_SINK", "0A000",
+      s"$path is written by a streaming query, whose _spark_metadata names the files that count: " +
+        "new files would not be seen. Read the stream's output into another table and optimize " +
+        "that one.", "path" -> path)
+
+  def pathNotFound(path: String): ZOrderException =
+    error("ZORDER_PATH_NOT_FOUND", "42K03", s"The path $path does not exist. Check its spelling.",
+      "path" -> path)
+
+  def pathIsFile(path: String): ZOrderException =
+    error("ZORDER_PATH_IS_FILE", "42K03",
+      s"$path is a file; name the folder of the table that it belongs to.", "path" -> path)
+
+  def pathInsideTable(path: String, table: String): ZOrderException =
+    error("ZORDER_PATH_INSIDE_TABLE", "42K03",
+      s"$path is a partition folder of $table: name $table and give the partition in WHERE.",
+      "path" -> path, "table" -> table)
+
+  def noFiles(target: String): ZOrderException =
+    error("ZORDER_NO_FILES", "42K03",
+      s"$target holds no Parquet or ORC data files, so neither its format nor its columns are " +
+        "known. Name a folder with data files in it.", "target" -> target)
+
+  def mixedFormats(path: String): ZOrderException =
+    error("ZORDER_MIXED_FORMATS", "42K03",
+      s"$path holds both Parquet and ORC files. Say which of them is meant: parquet.`$path` or " +
+        s"orc.`$path`.", "path" -> path)
+
+  // ---- columns --------------------------------------------------------------------------------
+
+  def unknownColumn(name: String, table: String, known: Seq[String]): ZOrderException =
+    error("ZORDER_UNKNOWN_COLUMN", "42703",
+      s"There is no column $name in $table. It has: ${known.mkString(", ")}.",
+      "column" -> name, "table" -> table)
+
+  def ambiguousColumn(name: String, table: String, candidates: Seq[String]): ZOrderException =
+    error("ZORDER_AMBIGUOUS_COLUMN", "42702",
+      s"Column $name of $table could be any of ${candidates.mkString(", ")}: write it exactly, " +
+        "with spark.sql.caseSensitive=true.", "column" -> name, "table" -> table)
+
+  def unsupportedType(column: String, dataType: DataType): ZOrderException =
+    error("ZORDER_UNSUPPORTED_TYPE", "42K09",
+      s"Column $column is of type ${dataType.catalogString}, whose values have no order that " +
+        "files can be clustered by. Leave it out, or name a field of a struct.",
+      "column" -> column, "type" -> dataType.catalogString)
+
+  def partitionColumn(name: String): ZOrderException =
+    error("ZORDER_PARTITION_COLUMN", "42P10",
+      s"$name is a partition column: each partition's files hold one value of it and are " +
+        "clustered by themselves. Leave it out; to optimize certain partitions, use WHERE.",
+      "column" -> name)
+
+  def duplicateColumn(name: String): ZOrderException =
+    error("ZORDER_DUPLICATE_COLUMN", "42701", s"Column $name is named twice. Name it once.",
+      "column" -> name)
+
+  def notPartitionPredicate(columns: Seq[String], partitionColumns: Seq[String]): ZOrderException =
+    error("ZORDER_NOT_PARTITION_PREDICATE", "42P10",
+      s"WHERE chooses whole partitions, but ${columns.mkString(", ")} is no partition column. " +
+        (if (partitionColumns.isEmpty) "The table is not partitioned: leave WHERE out."
+         else s"Partition columns are: ${partitionColumns.mkString(", ")}."),
+      "columns" -> columns.mkString(", "))
+
+  def unsupportedPredicate(predicate: String, why: String): ZOrderException =
+    error("ZORDER_UNSUPPORTED_PREDICATE", "42P10",
+      s"WHERE $predicate cannot choose partitions: it $why. Compare partition columns with " +
+        "constants.", "predicate" -> predicate)
+
+  def undeclaredColumns(file: String, columns: Seq[String]): ZOrderException =
+    error("ZORDER_UNDECLARED_COLUMNS", "42K03",
+      s"The file $file has columns that the table does not declare " +
+        s"(${columns.mkString(", ")}), and rewriting it would lose them. Add them with ALTER " +
+        "TABLE … ADD COLUMNS, or leave the file's partition out.", "file" -> file)
+
+  // ---- index ----------------------------------------------------------------------------------
+
+  def indexExists(table: String): ZOrderException =
+    error("ZORDER_INDEX_EXISTS", "42710",
+      s"$table already has a skipping index. Use REFRESH SKIPPING INDEX to bring it up to date, " +
+        "or DROP SKIPPING INDEX first to choose other columns.", "table" -> table)
+
+  def indexNotFound(table: String): ZOrderException =
+    error("ZORDER_INDEX_NOT_FOUND", "42704",
+      s"$table has no skipping index. Run OPTIMIZE, or CREATE SKIPPING INDEX ON it.",
+      "table" -> table)
+
+  // ---- publishing -----------------------------------------------------------------------------
+
+  /** `who`: host and process; `since`: when it began; `takeOver`: how to go on if it is dead. */
+  def concurrentOptimize(who: String, since: String, takeOver: String): ZOrderException =
+    error("ZORDER_CONCURRENT_OPTIMIZE", "40001",
+      s"Another command is rewriting this table: $who, since $since. Wait until it ends. $takeOver",
+      "who" -> who, "since" -> since)
+
+  def conflict(what: String): ZOrderException =
+    error("ZORDER_CONFLICT", "40001",
+      s"The table was changed while this command ran: $what. Nothing of it was overwritten; run " +
+        "the command again.", "what" -> what)
+
+  def storeUnsupported(scheme: String, why: String): ZOrderException =
+    error("ZORDER_UNSUPPORTED_STORE", "0A000",
+      s"Files on '$scheme' cannot be published safely: $why.", "scheme" -> scheme)
+
+  /** For errors of one place only; `sentence` ends with a full stop and says what to do. */
+  def error(
+      condition: String,
+      state: String,
+      sentence: String,
+      parameters: (String, String)*): ZOrderException =
+    new ZOrderException(condition, state, sentence, parameters.toMap)
+}

@@ -1,0 +1,32 @@
+package io.pyzorder
+
+import org.apache.spark.QueryContext
+import org.apache.spark.sql.AnalysisException
+
+/**
+ * An error of pyzorder, in Spark's style: an error class, an SQLSTATE, and a sentence that says
+ * what to do. Made by ZOrderErrors only. It is an AnalysisException, so that PySpark, Connect and
+ * JDBC show its sentence without a stack trace.
+ *
+ * @param condition  the error class, `ZORDER_…`
+ * @param state      five characters
+ * @param sentence   what happened and what to do
+ * @param parameters the names and values that the sentence holds
+ */
+final class ZOrderException(
+    condition: String,
+    state: String,
+    val sentence: String,
+    parameters: Map[String, String] = Map.empty,
+    cause: Option[Throwable] = None)
+    extends AnalysisException(
+      s"[$condition] $sentence SQLSTATE: $state",
+      None,
+      None,
+      cause,
+      Some(condition),
+      parameters,
+      Array.empty[QueryContext]) {
+
+  override def getSqlState: String = state
+}
