@@ -1,0 +1,87 @@
+package io.pyzorder.skipping
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.util.TypeUtils
+import org.apache.spark.sql.types.DataType
+
+/**
+ * One column's statistics in all files of a snapshot, as the judge asks for them. Files are
+ * numbered from 0. What is not known must be answered with the value that keeps the file.
+ */
+abstract class ColumnFacts {
+
+  /** Both bounds are known: they enclose every value that is neither null nor NaN. */
+  def bounded(file: Int): Boolean
+
+  /** Proved: nulls and NaN aside there is no value. */
+  def empty(file: Int): Boolean
+
+  /** A value is NaN, or may be. */
+  def nanSeen(file: Int): Boolean
+
+  /** May some row be null? */
+  def mayBeNull(file: Int): Boolean
+
+  /** May some row be something else than null? NaN counts. */
+  def mayHaveValue(file: Int): Boolean
+
+  /** The lower bound, boxed; asked only where `bounded`. */
+  def min(file: Int): Any
+
+  /** The upper bound, boxed; asked only where `bounded`. */
+  def max(file: Int): Any
+
+  /** The values' order, which is Spark's. */
+  def ordering: Ordering[Any]
+
+  /** Both bounds against one value, which is neither null nor NaN. */
+  def against(value: Any): BoundComparison = new BoundComparison {
+    override def min(file: Int): Int = ordering.compare(ColumnFacts.this.min(file), value)
+    override def max(file: Int): Int = ordering.compare(ColumnFacts.this.max(file), value)
+  }
+
+  /** Whether one of the values, which are sorted, lies between the bounds; where `bounded`. */
+  def enclosesOneOf(sorted: Array[Any]): FileTest = new FileTest {
+    override def mayMatch(file: Int): Boolean = {
+      val least = ColumnFacts.this.min(file)
+      var low = 0
+      var high = sorted.length
+      while (low < high) {
+        val middle = (low + high) >>> 1
+        if (ordering.lt(sorted(middle), least)) low = middle + 1 else high = middle
+      }
+      low < sorted.length && ordering.lteq(sorted(low), ColumnFacts.this.max(file))
+    }
+  }
+}
+
+/** Signs of `bound - value`. */
+abstract class BoundComparison {
+  def min(file: Int): Int
+  def max(file: Int): Int
+}
+
+/** A question to one file: may some of its rows make the predicate TRUE? */
+abstract class FileTest {
+  def mayMatch(file: Int): Boolean
+}
+
+/** A column's facts seen through a widening cast; bounds that the cast fails on are unknown. */
+final class CastFacts(facts: ColumnFacts, convert: Any => Any, to: DataType)
+    extends ColumnFacts {
+
+  override val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(to)
+
+  override def bounded(file: Int): Boolean = facts.bounded(file) && {
+    try convert(facts.min(file)) != null && convert(facts.max(file)) != null
+    catch { case NonFatal(_) => false } // a day past the last timestamp
+  }
+
+  override def empty(file: Int): Boolean = facts.empty(file)
+  override def nanSeen(file: Int): Boolean = facts.nanSeen(file)
+  override def mayBeNull(file: Int): Boolean = facts.mayBeNull(file)
+  override def mayHaveValue(file: Int): Boolean = facts.mayHaveValue(file)
+  override def min(file: Int): Any = convert(facts.min(file))
+  override def max(file: Int): Any = convert(facts.max(file))
+}
