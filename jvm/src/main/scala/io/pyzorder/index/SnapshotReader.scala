@@ -1,0 +1,185 @@
+package io.pyzorder.index
+
+import java.math.{BigDecimal => JBigDecimal, BigInteger}
+import java.util.{HashMap => JHashMap}
+
+import scala.collection.mutable.ArrayBuffer
+
+import org.apache.parquet.ParquetReadOptions
+import org.apache.parquet.column.ColumnReader
+import org.apache.parquet.column.impl.ColumnReadStoreImpl
+import org.apache.parquet.example.DummyRecordConverter
+import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.io.{DelegatingSeekableInputStream, InputFile, SeekableInputStream}
+import org.apache.parquet.schema.MessageType
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * Reads a snapshot's Parquet bytes into primitive arrays, column by column, without a Spark job and
+ * without the session's settings: the format alone says what a value is.
+ */
+private[index] final class SnapshotReader(bytes: Array[Byte], numFiles: Int) {
+
+  /** What is known of each file beside its columns. */
+  def files(): FileArrays = {
+    val texts = new JHashMap[String, String]()
+    val settings = new JHashMap[String, ReadSettings]()
+    new FileArrays(
+      strings(IndexSchema.Path),
+      longs(IndexSchema.Size),
+      longs(IndexSchema.ModificationTime),
+      longs(IndexSchema.NumRecords),
+      lists(IndexSchema.ClusteredBy, texts),
+      strings(IndexSchema.ReadSettings)
+        .map(text => settings.computeIfAbsent(text, ReadSettings.parse(_))))
+  }
+
+  /** One column's statistics. */
+  def column(column: IndexedColumn): ColumnArrays = {
+    val flags = new Array[Byte](numFiles)
+    val nullCounts = Array.fill(numFiles)(-1L)
+    val bounds = BoundArrays.allocate(column.dataType, numFiles)
+    each(IndexSchema.numNulls(column))((i, reader) => nullCounts(i) = reader.getLong)
+    readBounds(column, bounds, flags)
+    def flag(name: String, bit: Byte): Unit =
+      each(name)((i, reader) => if (reader.getBoolean) flags(i) = (flags(i) | bit).toByte)
+    if (IndexSchema.hasNan(column.dataType)) flag(IndexSchema.nanSeen(column), ColumnArrays.NanSeen)
+    flag(IndexSchema.exact(column), ColumnArrays.Exact)
+    flag(IndexSchema.empty(column), ColumnArrays.Empty)
+    flag(IndexSchema.settingsDependent(column), ColumnArrays.SettingsDependent)
+    new ColumnArrays(column.dataType, flags, nullCounts, bounds)
+  }
+
+  /** A file is bounded where both values are there; one alone does not count. */
+  private def readBounds(column: IndexedColumn, bounds: BoundArrays, flags: Array[Byte]): Unit = {
+    val seen = new Array[Byte](numFiles)
+    def fill(name: String)(set: (Int, ColumnReader) => Unit): Unit =
+      each(name) { (i, reader) =>
+        set(i, reader)
+        seen(i) = (seen(i) + 1).toByte
+      }
+    val (least, greatest) = (IndexSchema.minValue(column), IndexSchema.maxValue(column))
+    bounds match {
+      case longs: LongBounds =>
+        val read = SnapshotReader.longOf(column.dataType)
+        fill(least)((i, reader) => longs.mins(i) = read(reader))
+        fill(greatest)((i, reader) => longs.maxs(i) = read(reader))
+      case doubles: DoubleBounds =>
+        val read = SnapshotReader.doubleOf(column.dataType)
+        fill(least)((i, reader) => doubles.mins(i) = read(reader))
+        fill(greatest)((i, reader) => doubles.maxs(i) = read(reader))
+      case objects: ObjectBounds =>
+        val read = SnapshotReader.objectOf(column.dataType)
+        fill(least)((i, reader) => objects.mins(i) = read(reader))
+        fill(greatest)((i, reader) => objects.maxs(i) = read(reader))
+    }
+    var i = 0
+    while (i < numFiles) {
+      if (seen(i) == 2) flags(i) = (flags(i) | ColumnArrays.Bounded).toByte
+      i += 1
+    }
+  }
+
+  private def longs(name: String): Array[Long] = {
+    val values = new Array[Long](numFiles)
+    each(name)((i, reader) => values(i) = reader.getLong)
+    values
+  }
+
+  private def strings(name: String): Array[String] = {
+    val values = new Array[String](numFiles)
+    each(name)((i, reader) => values(i) = reader.getBinary.toStringUsingUTF8)
+    values
+  }
+
+  private def lists(name: String, texts: JHashMap[String, String]): Array[Seq[String]] = {
+    val values = Array.fill(numFiles)(ArrayBuffer.empty[String])
+    each(name) { (i, reader) =>
+      values(i) += texts.computeIfAbsent(reader.getBinary.toStringUsingUTF8, (s: String) => s)
+    }
+    val shared = new JHashMap[Seq[String], Seq[String]]()
+    values.map(list => shared.computeIfAbsent(list.toList, (l: Seq[String]) => l))
+  }
+
+  /** Calls `take` with the file's number for every value of the column that is not null. */
+  private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit = {
+    val reader = ParquetFileReader.open(new MemoryInputFile(bytes), SnapshotReader.options)
+    try {
+      val metadata = reader.getFooter.getFileMetaData
+      val schema = metadata.getSchema
+      val wanted = new MessageType(schema.getName, schema.getType(schema.getFieldIndex(name)))
+      reader.setRequestedSchema(wanted)
+      val leaf = wanted.getColumns.get(0)
+      var file = -1
+      var pages = reader.readNextRowGroup()
+      while (pages != null) {
+        val store = new ColumnReadStoreImpl(
+          pages, new DummyRecordConverter(wanted).getRootConverter, wanted, metadata.getCreatedBy)
+        val values = store.getColumnReader(leaf)
+        var left = values.getTotalValueCount
+        while (left > 0) {
+          if (values.getCurrentRepetitionLevel == 0) file += 1
+          if (values.getCurrentDefinitionLevel == leaf.getMaxDefinitionLevel) take(file, values)
+          values.consume()
+          left -= 1
+        }
+        pages = reader.readNextRowGroup()
+      }
+      if (file + 1 != numFiles) {
+        throw new IllegalStateException(
+          s"column $name has ${file + 1} rows, the snapshot's pointer says $numFiles")
+      }
+    } finally {
+      reader.close()
+    }
+  }
+}
+
+private[index] object SnapshotReader {
+
+  private val options: ParquetReadOptions =
+    ParquetReadOptions.builder().usePageChecksumVerification(true).build()
+
+  private def longOf(dataType: DataType): ColumnReader => Long = dataType match {
+    case BooleanType => reader => if (reader.getBoolean) 1L else 0L
+    case ByteType | ShortType | IntegerType | DateType | _: YearMonthIntervalType =>
+      reader => reader.getInteger.toLong
+    case d: DecimalType if d.precision <= Decimal.MAX_INT_DIGITS =>
+      reader => reader.getInteger.toLong
+    case time if IndexedColumns.isTime(time) => reader => reader.getLong * 1000
+    case _ => reader => reader.getLong
+  }
+
+  private def doubleOf(dataType: DataType): ColumnReader => Double =
+    if (dataType == FloatType) reader => reader.getFloat.toDouble else reader => reader.getDouble
+
+  private def objectOf(dataType: DataType): ColumnReader => AnyRef = dataType match {
+    case BinaryType => reader => reader.getBinary.getBytes
+    case d: DecimalType =>
+      reader => {
+        val unscaled = new BigInteger(reader.getBinary.getBytesUnsafe)
+        Decimal(new JBigDecimal(unscaled, d.scale), d.precision, d.scale)
+      }
+    case _ => reader => UTF8String.fromBytes(reader.getBinary.getBytes)
+  }
+}
+
+/** Bytes in memory as Parquet's reader wants them. */
+private[index] final class MemoryInputFile(bytes: Array[Byte]) extends InputFile {
+
+  override def getLength: Long = bytes.length.toLong
+
+  override def newStream(): SeekableInputStream = {
+    val stream = new ByteArraySeek(bytes)
+    new DelegatingSeekableInputStream(stream) {
+      override def getPos: Long = stream.position
+      override def seek(position: Long): Unit = stream.seekTo(position)
+    }
+  }
+
+  private class ByteArraySeek(data: Array[Byte]) extends java.io.ByteArrayInputStream(data) {
+    def position: Long = pos.toLong
+    def seekTo(position: Long): Unit = pos = Math.toIntExact(position)
+  }
+}
