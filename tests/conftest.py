@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,7 +12,7 @@ import pyzorder
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local Spark with pyzorder in it, shared by all tests: set nothing in it that you don't unset."""
+    """A local Spark with pyzorder in it, shared by all tests: unset what you set in it."""
     home = tmp_path_factory.mktemp("spark")
     builder = (
         SparkSession.builder.master("local[2]")

@@ -1,0 +1,51 @@
+# Everything a developer runs. Needs Python 3.10 or later, and make; Java comes from PyPI if missing.
+# Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini), PYTHON=python3.12, TESTS=tests/unit
+
+SPARK ?= 4.3
+PYTHON ?= python3
+TESTS ?= tests
+VENV := .venv-$(SPARK)
+RUN := $(VENV)/bin/with-java $(VENV)/bin/python
+EXTRAS ?= test
+
+.DEFAULT_GOAL := help
+.PHONY: help env jar test smoke smoke-matrix demo bench lint format wheel clean
+
+help: ## Print this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/made-%: pyproject.toml pyzorder/spark_versions.ini pyzorder/_version.py jvm/environment.py
+	@$(PYTHON) jvm/environment.py --spark $(SPARK) --folder $(VENV) --extras $*
+	@touch $@
+
+env: $(VENV)/made-$(EXTRAS) ## Make the virtual environment .venv-$(SPARK)
+
+jar: env ## Compile the Scala sources into pyzorder/jars
+	@$(RUN) jvm/build.py
+
+test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another
+	$(RUN) -m pytest $(TESTS)
+
+smoke: jar ## Run the smoke test on one Spark
+	$(RUN) -m pytest tests/spark/test_smoke.py
+
+smoke-matrix: ## Compile for Spark 4.0, 4.1 and 4.2, and run the smoke test on each
+	@for spark in 4.0 4.1 4.2; do $(MAKE) smoke SPARK=$$spark || exit 1; done
+
+demo: $(VENV)/made-demo ## TPC-DS store_sales before and after OPTIMIZE: files opened, seconds, a picture
+	@$(RUN) jvm/build.py
+	@$(RUN) -m pyzorder.demo
+
+lint: $(VENV)/made-lint ## Check Python and Scala style, and Python types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+
+format: $(VENV)/made-lint ## Bring Python into shape
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+wheel: env ## Build the wheel with the jar for SPARK in it, into dist/
+	@$(RUN) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
+clean: ## Remove environments and everything built
+	rm -rf .venv-* build dist *.egg-info pyzorder/jars/*.jar demo-output

