@@ -1,0 +1,129 @@
+package io.pyzorder.layout
+
+import java.util.Arrays
+
+import scala.collection.mutable.ArrayBuffer
+
+/**
+ * Grows a KdTree from a sample, top down: a node of n leaves goes to n/2 and the rest, cut where
+ * the sampled rows have that proportion. Where equal ids do not let it be cut there, the nearest
+ * possible cut decides how many leaves either side gets.
+ *
+ * @param ids range ids, first by column, then by sampled row
+ */
+private[layout] final class KdTreeBuilder(ids: Array[Array[Int]], lexical: Boolean) {
+  import KdTreeBuilder._
+
+  private val numRows = ids.head.length
+  private val rows = Array.range(0, numRows)
+  private val scratch = new Array[Int](numRows)
+  private val places = ids.map(placesOf)
+  private val column, cut, right = ArrayBuffer.empty[Int]
+
+  def build(leaves: Int): KdTree = {
+    grow(0, numRows, 0, leaves)
+    new KdTree(column.toArray, cut.toArray, right.toArray, leaves)
+  }
+
+  /** Adds the subtree of rows(from until to), whose files are firstLeaf and the following ones. */
+  private def grow(from: Int, to: Int, firstLeaf: Int, leaves: Int): Unit =
+    (if (leaves == 1) None else chooseSplit(from, to, leaves)) match {
+      case None => add(-1, firstLeaf, leaves)
+      case Some(split) =>
+        val node = add(split.column, split.cut, 0)
+        val middle = partition(from, to, split)
+        grow(from, middle, firstLeaf, split.leftLeaves)
+        right(node) = column.length
+        grow(middle, to, firstLeaf + split.leftLeaves, leaves - split.leftLeaves)
+    }
+
+  private def add(nodeColumn: Int, nodeCut: Int, nodeRight: Int): Int = {
+    column += nodeColumn; cut += nodeCut; right += nodeRight
+    column.length - 1
+  }
+
+  /**
+   * The widest column that can be cut into even files, else the one that can be cut most evenly;
+   * None where all rows share their ids: such a cell is dealt out by count.
+   */
+  private def chooseSplit(from: Int, to: Int, leaves: Int): Option[Split] = {
+    val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
+    val ordered = if (lexical) wide else wide.sortBy { case (c, width) => (-width, c) }
+    val splits = ordered.iterator.map { case (c, _) => splitOf(c, from, to, leaves) }
+    var best: Option[Split] = None
+    while (splits.hasNext && best.forall(_.unevenness > Tolerated)) {
+      val next = splits.next()
+      if (best.forall(_.unevenness > next.unevenness)) best = Some(next)
+      if (lexical) return best
+    }
+    best
+  }
+
+  /** The cut of one column nearest to half of the leaves. The column has two ids at least. */
+  private def splitOf(c: Int, from: Int, to: Int, leaves: Int): Split = {
+    val count = to - from
+    var i = 0
+    while (i < count) { scratch(i) = ids(c)(rows(from + i)); i += 1 }
+    Arrays.sort(scratch, 0, count)
+    val aim = (count.toLong * (leaves / 2) / leaves).toInt
+    var before, after = aim
+    while (before > 0 && scratch(before - 1) == scratch(aim)) before -= 1
+    while (after < count && scratch(after) == scratch(aim)) after += 1
+    val at = if (before == 0 || (after < count && after - aim < aim - before)) after else before
+    val share = at.toDouble / count
+    val leftLeaves = math.min(leaves - 1, math.max(1, math.round(share * leaves).toInt))
+    val fullest = math.max(share / leftLeaves, (1 - share) / (leaves - leftLeaves)) * leaves
+    Split(c, scratch(at), leftLeaves, fullest - 1)
+  }
+
+  /** Moves the rows left of the cut to the front; returns where the right ones begin. */
+  private def partition(from: Int, to: Int, split: Split): Int = {
+    var low = from
+    var high = to - 1
+    while (low <= high) {
+      if (ids(split.column)(rows(low)) < split.cut) low += 1
+      else { val row = rows(low); rows(low) = rows(high); rows(high) = row; high -= 1 }
+    }
+    low
+  }
+
+  /** Distance, as a share of all sampled rows, between the least and greatest id of a cell. */
+  private def spread(c: Int, from: Int, to: Int): Double = {
+    var least = Int.MaxValue
+    var greatest = -1
+    var i = from
+    while (i < to) {
+      val id = ids(c)(rows(i))
+      if (id < least) least = id
+      if (id > greatest) greatest = id
+      i += 1
+    }
+    if (greatest <= least) 0 else places(c)(greatest) - places(c)(least)
+  }
+}
+
+private[layout] object KdTreeBuilder {
+
+  /** A file may hold this share more than its neighbours before another column is tried. */
+  private val Tolerated = 0.25
+
+  /**
+   * @param cut        first id of the right side
+   * @param unevenness by how much the fuller side's files exceed an even share: 0 is even
+   */
+  private final case class Split(column: Int, cut: Int, leftLeaves: Int, unevenness: Double)
+
+  /** For every id the share of rows below it and half of its own: its place among all rows. */
+  private def placesOf(column: Array[Int]): Array[Double] = {
+    var greatest = 0
+    column.foreach(id => if (id > greatest) greatest = id)
+    val counts = new Array[Int](greatest + 1)
+    column.foreach(id => counts(id) += 1)
+    var below = 0L
+    counts.map { count =>
+      val place = (below + count / 2.0) / column.length
+      below += count
+      place
+    }
+  }
+}

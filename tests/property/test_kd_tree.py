@@ -1,0 +1,146 @@
+"""The k-d tree: exactly N even cells, equal ids together, and the files DESIGN's table promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from pyspark.sql import SparkSession
+
+Ids = NDArray[np.int32]
+
+
+def jvm_ints(spark: SparkSession, values: Ids) -> Any:
+    """A Java int[] with the values, moved as bytes."""
+    jvm, gateway = spark._jvm, spark.sparkContext._gateway
+    array = gateway.new_array(gateway.jvm.int, len(values))
+    raw = jvm.java.nio.ByteBuffer.wrap(bytearray(np.asarray(values, dtype=">i4").tobytes()))
+    raw.asIntBuffer().get(array)
+    return array
+
+
+def python_ints(spark: SparkSession, array: Any) -> Ids:
+    """The values of a Java int[], moved as bytes."""
+    raw = spark._jvm.java.nio.ByteBuffer.allocate(4 * len(array))
+    raw.asIntBuffer().put(array)
+    return np.frombuffer(raw.array(), dtype=">i4").astype(np.int32)
+
+
+def leaves_of(
+    spark: SparkSession, sample: list[Ids], rows: list[Ids], leaves: int, lexical: bool = False
+) -> Ids:
+    """The leaf of every row in a tree grown from the sample."""
+    gateway = spark.sparkContext._gateway
+    int_array = spark._jvm.java.lang.Class.forName("[I")
+
+    def columns(table: list[Ids]) -> Any:
+        array = spark._jvm.java.lang.reflect.Array.newInstance(int_array, len(table))
+        for position, ids in enumerate(table):
+            array[position] = jvm_ints(spark, ids)
+        return array
+
+    assert gateway is not None
+    tree = spark._jvm.io.pyzorder.layout.KdTree.build(columns(sample), leaves, lexical)
+    assert tree.leafCount() == leaves
+    return python_ints(spark, tree.leaves(columns(rows)))
+
+
+def touched(rows: list[Ids], leaf: Ids, leaves: int, share: float) -> float:
+    """Mean share of files whose min/max meet a box of `share` of each column (0: a point of one).
+
+    Lookups are drawn from the rows; a point lookup asks for one column, meaned over the columns.
+    """
+    random = np.random.default_rng(5)
+    low = np.array([np.full(leaves, 2**31 - 1)] * len(rows))
+    high = np.full((len(rows), leaves), -1)
+    for column, ids in enumerate(rows):
+        np.minimum.at(low[column], leaf, ids)
+        np.maximum.at(high[column], leaf, ids)
+    hits = []
+    for _ in range(300):
+        if share == 0:
+            for column, ids in enumerate(rows):
+                value = random.choice(ids)
+                hits.append(np.mean((low[column] <= value) & (value <= high[column])))
+        else:
+            hit = np.ones(leaves, dtype=bool)
+            for column, ids in enumerate(rows):
+                span = ids.max() * share
+                start = random.uniform(0, ids.max() - span)
+                hit &= (low[column] <= start + span) & (start <= high[column])
+            hits.append(np.mean(hit))
+    return float(np.mean(hits))
+
+
+@pytest.mark.parametrize(
+    ("columns", "leaves", "point", "box"),
+    [(2, 100, 0.108, 0.040), (3, 1000, 0.105, 0.0083)],
+)
+def test_uniform_rows_touch_the_files_of_the_table(
+    spark: SparkSession, columns: int, leaves: int, point: float, box: float
+) -> None:
+    random = np.random.default_rng(1)
+    rows = [random.integers(1, 60_000, 1_000_000, dtype=np.int32) for _ in range(columns)]
+    sample = [ids[: max(100_000, 200 * leaves)] for ids in rows]
+    leaf = leaves_of(spark, sample, rows, leaves)
+    assert touched(rows, leaf, leaves, 0) == pytest.approx(point, rel=0.05)
+    assert touched(rows, leaf, leaves, 0.1) == pytest.approx(box, rel=0.1)
+    sizes = np.bincount(leaf, minlength=leaves) * leaves / len(leaf)
+    assert sizes.min() > 0.75 and sizes.max() < 1.25
+
+
+def test_lexical_is_a_plain_sort(spark: SparkSession) -> None:
+    random = np.random.default_rng(2)
+    rows = [random.integers(1, 60_000, 100_000, dtype=np.int32) for _ in range(2)]
+    leaf = leaves_of(spark, rows, rows, 50, lexical=True)
+    ordered = np.argsort(rows[0], kind="stable")
+    assert np.all(np.diff(leaf[ordered]) >= 0)
+
+
+def test_a_value_heavier_than_a_file_is_dealt_out(spark: SparkSession) -> None:
+    random = np.random.default_rng(4)
+    ids = np.where(random.random(100_000) < 0.9, 7, random.integers(8, 999, 100_000))
+    ids = ids.astype(np.int32)
+    sizes = np.bincount(leaves_of(spark, [ids], [ids], 20), minlength=20) / 5000
+    assert sizes.min() > 0.9 and sizes.max() < 1.1
+
+
+def test_a_column_of_two_values_is_cut_once(spark: SparkSession) -> None:
+    random = np.random.default_rng(3)
+    rows = [random.integers(low, high, 50_000, dtype=np.int32) for low, high in ((1, 3), (0, 9999))]
+    leaf = leaves_of(spark, rows, rows, 16)
+    assert all(len(set(rows[0][leaf == number])) == 1 for number in range(16))
+
+
+small_ids = st.integers(0, 12)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    table=st.integers(1, 3).flatmap(
+        lambda n: st.lists(st.tuples(*[small_ids] * n), min_size=0, max_size=60)
+    ),
+    leaves=st.integers(1, 40),
+    lexical=st.booleans(),
+)
+def test_any_table_any_number_of_leaves(
+    spark: SparkSession, table: list[tuple[int, ...]], leaves: int, lexical: bool
+) -> None:
+    width = len(table[0]) if table else 1
+    rows = [np.array([row[c] for row in table], dtype=np.int32) for c in range(width)]
+    leaf = leaves_of(spark, rows, rows, leaves, lexical)
+    assert len(leaf) == len(table)
+    assert np.all((leaf >= 0) & (leaf < leaves))
+    boxes = [
+        [(ids[leaf == number].min(), ids[leaf == number].max()) for ids in rows]
+        for number in sorted(set(leaf.tolist()))
+    ]
+    for one, box in enumerate(boxes):
+        for other in boxes[one + 1 :]:
+            same_point = box == other and all(low == high for low, high in box)
+            apart = any(a[1] < b[0] or b[1] < a[0] for a, b in zip(box, other, strict=True))
+            assert apart or same_point, "two files overlap"
