@@ -6,6 +6,10 @@ import org.apache.hadoop.fs.Path
  * Every name pyzorder uses inside a table's folder. Each folder and file name below `_zorder` begins
  * with "_" and none ends in .parquet or .orc, so that no engine and no glob takes them for data.
  *
+ * A data file is named by its path relative to the table's folder, parts joined by "/"; a file of a
+ * partition that lies elsewhere is named by its whole path, scheme included, and what belongs to it
+ * lies in a `_zorder` of its own folder, so that every rename stays within one folder tree.
+ *
  * @param root the table's folder, qualified with scheme and authority
  */
 final class TableFolder(val root: Path) {
@@ -27,14 +31,36 @@ final class TableFolder(val root: Path) {
 
   /** `day=1/part-0.parquet` retired by run 7: `_zorder/_retired/_7/_day=1/_part-0.parquet.retired`. */
   def retiredPath(run: Long, relative: String): Path =
-    hidden(retired(run), relative, ".retired")
+    hidden(s"_retired/_$run", relative, ".retired")
 
   /** `day=1/part-0.parquet` staged by run 7: `_zorder/_staging/_7/_day=1/_part-0.parquet.staged`. */
   def stagedPath(run: Long, relative: String): Path =
-    hidden(staging(run), relative, ".staged")
+    hidden(s"_staging/_$run", relative, ".staged")
 
-  private def hidden(folder: Path, relative: String, suffix: String): Path =
-    new Path(folder.toString + "/" + relative.split('/').map("_" + _).mkString("/") + suffix)
+  /** The data file (or folder) of that name; the empty name is the table's folder. */
+  def resolve(relative: String): Path =
+    if (relative.isEmpty) root
+    else if (TableFolder.isWhole(relative)) new Path(relative)
+    else TableFolder.below(root, relative)
+
+  /** The name of a data file (or folder), given its qualified path: the inverse of `resolve`. */
+  def relativize(path: Path): String = {
+    val (own, other) = (root.toUri, path.toUri)
+    val prefix = own.getPath.stripSuffix("/") + "/"
+    val sameStore = own.getScheme == other.getScheme && own.getAuthority == other.getAuthority
+    if (path == root) ""
+    else if (sameStore && other.getPath.startsWith(prefix)) other.getPath.drop(prefix.length)
+    else path.toString
+  }
+
+  private def hidden(place: String, relative: String, suffix: String): Path =
+    if (TableFolder.isWhole(relative)) {
+      val file = new Path(relative)
+      TableFolder.below(file.getParent, s"${TableFolder.Name}/$place/_${file.getName}$suffix")
+    } else {
+      val below = relative.split('/').map("_" + _).mkString("/")
+      TableFolder.below(root, s"${TableFolder.Name}/$place/$below$suffix")
+    }
 
   override def equals(other: Any): Boolean = other match {
     case that: TableFolder => that.root == root
@@ -50,4 +76,15 @@ object TableFolder {
 
   /** The folder of pyzorder's own files in a table's folder. */
   val Name: String = "_zorder"
+
+  private val Whole = "^[A-Za-z][A-Za-z0-9+.-]*:/".r
+
+  /** Whether a data file's name is its whole path: it lies outside of the table's folder. */
+  def isWhole(relative: String): Boolean = Whole.findFirstIn(relative).isDefined
+
+  /** `new Path(folder, relative)` that takes colons in `relative` as they are. */
+  private def below(folder: Path, relative: String): Path = {
+    val uri = folder.toUri
+    new Path(uri.getScheme, uri.getAuthority, uri.getPath.stripSuffix("/") + "/" + relative)
+  }
 }

@@ -1,0 +1,83 @@
+package io.pyzorder.publish
+
+import java.io.FileNotFoundException
+
+import scala.util.control.NonFatal
+
+import com.google.common.cache.{Cache, CacheBuilder}
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+
+/**
+ * The journal of a table: what its OPTIMIZE runs were about to do, in records that are created once
+ * and never changed. A run is the greatest number n of `_<n>.prepare`; only one is ever unfinished.
+ */
+object Journal {
+
+  private val RecordName = "_(\\d+)\\.(prepare|retire|outcome|done)".r
+
+  /** Records by path and modification time; they never change. Soft: the memory may be needed. */
+  private val bodies: Cache[(Path, Long, Long), Array[Byte]] =
+    CacheBuilder.newBuilder().maximumSize(64).softValues().build[(Path, Long, Long), Array[Byte]]()
+
+  /** The path of a record of run `run`; `kind` is prepare, retire, outcome or done. */
+  def path(folder: TableFolder, run: Long, kind: String): Path =
+    new Path(folder.journal, s"_$run.$kind")
+
+  /** The journal as it is now: one listing. JournalState.none when there is no journal. */
+  def read(hadoopConf: Configuration, folder: TableFolder): JournalState = {
+    val fs = folder.journal.getFileSystem(hadoopConf)
+    val records = list(fs, folder.journal).flatMap { status =>
+      status.getPath.getName match {
+        case RecordName(run, kind) => Some((run.toLong, kind, status))
+        case _ => None
+      }
+    }
+    if (records.isEmpty) {
+      JournalState.none
+    } else {
+      val last = records.map(_._1).max
+      val kinds = records.collect { case (`last`, kind, status) => kind -> status }.toMap
+      new JournalState(fs, folder, last, kinds)
+    }
+  }
+
+  /** The bytes of a record; None: it is not there any more (the table was overwritten). */
+  private[publish] def body(fs: FileSystem, status: FileStatus): Option[Array[Byte]] = {
+    val key = (status.getPath, status.getModificationTime, status.getLen)
+    Option(bodies.getIfPresent(key)).orElse {
+      val read =
+        try Some(readFully(fs, status.getPath))
+        catch { case _: FileNotFoundException => None }
+      read.foreach(bodies.put(key, _))
+      read
+    }
+  }
+
+  private[publish] def readFully(fs: FileSystem, path: Path): Array[Byte] = {
+    val in = fs.open(path)
+    try {
+      val out = new java.io.ByteArrayOutputStream()
+      org.apache.hadoop.io.IOUtils.copyBytes(in, out, 8192, false)
+      out.toByteArray
+    } finally in.close()
+  }
+
+  private[publish] def list(fs: FileSystem, folder: Path): Seq[FileStatus] =
+    try fs.listStatus(folder).toSeq
+    catch { case _: FileNotFoundException => Nil }
+
+  private[publish] def exists(fs: FileSystem, path: Path): Boolean = status(fs, path).isDefined
+
+  /** A file's status; None: there is none. An unreachable store is an error, not an absence. */
+  private[publish] def status(fs: FileSystem, path: Path): Option[FileStatus] =
+    try Some(fs.getFileStatus(path))
+    catch {
+      case _: FileNotFoundException => None
+      case NonFatal(failure) if isNotDirectory(failure) => None
+    }
+
+  private def isNotDirectory(failure: Throwable): Boolean =
+    failure.isInstanceOf[org.apache.hadoop.fs.ParentNotDirectoryException] ||
+      String.valueOf(failure.getMessage).contains("Not a directory")
+}

@@ -1,0 +1,60 @@
+package io.pyzorder.publish
+
+import org.apache.hadoop.fs.{FileStatus, FileSystem}
+
+/**
+ * The last run of a journal, as one listing showed it.
+ *
+ * @param fs      the table's file system; null: no journal
+ * @param run     the last run's number, 0: no journal
+ * @param records the last run's records by kind: prepare, retire, outcome, done
+ */
+final class JournalState private[publish] (
+    fs: FileSystem,
+    val folder: TableFolder,
+    val run: Long,
+    records: Map[String, FileStatus]) {
+
+  /**
+   * Changes whenever a record is added, and when another journal takes this one's place: runs are
+   * finished in order, so the last run's records tell, with the times they were made at.
+   */
+  val token: String = if (run == 0) "none" else {
+    records.toSeq.sortBy(_._1).map { case (kind, status) =>
+      s"$kind@${status.getModificationTime}"
+    }.mkString(s"$run:", ":", "")
+  }
+
+  def exists: Boolean = run != 0
+
+  lazy val prepare: Option[PrepareRecord] = body("prepare").flatMap(Records.prepare)
+
+  lazy val retire: Option[RetireRecord] = body("retire").flatMap(Records.retire)
+
+  lazy val outcome: Option[OutcomeRecord] = body("outcome").flatMap(Records.outcome)
+
+  lazy val done: Boolean = body("done").exists(Records.whole(_, "done"))
+
+  /** The last run still has something to do: readers overlay it, the next writer finishes it. */
+  def unfinished: Boolean = exists && !done
+
+  /** When a sign of life of the last run's first record was given, in the store's time. */
+  private[publish] def prepareTime: Long =
+    records.get("prepare").map(_.getModificationTime).getOrElse(0L)
+
+  /** What a reader adds to and takes from a listing; None: a listing is right as it is. */
+  lazy val overlay: Option[Overlay] =
+    if (!unfinished) None else retire.map { record =>
+      val commit = outcome.exists(_.commit)
+      new Overlay(folder, run, record, commit)
+    }
+
+  private def body(kind: String): Option[Array[Byte]] =
+    records.get(kind).flatMap(Journal.body(fs, _))
+}
+
+object JournalState {
+
+  /** No journal: a table that no OPTIMIZE has touched since it was last overwritten. */
+  val none: JournalState = new JournalState(null, null, 0L, Map.empty)
+}

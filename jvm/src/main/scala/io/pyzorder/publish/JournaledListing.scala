@@ -1,0 +1,114 @@
+package io.pyzorder.publish
+
+import com.google.common.cache.{Cache, CacheBuilder}
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex, InMemoryFileIndex}
+import org.apache.spark.sql.execution.datasources.PartitionSpec
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.StructType
+
+/** The readers' side of the journal. Readers never write. */
+object JournaledListing {
+
+  private final case class Cached(key: (Seq[String], Int), listing: FileIndex)
+
+  /** By the identity of the wrapped index, and gone with it. */
+  private val cache: Cache[FileIndex, Cached] =
+    CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
+
+  /**
+   * Table folders with a `_zorder` that a relation's files can lie under: the catalog's location,
+   * the root paths that are not below it, and what is above a root path while its name looks like
+   * `name=value`; a root path may be a file, so the folder that holds it is looked at as well.
+   */
+  def foldersOf(
+      hadoopConf: Configuration,
+      rootPaths: Seq[Path],
+      tableLocation: Option[Path]): Seq[TableFolder] = {
+    val location = tableLocation.map(qualified(hadoopConf, _))
+    val roots = rootPaths.map(qualified(hadoopConf, _))
+    val outside = roots.filterNot(root => location.exists(l => below(root, l)))
+    val candidates = location.toSeq ++ outside.flatMap(root =>
+      upwards(root) ++ Option(root.getParent).toSeq.flatMap(upwards))
+    candidates.distinct.map(new TableFolder(_)).filter { folder =>
+      Journal.exists(folder.root.getFileSystem(hadoopConf), folder.zorder)
+    }
+  }
+
+  /**
+   * `wrapped` as it is when no folder has a journal; else a fresh listing through the journals.
+   * A listing of an InMemoryFileIndex is kept for as long as neither a journal nor `wrapped`'s own
+   * files change; one of a CatalogFileIndex asks the catalog for its partitions each time, as it
+   * does itself.
+   *
+   * @param options          the relation's options
+   * @param partitionSchema  the relation's partition columns, whose types stay as planned
+   * @param partitionFilters only for a CatalogFileIndex, which has the catalog apply them
+   */
+  def current(
+      session: shim.SparkSession,
+      wrapped: FileIndex,
+      options: Map[String, String],
+      partitionSchema: StructType,
+      folders: Seq[TableFolder],
+      partitionFilters: Seq[Expression]): FileIndex = {
+    lazy val hadoopConf = session.sessionState.newHadoopConf()
+    val states = folders.map(folder => Journal.read(hadoopConf, folder))
+    if (!states.exists(_.exists)) {
+      wrapped
+    } else wrapped match {
+      case catalog: CatalogFileIndex =>
+        val chosen = catalog.filterPartitions(partitionFilters)
+        if (catalog.table.partitionColumnNames.nonEmpty) {
+          listing(session, chosen, Map.empty, None, Some(chosen.partitionSpec()), folders)
+        } else {
+          listing(session, chosen, catalog.table.storage.properties, None, None, folders)
+        }
+      case listed: InMemoryFileIndex =>
+        val key = (states.map(_.token), listed.allFiles().hashCode())
+        val known = Option(cache.getIfPresent(wrapped)).filter(_.key == key)
+        known.getOrElse {
+          val spec = givenSpec(listed)
+          val fromCatalog = spec.isDefined && !options.keys.exists(_.equalsIgnoreCase("basePath"))
+          val made = Cached(key, listing(
+            session, listed, if (fromCatalog) Map.empty else options, Some(partitionSchema), spec,
+            folders))
+          cache.put(wrapped, made)
+          made
+        }.listing
+      case other => other
+    }
+  }
+
+  private def listing(
+      session: shim.SparkSession,
+      listed: InMemoryFileIndex,
+      options: Map[String, String],
+      schema: Option[StructType],
+      spec: Option[PartitionSpec],
+      folders: Seq[TableFolder]): FileIndex = {
+    val roots = listed.rootPaths.toSet
+    val pinned = listed.allFiles().filter(status => roots(status.getPath))
+    new JournaledFileIndex(session, listed.rootPaths, options, schema, spec, folders, pinned)
+  }
+
+  /** The partitions, when they are the root paths: then they were given and not found by listing. */
+  private def givenSpec(listed: InMemoryFileIndex): Option[PartitionSpec] = {
+    val spec = listed.partitionSpec()
+    val isGiven = spec.partitionColumns.nonEmpty &&
+      spec.partitions.map(_.path).toSet == listed.rootPaths.toSet
+    if (isGiven) Some(spec) else None
+  }
+
+  private def upwards(path: Path): List[Path] =
+    if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
+    else List(path)
+
+  private def below(path: Path, folder: Path): Boolean =
+    path == folder || path.toString.startsWith(folder.toString.stripSuffix("/") + "/")
+
+  private def qualified(hadoopConf: Configuration, path: Path): Path =
+    path.getFileSystem(hadoopConf).makeQualified(path)
+}

@@ -1,0 +1,114 @@
+package io.pyzorder.publish
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+/** Who holds the lock: `owner` is random and told apart writers of one process. */
+final case class PrepareRecord(
+    incarnation: String,
+    operation: String,
+    owner: String,
+    process: ProcessId,
+    began: Long,
+    lease: Long)
+
+/** What a run replaces by what, and the folders that carry its marker. */
+final case class RetireRecord(
+    incarnation: String,
+    retire: Seq[FileRef],
+    add: Seq[FileRef],
+    folders: Seq[String])
+
+/** How a run ended: `commit`, or else it was aborted. */
+final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
+
+/** The journal's records as JSON. Reading what is torn gives None: a torn record is no record. */
+object Records {
+
+  private val mapper = new ObjectMapper()
+
+  def write(record: PrepareRecord): Array[Byte] = bytes("prepare", record.incarnation) { node =>
+    node.put("operation", record.operation).put("owner", record.owner)
+      .put("host", record.process.host).put("pid", record.process.pid)
+      .put("started", record.process.started)
+      .put("began", record.began).put("lease", record.lease)
+  }
+
+  def write(record: RetireRecord): Array[Byte] = bytes("retire", record.incarnation) { node =>
+    putFiles(node, "retire", record.retire)
+    putFiles(node, "add", record.add)
+    record.folders.foreach(node.withArray("folders").add)
+  }
+
+  def write(record: OutcomeRecord): Array[Byte] = bytes("outcome", record.incarnation) { node =>
+    node.put("outcome", if (record.commit) "COMMIT" else "ABORT").put("by", record.by)
+  }
+
+  def writeDone(incarnation: String): Array[Byte] = bytes("done", incarnation)(_ => ())
+
+  def prepare(text: Array[Byte]): Option[PrepareRecord] = parse(text, "prepare") { node =>
+    PrepareRecord(
+      string(node, "incarnation"),
+      string(node, "operation"),
+      string(node, "owner"),
+      ProcessId(string(node, "host"), long(node, "pid"), long(node, "started")),
+      long(node, "began"),
+      long(node, "lease"))
+  }
+
+  def retire(text: Array[Byte]): Option[RetireRecord] = parse(text, "retire") { node =>
+    RetireRecord(
+      string(node, "incarnation"),
+      files(node, "retire"),
+      files(node, "add"),
+      required(node, "folders").elements().asScala.map(_.asText).toVector)
+  }
+
+  def outcome(text: Array[Byte]): Option[OutcomeRecord] = parse(text, "outcome") { node =>
+    val commit = string(node, "outcome") match {
+      case "COMMIT" => true
+      case "ABORT" => false
+    }
+    OutcomeRecord(string(node, "incarnation"), commit, string(node, "by"))
+  }
+
+  /** Whether the bytes are a whole record of that kind. */
+  def whole(text: Array[Byte], kind: String): Boolean = parse(text, kind)(_ => ()).isDefined
+
+  private def bytes(kind: String, incarnation: String)(fill: ObjectNode => Unit): Array[Byte] = {
+    val node = mapper.createObjectNode()
+    node.put("formatVersion", 1).put("record", kind).put("incarnation", incarnation)
+    node.putArray("folders")
+    if (kind != "retire") node.remove("folders")
+    fill(node)
+    mapper.writeValueAsBytes(node)
+  }
+
+  private def putFiles(node: ObjectNode, name: String, files: Seq[FileRef]): Unit = {
+    val array = node.putArray(name)
+    files.foreach(f => array.addObject().put("path", f.path).put("size", f.size)
+      .put("modificationTime", f.modificationTime))
+  }
+
+  private def files(node: JsonNode, name: String): Seq[FileRef] =
+    required(node, name).elements().asScala.map(f =>
+      FileRef(string(f, "path"), long(f, "size"), long(f, "modificationTime"))).toVector
+
+  private def parse[T](text: Array[Byte], kind: String)(read: JsonNode => T): Option[T] =
+    try {
+      val node = mapper.readTree(text)
+      if (node == null || string(node, "record") != kind) None else Some(read(node))
+    } catch {
+      case NonFatal(_) => None
+    }
+
+  private def string(node: JsonNode, name: String): String = required(node, name).asText
+
+  private def long(node: JsonNode, name: String): Long = required(node, name).asLong
+
+  private def required(node: JsonNode, name: String): JsonNode =
+    Option(node.get(name)).getOrElse(throw new IllegalArgumentException(s"no $name"))
+}
