@@ -78,7 +78,7 @@ object IndexFilter {
     case (Never, _) | (_, Never) => Never
     case (Always, other) => other
     case (other, Always) => other
-    case (l, r) => And(l, r)
+    case (l, r) => if (l == r) l else And(l, r)
   }
 
   /** `a OR b`, where a side without a proof leaves none. */

@@ -1,0 +1,43 @@
+package io.pyzorder.api
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper}
+
+import io.pyzorder.skipping.{SkippingScanExec}
+
+/** What Python calls: plain types in, JSON out. */
+object PythonApi extends AdaptiveSparkPlanHelper {
+
+  private val mapper = new ObjectMapper()
+
+  /**
+   * What skipping does to each scan of a query, in the plan's order, subqueries last: a JSON array
+   * of objects with `table`, `total`, `selected`, `skipped`, `unindexed` (numbers of files),
+   * `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`, `reasons` (why the index, or part
+   * of the predicate, was not used) and `opened` (paths).
+   */
+  def explain(execution: QueryExecution): String = {
+    val list = mapper.createArrayNode()
+    scans(execution.executedPlan).flatMap(_.outcome).foreach { outcome =>
+      val item = list.addObject()
+      item.put("table", outcome.table)
+      item.put("total", outcome.total)
+      item.put("selected", outcome.selected)
+      item.put("skipped", outcome.skipped)
+      item.put("unindexed", outcome.unindexed)
+      item.put("selectedBytes", outcome.selectedBytes)
+      item.put("totalBytes", outcome.totalBytes)
+      item.put("milliseconds", outcome.nanos / 1e6)
+      item.put("indexFilter", outcome.filter.toString)
+      val reasons = item.putArray("reasons")
+      outcome.reasons.foreach(reason => reasons.add(reason))
+      val opened = item.putArray("opened")
+      outcome.opened.foreach(path => opened.add(path))
+    }
+    mapper.writeValueAsString(list)
+  }
+
+  private def scans(plan: SparkPlan): Seq[SkippingScanExec] =
+    collectWithSubqueries(plan) { case scan: SkippingScanExec => scan }
+}

@@ -1,0 +1,156 @@
+package io.pyzorder.skipping
+
+import java.io.IOException
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.datasources.PartitionDirectory
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.StructType
+
+import io.pyzorder.ZOrderConf
+import io.pyzorder.index.{IndexStore, ReadSettings, SnapshotRef}
+
+/**
+ * Takes the files out of a listing that their index entries prove to hold no matching row. Its one
+ * condition for keeping a file: it has no valid entry, or the filter says "may match".
+ *
+ * @param table      for messages
+ * @param dataSchema the columns stored in the files, as the scan reads them
+ * @param options    the relation's options
+ */
+final class FilePruner(
+    session: shim.SparkSession,
+    table: String,
+    dataSchema: StructType,
+    options: Map[String, String]) {
+
+  /**
+   * The partitions with the files that must be opened, and what happened.
+   *
+   * @param indexes    the newest snapshots of the folders that the files lie under
+   * @param predicates on the rows of the files; of those with subqueries nothing is used
+   */
+  def prune(
+      partitions: Seq[PartitionDirectory],
+      indexes: Seq[SnapshotRef],
+      predicates: Seq[Expression]): (Seq[PartitionDirectory], SkippingOutcome) = {
+    val start = System.nanoTime()
+    val filters = predicates.map(p => p -> PredicateToIndexFilter(p))
+    val filter = filters.map(_._2).foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)
+    val enabled = ZOrderConf.skippingEnabled.get(session.sessionState.conf)
+    val judges =
+      if (enabled && filter != IndexFilter.Always) indexes.flatMap(judge(_, filter)) else Nil
+
+    val counts = new FilePruner.Counts
+    val changed = stale(partitions.iterator.flatMap(_.files).map(_.fileStatus)
+      .filter(file => verdictOf(judges, file) == Verdict.Skipped))
+    val kept = partitions.map(partition => partition.copy(files = partition.files.filter { file =>
+      val status = file.fileStatus
+      val verdict =
+        if (changed(status.getPath)) Verdict.Unindexed else verdictOf(judges, status)
+      counts.add(status, verdict)
+      verdict != Verdict.Skipped
+    }))
+
+    val notUsed = filters.collect { case (p, IndexFilter.Always) => p.sql }
+    val reasons =
+      if (!enabled) Seq(s"${ZOrderConf.skippingEnabled.key} is false")
+      else if (indexes.isEmpty) Seq("there is no index")
+      else if (predicates.isEmpty) Seq("there is no predicate on the files' columns")
+      else if (filter != IndexFilter.Always && judges.isEmpty) Seq("the index cannot be read")
+      else {
+        val unknown = filter.columns.filterNot(c => judges.exists(_.knows(c))).map(_.sql(""))
+        (if (notUsed.isEmpty) Nil else Seq(s"not usable: ${notUsed.mkString(", ")}")) ++
+          (if (unknown.isEmpty) Nil else Seq(s"no statistics: ${unknown.distinct.mkString(", ")}"))
+      }
+    val nanos = System.nanoTime() - start
+    // Without a judge nothing was asked: a file that is merely opened is not called unindexed.
+    val unindexed = judges.nonEmpty || indexes.isEmpty
+    (kept, counts.outcome(table, filter, reasons, nanos, unindexed))
+  }
+
+  /**
+   * Those of the files that are not any more as the listing says. Spark keeps listings for as long
+   * as a session lasts, and would still read what stands in the file's place.
+   */
+  private def stale(files: Iterator[FileStatus]): Set[Path] = {
+    val conf = session.sessionState.newHadoopConf()
+    val folders = files.toSeq.groupBy(_.getPath.getParent).toArray
+    java.util.Arrays.stream(folders).parallel().flatMap[Path] { case (folder, listed) =>
+      val now = FilePruner.statusNow(conf, folder)
+      java.util.Arrays.stream(listed.filterNot { file =>
+        now.get(file.getPath.getName).exists(status =>
+          status.getLen == file.getLen && status.getModificationTime == file.getModificationTime)
+      }.map(_.getPath).toArray)
+    }.iterator().asScala.toSet
+  }
+
+  private def judge(ref: SnapshotRef, filter: IndexFilter): Option[FileJudge] =
+    IndexStore.load(session, ref).map { snapshot =>
+      val settings = ReadSettings.of(session, options)
+      val caseSensitive = session.sessionState.conf.caseSensitiveAnalysis
+      new FileJudge(ref.folder.root, snapshot, filter, settings, column =>
+        snapshot.columnFor(dataSchema, column.path, caseSensitive)
+          .filter(_.dataType == column.dataType))
+    }
+
+  /** A file below two indexed folders: the first one's valid entry counts. */
+  private def verdictOf(judges: Seq[FileJudge], file: FileStatus): Verdict = {
+    var verdict: Verdict = Verdict.Unindexed
+    val each = judges.iterator
+    while (verdict == Verdict.Unindexed && each.hasNext) verdict = each.next().verdict(file)
+    verdict
+  }
+}
+
+object FilePruner {
+
+  /** A folder's files by name, as they are now; empty when it cannot be listed. */
+  private def statusNow(conf: Configuration, folder: Path): Map[String, FileStatus] =
+    try {
+      folder.getFileSystem(conf).listStatus(folder).map(file => file.getPath.getName -> file).toMap
+    } catch { case _: IOException => Map.empty }
+
+  /** Counts the three outcomes over a listing. */
+  private final class Counts {
+    private var selected, skipped, unindexed = 0
+    private var selectedBytes, totalBytes = 0L
+    private val opened = mutable.ArrayBuffer.empty[String]
+
+    def add(file: FileStatus, verdict: Verdict): Unit = {
+      totalBytes += file.getLen
+      verdict match {
+        case Verdict.Skipped => skipped += 1
+        case Verdict.Selected => selected += 1
+        case Verdict.Unindexed => unindexed += 1
+      }
+      if (verdict != Verdict.Skipped) {
+        selectedBytes += file.getLen
+        opened += file.getPath.toString
+      }
+    }
+
+    def outcome(
+        table: String,
+        filter: IndexFilter,
+        reasons: Seq[String],
+        nanos: Long,
+        countUnindexed: Boolean): SkippingOutcome =
+      SkippingOutcome(
+        table,
+        selected = if (countUnindexed) selected else selected + unindexed,
+        skipped = skipped,
+        unindexed = if (countUnindexed) unindexed else 0,
+        selectedBytes = selectedBytes,
+        totalBytes = totalBytes,
+        nanos = nanos,
+        filter = filter,
+        reasons = reasons,
+        opened = opened.toSeq)
+  }
+}

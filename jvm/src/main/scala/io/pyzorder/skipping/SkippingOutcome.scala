@@ -1,0 +1,36 @@
+package io.pyzorder.skipping
+
+/**
+ * What skipping did to one scan's files, after partition pruning.
+ *
+ * @param table         the table's name, or the folder's for a path
+ * @param selected      files that are opened although the index knows them
+ * @param skipped       files proved to hold no matching row
+ * @param unindexed     files that are opened because the index does not know them as they are now
+ * @param selectedBytes size of the files that are opened
+ * @param totalBytes    size of all
+ * @param nanos         time the index took, without listing the files
+ * @param filter        the filter over the index
+ * @param reasons       why the index, or part of the predicate, was of no use; empty: all was used
+ * @param opened        paths of the files that are opened
+ */
+final case class SkippingOutcome(
+    table: String,
+    selected: Int,
+    skipped: Int,
+    unindexed: Int,
+    selectedBytes: Long,
+    totalBytes: Long,
+    nanos: Long,
+    filter: IndexFilter,
+    reasons: Seq[String],
+    opened: Seq[String]) {
+
+  /** All files of the selected partitions. */
+  def total: Int = selected + skipped + unindexed
+
+  /** As EXPLAIN shows it. */
+  def summary: String =
+    s"$table: ${selected + unindexed} of $total files selected, $skipped skipped, " +
+      s"$unindexed unindexed" + reasons.map("; " + _).mkString
+}

@@ -1,0 +1,102 @@
+package io.pyzorder.skipping
+
+import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
+import org.apache.spark.sql.catalyst.expressions.AttributeReference
+import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.planning.PhysicalOperation
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.pyzorder.shim
+
+/**
+ * Gives every Parquet and ORC relation the ZOrderFileIndex, after Spark has pruned its partitions. A
+ * table that has no `_zorder` yet gets it too: a scan planned now must find its files after the
+ * first OPTIMIZE. The filters above a relation only tell the cost model what will be read.
+ */
+case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan = estimated(wrapped(plan))
+
+  private def wrapped(plan: LogicalPlan): LogicalPlan = plan.transform {
+    case relation: LogicalRelation if !relation.isStreaming =>
+      relation.relation match {
+        case files: HadoopFsRelation if isSparks(files.location) =>
+          formatOf(files.fileFormat).fold[LogicalPlan](relation)(wrap(relation, files, _))
+        case _ => relation
+      }
+  }
+
+  /** Exactly Spark's classes: a subclass belongs to somebody who knows more about the files. */
+  private def isSparks(location: FileIndex): Boolean =
+    location.getClass == classOf[InMemoryFileIndex] ||
+      location.getClass == classOf[CatalogFileIndex]
+
+  private def formatOf(format: FileFormat): Option[FileFormat] =
+    if (format.getClass == classOf[ParquetFileFormat]) Some(format)
+    else if (format.getClass == classOf[OrcFileFormat]) Some(format)
+    else None
+
+  private def wrap(
+      relation: LogicalRelation,
+      files: HadoopFsRelation,
+      format: FileFormat): LogicalPlan = {
+    val location = relation.catalogTable.flatMap(_.storage.locationUri)
+      .map(new org.apache.hadoop.fs.Path(_))
+    val folders = TableListing.foldersOf(
+      session.sessionState.newHadoopConf(), files.location.rootPaths, location)
+    val name = relation.catalogTable.map(_.identifier.table)
+      .orElse(files.location.rootPaths.headOption.map(_.getName)).getOrElse("files")
+    val index = ZOrderFileIndex(
+      session, files.location, files.options, files.dataSchema, name, folders)
+    val copied = relation.copy(relation =
+      files.copy(location = index, fileFormat = format)(files.sparkSession))
+    copied.copyTagsFrom(relation)
+    copied
+  }
+
+  private def estimated(plan: LogicalPlan): LogicalPlan = plan.transformDown {
+    case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
+        if filters.nonEmpty =>
+      relation.relation match {
+        case files: HadoopFsRelation =>
+          files.location match {
+            case index: ZOrderFileIndex if index.estimate.isEmpty =>
+              val cheaper = estimate(relation, files, index, filters)
+              operation.transform { case r: LogicalRelation if r eq relation => cheaper }
+            case _ => operation
+          }
+        case _ => operation
+      }
+  }
+
+  private def estimate(
+      relation: LogicalRelation,
+      files: HadoopFsRelation,
+      index: ZOrderFileIndex,
+      filters: Seq[Expression]): LogicalRelation = {
+    val usable = filters
+      .filter(f => f.deterministic && !SubqueryExpression.hasSubquery(f))
+      .map(_.transform { // names as the relation spells them
+        case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
+      })
+    val (partitionFilters, dataFilters) =
+      DataSourceUtils.getPartitionFiltersAndDataFilters(files.partitionSchema, usable)
+    val outcome = index.outcome(partitionFilters, dataFilters)
+    if (outcome.skipped == 0) relation
+    else {
+      val bytes = math.max(1L, outcome.selectedBytes)
+      // Statistics of ANALYZE TABLE go before the index's size. Rows and columns stay: the cost
+      // model takes the filter off them itself.
+      val catalogTable = relation.catalogTable.map(table => table.copy(stats = table.stats.map(
+        (stats: CatalogStatistics) => stats.copy(sizeInBytes = stats.sizeInBytes.min(bytes)))))
+      val copied = relation.copy(
+        relation = files.copy(location = index.withEstimate(bytes))(files.sparkSession),
+        catalogTable = catalogTable)
+      copied.copyTagsFrom(relation)
+      copied
+    }
+  }
+}

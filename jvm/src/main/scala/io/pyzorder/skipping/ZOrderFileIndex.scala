@@ -1,0 +1,153 @@
+package io.pyzorder.skipping
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
+import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.StructType
+
+import io.pyzorder.ZOrderConf
+import io.pyzorder.index.{IndexStore, ReadSettings, SnapshotRef}
+import io.pyzorder.publish.TableFolder
+
+/**
+ * Wraps the file index of a Parquet or ORC relation: lists through the journal, then drops the files
+ * that the index proves to hold no matching row.
+ *
+ * The filters come with each call of `listFiles` and are never part of the object: Spark merges and
+ * reuses scans whose relations are equal, and then lists once for the filters of both. Equal are two
+ * with an equal wrapped index and the same states of journal and index.
+ *
+ * @param wrapped    Spark's own file index
+ * @param options    the relation's options
+ * @param dataSchema the columns stored in the files
+ * @param table      for messages
+ * @param folders    the table folders that the relation's files can lie under
+ * @param estimate   bytes that will be read, for the cost model only; None: all
+ */
+final class ZOrderFileIndex private (
+    session: shim.SparkSession,
+    val wrapped: FileIndex,
+    options: Map[String, String],
+    dataSchema: StructType,
+    val table: String,
+    private val folders: Seq[TableFolder],
+    val estimate: Option[Long],
+    private val seen: ZOrderFileIndex.State)
+    extends FileIndex {
+
+  private val pruner = new FilePruner(session, table, ownSchema, options)
+
+  /** The last listing; a plan asks for the same one several times. */
+  private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
+
+  override def rootPaths: Seq[Path] = wrapped.rootPaths
+
+  override def partitionSchema: StructType = wrapped.partitionSchema
+
+  override def inputFiles: Array[String] = listing(Nil).inputFiles
+
+  override def sizeInBytes: Long = estimate.getOrElse(wrapped.sizeInBytes)
+
+  override def metadataOpsTimeNs: Option[Long] = wrapped.metadataOpsTimeNs
+
+  override def refresh(): Unit = synchronized {
+    last = None
+    wrapped.refresh()
+  }
+
+  override def listFiles(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
+    answer(partitionFilters, dataFilters).partitions
+
+  /** What skipping does to the files that the filters select; filters with subqueries do nothing. */
+  def outcome(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): SkippingOutcome =
+    answer(partitionFilters, dataFilters).outcome
+
+  /** The same index, telling the cost model another size. */
+  def withEstimate(bytes: Long): ZOrderFileIndex =
+    new ZOrderFileIndex(
+      session, wrapped, options, dataSchema, table, folders, Some(bytes), seen)
+
+  private def answer(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): ZOrderFileIndex.Answer = synchronized {
+    val state = ZOrderFileIndex.State.of(session, folders)
+    val request = ZOrderFileIndex.Request(
+      partitionFilters.filterNot(hasSubquery),
+      dataFilters.filterNot(hasSubquery),
+      state,
+      ReadSettings.of(session, options),
+      ZOrderConf.skippingEnabled.get(session.sessionState.conf))
+    last.collect { case (`request`, answer) => answer }.getOrElse {
+      val answer = ask(request)
+      last = Some(request -> answer)
+      answer
+    }
+  }
+
+  private def ask(request: ZOrderFileIndex.Request): ZOrderFileIndex.Answer = {
+    val listed = listing(request.partitionFilters)
+      .listFiles(request.partitionFilters, request.dataFilters)
+    val (partitions, outcome) = pruner.prune(listed, request.state.indexes, request.dataFilters)
+    ZOrderFileIndex.Answer(partitions, outcome)
+  }
+
+  private def listing(partitionFilters: Seq[Expression]): FileIndex =
+    wrapped
+
+  /** A column of both schemas has the folder's value, whatever the files hold. */
+  private def ownSchema: StructType = {
+    val same = session.sessionState.conf.resolver
+    StructType(dataSchema.filterNot(f => partitionSchema.exists(p => same(p.name, f.name))))
+  }
+
+  private def hasSubquery(filter: Expression): Boolean =
+    filter.exists(_.isInstanceOf[PlanExpression[_]])
+
+  override def equals(other: Any): Boolean = other match {
+    case that: ZOrderFileIndex =>
+      that.wrapped == wrapped && that.folders == folders && that.seen == seen
+    case _ => false
+  }
+
+  override def hashCode: Int = wrapped.hashCode
+
+  override def toString: String = s"ZOrderFileIndex($wrapped)"
+}
+
+object ZOrderFileIndex {
+
+  /** What journal and index of the folders are at one moment. */
+  private[skipping] final case class State(journals: Seq[String], indexes: Seq[SnapshotRef])
+
+  private object State {
+    def of(session: shim.SparkSession, folders: Seq[TableFolder]): State = {
+      val conf = session.sessionState.newHadoopConf()
+      State(Nil, folders.flatMap(IndexStore.latest(conf, _)))
+    }
+  }
+
+  private final case class Request(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression],
+      state: State,
+      settings: ReadSettings,
+      enabled: Boolean)
+
+  private final case class Answer(
+      partitions: Seq[PartitionDirectory],
+      outcome: SkippingOutcome)
+
+  /** The index that wraps `wrapped`, which has no estimate yet. */
+  def apply(
+      session: shim.SparkSession,
+      wrapped: FileIndex,
+      options: Map[String, String],
+      dataSchema: StructType,
+      table: String,
+      folders: Seq[TableFolder]): ZOrderFileIndex =
+    new ZOrderFileIndex(
+      session, wrapped, options, dataSchema, table, folders, None, State.of(session, folders))
+}
