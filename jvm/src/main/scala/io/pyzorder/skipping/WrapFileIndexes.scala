@@ -11,6 +11,8 @@ import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.publish.{JournaledListing, ZOrderOrcFileFormat, ZOrderParquetFileFormat}
+
 /**
  * Gives every Parquet and ORC relation the ZOrderFileIndex, after Spark has pruned its partitions. A
  * table that has no `_zorder` yet gets it too: a scan planned now must find its files after the
@@ -35,8 +37,8 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
       location.getClass == classOf[CatalogFileIndex]
 
   private def formatOf(format: FileFormat): Option[FileFormat] =
-    if (format.getClass == classOf[ParquetFileFormat]) Some(format)
-    else if (format.getClass == classOf[OrcFileFormat]) Some(format)
+    if (format.getClass == classOf[ParquetFileFormat]) Some(new ZOrderParquetFileFormat)
+    else if (format.getClass == classOf[OrcFileFormat]) Some(new ZOrderOrcFileFormat)
     else None
 
   private def wrap(
@@ -45,7 +47,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
       format: FileFormat): LogicalPlan = {
     val location = relation.catalogTable.flatMap(_.storage.locationUri)
       .map(new org.apache.hadoop.fs.Path(_))
-    val folders = TableListing.foldersOf(
+    val folders = JournaledListing.foldersOf(
       session.sessionState.newHadoopConf(), files.location.rootPaths, location)
     val name = relation.catalogTable.map(_.identifier.table)
       .orElse(files.location.rootPaths.headOption.map(_.getName)).getOrElse("files")

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.ZOrderConf
 import io.pyzorder.index.{IndexStore, ReadSettings, SnapshotRef}
-import io.pyzorder.publish.TableFolder
+import io.pyzorder.publish.{Journal, JournaledListing, TableFolder}
 
 /**
  * Wraps the file index of a Parquet or ORC relation: lists through the journal, then drops the files
@@ -95,7 +95,9 @@ final class ZOrderFileIndex private (
   }
 
   private def listing(partitionFilters: Seq[Expression]): FileIndex =
-    wrapped
+    if (!ZOrderConf.journalOverlay.get(session.sessionState.conf)) wrapped
+    else JournaledListing.current(
+      session, wrapped, options, partitionSchema, folders, partitionFilters)
 
   /** A column of both schemas has the folder's value, whatever the files hold. */
   private def ownSchema: StructType = {
@@ -125,7 +127,9 @@ object ZOrderFileIndex {
   private object State {
     def of(session: shim.SparkSession, folders: Seq[TableFolder]): State = {
       val conf = session.sessionState.newHadoopConf()
-      State(Nil, folders.flatMap(IndexStore.latest(conf, _)))
+      State(
+        folders.map(Journal.read(conf, _).token),
+        folders.flatMap(IndexStore.latest(conf, _)))
     }
   }
 
