@@ -1,8 +1,9 @@
 # Everything a developer runs. Needs Python 3.10 or later, and make; Java comes from PyPI if missing.
-# Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini), PYTHON=python3.12, TESTS=tests/unit
+# Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; the newest if unset),
+# PYTHON=python3.12, TESTS=tests/unit
 
-SPARK ?= 4.3
 PYTHON ?= python3
+SPARK ?= $(shell $(PYTHON) jvm/build.py --default)
 TESTS ?= tests
 VENV := .venv-$(SPARK)
 RUN := $(VENV)/bin/with-java $(VENV)/bin/python

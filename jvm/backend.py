@@ -1,7 +1,7 @@
 """The build backend of `pip install`: setuptools' own, which compiles the jar first.
 
 The jar is for, in this order: the Spark that PYZORDER_SPARK names (such as 3.5), the PySpark that
-the environment holds already, the default of pyzorder/spark_versions.ini.
+the environment holds already, the newest that this Python can run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def wanted_spark() -> str:
     """The Spark minor version to build for, one of the supported ones."""
     home = pyspark_home()
     wanted = os.environ.get("PYZORDER_SPARK") or (home and build.spark_version_of(home))
-    return build.supported(wanted or build.spark_versions().defaults()["default"])
+    return build.supported(wanted or build.default_spark())
 
 
 def build_requires() -> list[str]:

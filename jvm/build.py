@@ -36,6 +36,15 @@ def spark_versions() -> configparser.ConfigParser:
     return table
 
 
+def default_spark() -> str:
+    """The newest Spark minor version that this Python can run."""
+    for spark in reversed(spark_versions().sections()):
+        needs = tuple(int(part) for part in spark_versions()[spark]["python"].split("."))
+        if sys.version_info >= needs:
+            return spark
+    raise SystemExit("pyzorder needs Python 3.10 or later")
+
+
 def project_version() -> str:
     """The package's version, written once in pyzorder/_version.py."""
     text = (ROOT / "pyzorder" / "_version.py").read_text()
@@ -211,7 +220,11 @@ def build(spark: str, pyspark_home: Path, out: Path) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "pyzorder" / "jars")
+    parser.add_argument("--default", action="store_true", help="only name the default Spark")
     arguments = parser.parse_args()
+    if arguments.default:
+        print(default_spark())
+        return
     spark, home = installed_spark()
     print(build(spark, home, arguments.out), file=sys.stderr)
 

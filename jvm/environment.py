@@ -87,7 +87,7 @@ def main() -> None:
             "Name a newer one: make PYTHON=python3.12 …"
         )
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--spark", default=build.spark_versions().defaults()["default"])
+    parser.add_argument("--spark", default=build.default_spark())
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--extras", default="")
     arguments = parser.parse_args()
