@@ -54,6 +54,16 @@ def write_script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
+def same_python(python: Path) -> bool:
+    """Whether an environment's Python exists and is of the version that runs this."""
+    asked = [str(python), "-c", "import sys; print(*sys.version_info[:2])"]
+    try:
+        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return said.split() == [str(part) for part in sys.version_info[:2]]
+
+
 def install_java(folder: Path, python: Path) -> None:
     """Makes `bin/with-java`, and before it a Java home where the machine has no Java for Spark."""
     export = ""
@@ -69,9 +79,9 @@ def install_java(folder: Path, python: Path) -> None:
 def make(spark: str, folder: Path, extras: str) -> None:
     """Makes or completes the environment in `folder`."""
     section = build.spark_versions()[build.supported(spark)]
-    if not (folder / "bin" / "python").exists():
-        venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
+    if not same_python(python):
+        venv.create(folder, with_pip=True, clear=True)
     base = ["setuptools>=77", "wheel", f"pyspark=={section['pyspark']}"]
     require(pip_install(python, *base), f"PySpark {section['pyspark']}")
     install_java(folder, python)

@@ -1,6 +1,9 @@
 """Z-ordering and data skipping for plain Parquet and ORC tables in Spark."""
 
 from pyzorder._version import __version__
+from pyzorder.errors import ZOrderError
+from pyzorder.explain import explain
 from pyzorder.session import configure
+from pyzorder.table import ZOrderTable
 
-__all__ = ["__version__", "configure"]
+__all__ = ["ZOrderError", "ZOrderTable", "__version__", "configure", "explain"]

@@ -2,16 +2,132 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pyzorder import bridge, errors, versions
+from pyzorder._version import __version__
+from pyzorder.bridge import EXTENSION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXTENSION = "io.pyzorder.ZOrderExtensions"
+
+def jar() -> Path:
+    """The jar for the installed PySpark, by its exact name."""
+    try:
+        import pyspark
+    except ModuleNotFoundError:
+        raise errors.pyspark_missing() from None
+    spark = versions.minor(pyspark.__version__)
+    if spark not in versions.supported():
+        raise errors.unsupported_spark(pyspark.__version__, versions.supported())
+    path = versions.jar_path(spark)
+    if not path.is_file():
+        present = sorted(file.name for file in path.parent.glob("*.jar"))
+        raise errors.jar_missing(spark, str(path), present)
+    return path
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """Adds the jar and the extension to `builder`, keeping what is set already."""
-    jar = next((Path(__file__).parent / "jars").glob("*.jar"))
-    return builder.config("spark.jars", str(jar)).config("spark.sql.extensions", EXTENSION)
+    """Adds pyzorder's jar and extension to a session builder, keeping what is set already.
+
+    Call it before the first session of a process starts. Returns the same builder.
+
+    Raises:
+        ZOrderError: the jar is missing, Spark's version is not supported, or the JVM that runs
+            already cannot take it; the message says what to do.
+    """
+    path = jar()
+    options: dict[str, Any] = builder._options
+    if "spark.remote" in options or "SPARK_REMOTE" in os.environ:
+        raise errors.connect_builder(EXTENSION)
+    check_running(path)
+    check_submit_arguments(path)
+    for key, addition in (("spark.jars", str(path)), ("spark.sql.extensions", EXTENSION)):
+        kept = options.get(key) or default_setting(key)
+        builder = builder.config(key, with_item(kept, addition))
+    return builder
+
+
+def check_running(path: Path) -> None:
+    """Raises when Spark, or the JVM alone, runs already and cannot take the extension."""
+    extensions = bridge.active_extensions()
+    if extensions is not None and EXTENSION not in items(extensions):
+        raise errors.session_running(EXTENSION)
+    jvm = bridge.running_jvm()
+    if jvm is not None:
+        found = bridge.manifest(jvm)
+        if found is None:
+            raise errors.jvm_running(str(path), EXTENSION)
+        check_version(found)
+
+
+def check_submit_arguments(path: Path) -> None:
+    """Raises when PYSPARK_SUBMIT_ARGS names other jars, which would replace ours."""
+    if bridge.running_jvm() is not None:
+        return
+    arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    for option, value in zip(arguments, [*arguments, ""][1:], strict=True):
+        if option.startswith("--jars="):
+            value = option.removeprefix("--jars=")
+        elif option != "--jars":
+            continue
+        if not any(Path(item).name == path.name for item in items(value)):
+            raise errors.jars_overridden(str(path))
+
+
+def check_version(found: dict[str, str]) -> None:
+    """Raises when the jar in the JVM is of another release than this package."""
+    version = found.get("Implementation-Version", __version__)
+    if version != __version__:
+        raise errors.versions_differ(__version__, version)
+
+
+def check_session(spark: SparkSession) -> None:
+    """Raises unless pyzorder, of this version and for this Spark, runs in the session."""
+    if EXTENSION not in items(spark.conf.get("spark.sql.extensions", "") or ""):
+        raise errors.not_configured(EXTENSION)
+    if bridge.is_connect(spark):
+        return  # the server's JVM is out of reach, and its own log says what it could not load
+    found = bridge.session_manifest(spark)
+    if found is None:
+        raise errors.extension_not_loaded(EXTENSION)
+    check_version(found)
+    running = versions.minor(spark.version)
+    if found.get("Pyzorder-Spark-Version", running) != running:
+        raise errors.jar_for_other_spark(found["Pyzorder-Spark-Version"], running)
+
+
+def items(value: str) -> list[str]:
+    """The members of a comma-separated setting."""
+    return [item.strip() for item in value.split(",") if item.strip()]
+
+
+def with_item(value: str | None, addition: str) -> str:
+    """A comma-separated setting with one more member, unless it is in there."""
+    kept = items(value or "")
+    return ",".join(kept if addition in kept else [*kept, addition])
+
+
+def default_setting(key: str) -> str | None:
+    """A key's value in spark-defaults.conf, which a builder's setting would replace."""
+    folder = os.environ.get("SPARK_CONF_DIR")
+    if folder is None:
+        home = os.environ.get("SPARK_HOME")
+        if home is None:
+            import pyspark
+
+            home = str(Path(pyspark.__file__).parent)
+        folder = str(Path(home) / "conf")
+    try:
+        lines = (Path(folder) / "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        name, _, value = line.strip().replace("=", " ", 1).partition(" ")
+        if name == key:
+            return value.strip()
+    return None

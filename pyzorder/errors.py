@@ -1,0 +1,160 @@
+"""What the Python side raises: one class, and one sentence for each way the door stays shut.
+
+Errors of a statement (an unknown column, a view, a conflict …) are raised by Spark itself, as its
+AnalysisException with a condition that starts with ZORDER_; they are not wrapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class ZOrderError(Exception):
+    """A failure at the door to Spark. `condition` names it for programs, the message for people."""
+
+    def __init__(self, condition: str, message: str) -> None:
+        super().__init__(f"[{condition}] {message}")
+        self.condition = condition
+
+
+def pyspark_missing() -> ZOrderError:
+    """No PySpark in this Python."""
+    return ZOrderError(
+        "ZORDER_PYSPARK_MISSING",
+        "PySpark is not installed for this Python: pip install 'pyzorder[spark]'.",
+    )
+
+
+def unsupported_spark(version: str, supported: Iterable[str]) -> ZOrderError:
+    """A Spark that no jar is built for."""
+    return ZOrderError(
+        "ZORDER_UNSUPPORTED_SPARK",
+        f"pyzorder supports Spark {', '.join(supported)}, and this is Spark {version}: "
+        "install one of these, or a pyzorder that knows this one.",
+    )
+
+
+def jar_missing(spark: str, expected: str, present: Iterable[str]) -> ZOrderError:
+    """The package holds no jar for the Spark that is installed."""
+    others = ", ".join(present) or "none at all"
+    return ZOrderError(
+        "ZORDER_JAR_MISSING",
+        f"The jar for Spark {spark} is missing: {expected} (jars beside it: {others}). Install "
+        f"pyzorder again in this environment, where it is built for the PySpark it finds: "
+        f"PYZORDER_SPARK={spark} pip install --force-reinstall --no-deps pyzorder; "
+        "in a clone of the project: python jvm/build.py.",
+    )
+
+
+def connect_builder(extension: str) -> ZOrderError:
+    """configure() was given a builder of a Spark Connect client."""
+    return ZOrderError(
+        "ZORDER_CONNECT_CLIENT",
+        "A Spark Connect client cannot add a jar to its server. Start the server with "
+        f"--jars <pyzorder's jar> --conf spark.sql.extensions={extension}, and use the client's "
+        "session as it is: OPTIMIZE through spark.sql and pyzorder.ZOrderTable works on it.",
+    )
+
+
+def session_running(extension: str) -> ZOrderError:
+    """A session runs already, and its extensions cannot change any more."""
+    return ZOrderError(
+        "ZORDER_SESSION_RUNNING",
+        "A Spark session without pyzorder is running already, and extensions are fixed when Spark "
+        f"starts: call its stop(), or start it with spark.sql.extensions={extension}, before "
+        "pyzorder.configure.",
+    )
+
+
+def jvm_running(jar: str, extension: str) -> ZOrderError:
+    """The JVM was started before configure() and does not hold the jar."""
+    return ZOrderError(
+        "ZORDER_JVM_RUNNING",
+        "The JVM behind this Python runs already, without pyzorder's jar on its class path, which "
+        "is fixed when it starts. In a notebook restart the kernel and call pyzorder.configure "
+        "before the first session; with spark-submit or pyspark add "
+        f"--jars {jar} --conf spark.sql.extensions={extension} to the command.",
+    )
+
+
+def jars_overridden(jar: str) -> ZOrderError:
+    """PYSPARK_SUBMIT_ARGS names jars, which win over the builder's."""
+    return ZOrderError(
+        "ZORDER_JARS_OVERRIDDEN",
+        "PYSPARK_SUBMIT_ARGS holds --jars, which replaces the jars that pyzorder.configure sets: "
+        f"add {jar} to that list, separated by a comma.",
+    )
+
+
+def not_configured(extension: str) -> ZOrderError:
+    """The session has no pyzorder in it."""
+    return ZOrderError(
+        "ZORDER_NOT_CONFIGURED",
+        f"This Spark session does not run pyzorder: spark.sql.extensions lacks {extension}. Build "
+        "the session with pyzorder.configure(SparkSession.builder).getOrCreate(), or start Spark "
+        "with pyzorder's jar and that setting.",
+    )
+
+
+def extension_not_loaded(extension: str) -> ZOrderError:
+    """The setting is there, but Spark did not find the class, which it only logs."""
+    return ZOrderError(
+        "ZORDER_EXTENSION_NOT_LOADED",
+        f"spark.sql.extensions names {extension}, but Spark's JVM does not hold that class, so "
+        "Spark went on without it: add pyzorder's jar to spark.jars, or build the session with "
+        "pyzorder.configure.",
+    )
+
+
+def versions_differ(package: str, jar: str) -> ZOrderError:
+    """The jar in the JVM is of another release than the Python package."""
+    return ZOrderError(
+        "ZORDER_VERSIONS_DIFFER",
+        f"This is pyzorder {package} for Python, but the jar in Spark's JVM is pyzorder {jar}: "
+        "install the same version on both sides and restart Spark.",
+    )
+
+
+def jar_for_other_spark(jar_spark: str, running: str) -> ZOrderError:
+    """The jar in the JVM was compiled against another Spark."""
+    return ZOrderError(
+        "ZORDER_JAR_FOR_OTHER_SPARK",
+        f"pyzorder's jar in Spark's JVM is built for Spark {jar_spark}, but this is Spark "
+        f"{running}: use the jar whose name holds spark-{running}.",
+    )
+
+
+def connect_has_no_plan() -> ZOrderError:
+    """explain() of a Connect DataFrame."""
+    return ZOrderError(
+        "ZORDER_CONNECT_EXPLAIN",
+        "pyzorder.explain reads a plan inside Spark's JVM, which a Spark Connect client cannot "
+        "reach: call df.explain(), whose ZOrderSkipping lines show the files selected, skipped "
+        "and unindexed.",
+    )
+
+
+def not_a_dataframe(value: object) -> ZOrderError:
+    """explain() of something else."""
+    return ZOrderError(
+        "ZORDER_NOT_A_DATAFRAME",
+        f"pyzorder.explain takes a DataFrame, and this is a {type(value).__name__}: for SQL text "
+        "pass spark.sql(text).",
+    )
+
+
+def no_columns() -> ZOrderError:
+    """executeZOrderBy() without a column."""
+    return ZOrderError(
+        "ZORDER_NO_COLUMNS",
+        "executeZOrderBy needs at least one column to cluster by; to merge small files without "
+        "clustering call executeCompaction().",
+    )
+
+
+def where_twice() -> ZOrderError:
+    """where() called twice on one builder."""
+    return ZOrderError(
+        "ZORDER_WHERE_TWICE",
+        "where was called twice: give one condition, joined with AND.",
+    )

@@ -1,0 +1,106 @@
+"""ZOrderTable: OPTIMIZE from Python, with the method names that users of DeltaTable know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyzorder import errors
+from pyzorder.session import check_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class ZOrderTable:
+    """A plain Parquet or ORC table, of the catalog or under a path; works with Spark Connect."""
+
+    def __init__(self, spark: SparkSession, target: str) -> None:
+        """`target` is the table as SQL names it; use `forName` or `forPath`."""
+        self._spark = spark
+        self._target = target
+
+    @classmethod
+    def forName(cls, spark: SparkSession, name: str) -> ZOrderTable:
+        """A table of the catalog, named as in SQL: "sales", "db.sales", "`odd name`"."""
+        check_session(spark)
+        return cls(spark, name)
+
+    @classmethod
+    def forPath(cls, spark: SparkSession, path: str) -> ZOrderTable:
+        """The table in a folder, as `spark.read.parquet(path)` or `.orc(path)` would read it."""
+        check_session(spark)
+        return cls(spark, quoted(path))
+
+    def optimize(self) -> OptimizeBuilder:
+        """Begins an OPTIMIZE; nothing runs before one of its execute methods."""
+        return OptimizeBuilder(self._spark, self._target)
+
+    def createSkippingIndex(self, *columns: str) -> DataFrame:
+        """Collects statistics of the columns (none: all that can have them), without a rewrite."""
+        listed = f" ({', '.join(columns)})" if columns else ""
+        return self._spark.sql(f"CREATE SKIPPING INDEX IF NOT EXISTS ON {self._target}{listed}")
+
+    def refreshSkippingIndex(self) -> DataFrame:
+        """Brings the statistics up to date with the table's files."""
+        return self._spark.sql(f"REFRESH SKIPPING INDEX ON {self._target}")
+
+    def describeSkippingIndex(self) -> DataFrame:
+        """The index's health, one row a column."""
+        return self._spark.sql(f"DESCRIBE SKIPPING INDEX ON {self._target}")
+
+    def dropSkippingIndex(self) -> DataFrame:
+        """Removes the statistics; the table's files stay as they are."""
+        return self._spark.sql(f"DROP SKIPPING INDEX IF EXISTS ON {self._target}")
+
+    def __repr__(self) -> str:
+        return f"ZOrderTable({self._target})"
+
+
+class OptimizeBuilder:
+    """One OPTIMIZE in the making: which partitions, and how."""
+
+    def __init__(self, spark: SparkSession, target: str) -> None:
+        self._spark = spark
+        self._target = target
+        self._where: str | None = None
+        self._full = False
+        self._dry_run = False
+
+    def where(self, partition_predicate: str) -> OptimizeBuilder:
+        """Only the partitions for which this SQL condition on partition columns holds."""
+        if self._where is not None:
+            raise errors.where_twice()
+        self._where = partition_predicate
+        return self
+
+    def full(self) -> OptimizeBuilder:
+        """Rewrites also what is clustered so already."""
+        self._full = True
+        return self
+
+    def dryRun(self) -> OptimizeBuilder:
+        """Changes nothing; the metrics say what would happen."""
+        self._dry_run = True
+        return self
+
+    def executeZOrderBy(self, *columns: str | list[str] | tuple[str, ...]) -> DataFrame:
+        """Clusters the files by the columns, named as in SQL; returns the metrics."""
+        names = [n for c in columns for n in ([c] if isinstance(c, str) else c)]
+        if not names:
+            raise errors.no_columns()
+        return self._spark.sql(self._statement(f" ZORDER BY ({', '.join(names)})"))
+
+    def executeCompaction(self) -> DataFrame:
+        """OPTIMIZE without ZORDER BY: clusters as the table declares, else merges small files."""
+        return self._spark.sql(self._statement(""))
+
+    def _statement(self, z_order: str) -> str:
+        full = " FULL" if self._full else ""
+        where = f" WHERE {self._where}" if self._where is not None else ""
+        dry_run = " DRY RUN" if self._dry_run else ""
+        return f"OPTIMIZE {self._target}{full}{where}{z_order}{dry_run}"
+
+
+def quoted(path: str) -> str:
+    """A path as an SQL string literal."""
+    return "'" + path.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,188 @@
+"""The door's sentences: every way pyzorder.configure and check_session can fail, one test each.
+
+Each test runs a Python of its own: what a JVM holds is decided when it starts.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+PRELUDE = """
+import pyzorder
+from pyzorder import bridge, versions, session
+from pyspark.sql import SparkSession
+def plain():
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    return builder.config("spark.driver.host", "127.0.0.1").config(
+        "spark.driver.bindAddress", "127.0.0.1")
+"""
+
+
+def run(script: str, tmp_path: Path, **environment: str) -> str:
+    """What a script of its own process prints; an uncaught ZOrderError is printed as a line."""
+    body = textwrap.indent(textwrap.dedent(script), "    ")
+    text = f"{PRELUDE}\ntry:\n{body}\nexcept pyzorder.ZOrderError as error:\n    print(error)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_jar_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyzorder import errors, session, versions
+
+    monkeypatch.setattr(versions, "jar_path", lambda spark: tmp_path / f"pyzorder-{spark}.jar")
+    (tmp_path / "pyzorder-other.jar").touch()
+    with pytest.raises(errors.ZOrderError) as caught:
+        session.jar()
+    assert caught.value.condition == "ZORDER_JAR_MISSING"
+    assert "pyzorder-other.jar" in str(caught.value)
+    assert "pip install --force-reinstall" in str(caught.value)
+
+
+def test_unsupported_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyspark
+
+    from pyzorder import errors, session
+
+    monkeypatch.setattr(pyspark, "__version__", "3.1.2")
+    with pytest.raises(errors.ZOrderError, match=r"supports Spark 3.5, 4.0, .*this is Spark 3.1.2"):
+        session.jar()
+
+
+def test_pyspark_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyzorder import errors, session
+
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(errors.ZOrderError, match=r"pip install 'pyzorder\[spark\]'"):
+        session.jar()
+
+
+def test_keeps_what_is_set(tmp_path: Path) -> None:
+    said = run(
+        """
+        builder = plain().config("spark.sql.extensions", "x.Y")
+        builder = builder.config("spark.jars", "/a.jar,/b.jar")
+        twice = pyzorder.configure(pyzorder.configure(builder))
+        print(twice is builder, twice._options["spark.jars"].count("pyzorder-spark"))
+        print(twice._options["spark.jars"].split("pyzorder")[0].split(",")[:2])
+        print(twice._options["spark.sql.extensions"])
+        """,
+        tmp_path,
+    )
+    assert said.splitlines() == [
+        "True 1",
+        "['/a.jar', '/b.jar']",
+        "x.Y,io.pyzorder.ZOrderExtensions",
+    ]
+
+
+def test_keeps_spark_defaults(tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# ours\nspark.sql.extensions   a.B\nspark.jars=/c.jar\n"
+    )
+    said = run(
+        """
+        options = pyzorder.configure(plain())._options
+        print(options["spark.sql.extensions"])
+        print(options["spark.jars"].split(",")[0])
+        """,
+        tmp_path,
+        SPARK_CONF_DIR=str(tmp_path),
+    )
+    assert said.splitlines() == ["a.B,io.pyzorder.ZOrderExtensions", "/c.jar"]
+
+
+def test_connect_builder(tmp_path: Path) -> None:
+    said = run('pyzorder.configure(SparkSession.builder.remote("sc://localhost"))', tmp_path)
+    assert "[ZORDER_CONNECT_CLIENT]" in said
+    assert "Start the server with --jars" in said
+
+
+def test_jars_overridden(tmp_path: Path) -> None:
+    said = run(
+        "pyzorder.configure(plain())",
+        tmp_path,
+        PYSPARK_SUBMIT_ARGS="--jars /x.jar pyspark-shell",
+    )
+    assert "[ZORDER_JARS_OVERRIDDEN]" in said
+
+
+def test_running_without_pyzorder(tmp_path: Path) -> None:
+    """One process, in the order a notebook's user meets these."""
+    said = run(
+        """
+        spark = plain().getOrCreate()
+        def attempt(what):
+            try:
+                what()
+                print("fine")
+            except pyzorder.ZOrderError as error:
+                print(error)
+        attempt(lambda: pyzorder.configure(plain()))
+        attempt(lambda: pyzorder.ZOrderTable.forName(spark, "t"))
+        attempt(lambda: pyzorder.explain(spark.range(3)))
+        attempt(lambda: pyzorder.explain("SELECT 1"))
+        spark.stop()
+        attempt(lambda: pyzorder.configure(plain()))
+        spark = plain().config("spark.sql.extensions", bridge.EXTENSION).getOrCreate()
+        attempt(lambda: pyzorder.ZOrderTable.forName(spark, "t"))
+        """,
+        tmp_path,
+    ).splitlines()
+    conditions = [line.split("]")[0].strip("[") for line in said]
+    assert conditions == [
+        "ZORDER_SESSION_RUNNING",
+        "ZORDER_NOT_CONFIGURED",
+        "ZORDER_NOT_CONFIGURED",
+        "ZORDER_NOT_A_DATAFRAME",
+        "ZORDER_JVM_RUNNING",
+        "ZORDER_EXTENSION_NOT_LOADED",
+    ]
+    assert "call its stop()" in said[0]
+    assert "restart the kernel" in said[4]
+
+
+def test_versions_differ_and_configure_again(tmp_path: Path) -> None:
+    said = run(
+        """
+        spark = pyzorder.configure(plain()).getOrCreate()
+        found = bridge.session_manifest(spark)
+        print(found["Implementation-Version"] == pyzorder.__version__)
+        print(found["Pyzorder-Spark-Version"] == versions.minor(spark.version))
+        def attempt(what):
+            try:
+                what()
+                print("fine")
+            except pyzorder.ZOrderError as error:
+                print(error)
+        attempt(lambda: pyzorder.configure(plain()).getOrCreate())
+        spark.stop()
+        attempt(lambda: pyzorder.configure(plain()))
+        spark = pyzorder.configure(plain()).getOrCreate()
+        attempt(lambda: pyzorder.ZOrderTable.forName(spark, "t"))
+        session.__version__ = "9.9.9"
+        attempt(lambda: pyzorder.ZOrderTable.forName(spark, "t"))
+        attempt(lambda: pyzorder.configure(plain()))
+        session.__version__ = pyzorder.__version__
+        versions.minor = lambda version: "9.9"
+        attempt(lambda: pyzorder.ZOrderTable.forName(spark, "t"))
+        """,
+        tmp_path,
+    ).splitlines()
+    assert said[:5] == ["True", "True", "fine", "fine", "fine"]
+    assert said[5].startswith("[ZORDER_VERSIONS_DIFFER] This is pyzorder 9.9.9 for Python")
+    assert said[6] == said[5]
+    assert said[7].startswith("[ZORDER_JAR_FOR_OTHER_SPARK]")
