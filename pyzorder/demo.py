@@ -1,0 +1,240 @@
+"""`make demo`: TPC-DS store_sales before and after OPTIMIZE … ZORDER BY, on this machine.
+
+Generates store_sales at scale factor 1 (2,880,404 rows), writes it as an ordinary catalog table,
+runs lookups, ranges and boxes, optimizes the table, runs them again, and prints one table. Writes
+only into the folder demo-output.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+import pyzorder
+from pyzorder.plot import Panel, Rectangle, save_layouts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OUTPUT = Path("demo-output")
+COLUMNS = ("ss_customer_sk", "ss_cdemo_sk")
+ROWS = 2_880_404
+FILES = 100
+LOOKUP = 49_969
+
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question asked before and after."""
+
+    name: str
+    predicate: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a query returned (rows and a checksum over all columns), and what it cost."""
+
+    rows: int
+    checksum: str
+    opened: int
+    total: int
+    seconds: float
+
+
+def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
+    """The lookups of Impala's article, ranges of 1 %, and boxes of 10 % of each column's range."""
+    (a, b), spans = COLUMNS, [high - low for low, high in zip(lowest, highest, strict=True)]
+
+    def between(column: int, start: float, share: float) -> str:
+        first = lowest[column] + round(spans[column] * start)
+        return f"{COLUMNS[column]} BETWEEN {first} AND {first + round(spans[column] * share)}"
+
+    points = [Query(f"{a} = {LOOKUP}", f"{a} = {LOOKUP}"), Query(f"{b} = 961370", f"{b} = 961370")]
+    ranges = [Query(f"1 % of {COLUMNS[i]}", between(i, 0.4, 0.01)) for i in (0, 1)]
+    boxes = [
+        Query(
+            f"10 % x 10 % box at {x:.0%}, {y:.0%}", f"{between(0, x, 0.1)} AND {between(1, y, 0.1)}"
+        )
+        for x, y in [(0.12, 0.12), (0.45, 0.45), (0.7, 0.25), (0.23, 0.81)]
+    ]
+    return [*points, *ranges, *boxes]
+
+
+@contextmanager
+def step(what: str) -> Iterator[None]:
+    """Shows that something is under way, and how long it took."""
+    started = time.perf_counter()
+    with console.status(f"{what} …"):
+        yield
+    console.print(f"[green]✓[/green] {what} [dim]{time.perf_counter() - started:.1f} s[/dim]")
+
+
+def generate(path: Path) -> None:
+    """Writes store_sales at scale factor 1 as one Parquet file, unless it is there already."""
+    if path.exists():
+        return
+    import duckdb
+    import duckdb_extension_tpcds
+
+    package = Path(duckdb_extension_tpcds.__file__).parent
+    extension = package / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
+        connection.execute(f"LOAD '{extension}'")
+        connection.execute("CALL dsdgen(sf = 1)")
+        connection.execute(f"COPY store_sales TO '{partial}' (FORMAT parquet)")
+    partial.rename(path)
+
+
+def start_spark() -> SparkSession:
+    """A local Spark with pyzorder, whose warehouse is in the output folder."""
+    from pyspark.sql import SparkSession
+
+    builder = (
+        SparkSession.builder.master("local[*]")
+        .appName("pyzorder demo")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.warehouse.dir", str((OUTPUT / "warehouse").absolute()))
+    )
+    spark = pyzorder.configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def write_table(spark: SparkSession, source: Path) -> int:
+    """Writes the rows, in the order they came, as a table of about 100 files; returns its bytes."""
+    folder = OUTPUT / "warehouse" / "store_sales"
+    shutil.rmtree(folder, ignore_errors=True)
+    rows = spark.read.parquet(str(source))
+    rows.write.option("maxRecordsPerFile", ROWS // FILES + 1).saveAsTable("store_sales")
+    return sum(file.stat().st_size for file in folder.glob("*.parquet"))
+
+
+def ask(spark: SparkSession, query: Query) -> Answer:
+    """Runs a query over all columns, and notes the files that it opens."""
+    from pyspark.sql import functions as f
+
+    checksum = f.sum(f.xxhash64("*").cast("decimal(38,0)"))
+    matching = spark.table("store_sales").where(query.predicate)
+    answer = matching.agg(f.count("*"), checksum)
+    scan = pyzorder.explain(answer)[0]
+    started = time.perf_counter()
+    rows, total = answer.collect()[0]
+    seconds = time.perf_counter() - started
+    return Answer(rows, str(total), scan.selected, scan.total, seconds)
+
+
+def ask_all(spark: SparkSession, asked: list[Query]) -> list[Answer]:
+    """Every query's answer, after a run that only warms the JVM."""
+    for query in asked[:2]:
+        ask(spark, query)
+    return [ask(spark, query) for query in asked]
+
+
+def rectangles(spark: SparkSession) -> list[Rectangle]:
+    """Each file's minima and maxima of the two columns."""
+    from pyspark.sql import functions as f
+
+    bounds = [g(c) for c in COLUMNS for g in (f.min, f.max)]
+    by_file = spark.table("store_sales").groupBy("_metadata.file_path").agg(*bounds)
+    return [tuple(row[1:]) for row in by_file.collect() if None not in row]
+
+
+def value_bounds(spark: SparkSession) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Lowest and highest values of the two columns."""
+    (a, b) = COLUMNS
+    row = spark.sql(f"SELECT min({a}), min({b}), max({a}), max({b}) FROM store_sales").head()
+    assert row is not None
+    return (row[0], row[1]), (row[2], row[3])
+
+
+def optimize(spark: SparkSession, size: int) -> DataFrame:
+    """OPTIMIZE … ZORDER BY into files of a hundredth of the table."""
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // FILES))
+    table = pyzorder.ZOrderTable.forName(spark, "store_sales")
+    return table.optimize().executeZOrderBy(*COLUMNS)
+
+
+def print_answers(asked: list[Query], before: list[Answer], after: list[Answer]) -> None:
+    """The one table."""
+    table = Table(title=f"\nstore_sales, OPTIMIZE … ZORDER BY ({', '.join(COLUMNS)})")
+    table.add_column("WHERE")
+    for name in ("opened before", "opened after", "share", "rows", "before", "after"):
+        table.add_column(name, justify="right")
+    for query, old, new in zip(asked, before, after, strict=True):
+        table.add_row(
+            query.name,
+            f"{old.opened} of {old.total}",
+            f"[bold]{new.opened}[/bold] of {new.total}",
+            f"{new.opened / new.total:.1%}",
+            f"{new.rows:,}",
+            f"{old.seconds:.2f} s",
+            f"{new.seconds:.2f} s",
+        )
+    console.print(table)
+
+
+def print_metrics(metrics: dict[str, Any]) -> None:
+    """What OPTIMIZE returned, without the fields that are empty."""
+    shown = {name: value for name, value in metrics.items() if value not in (None, 0, [], {})}
+    table = Table(title="OPTIMIZE metrics", show_header=False)
+    for name, value in shown.items():
+        table.add_row(name, str(value))
+    console.print(table)
+
+
+def main() -> None:
+    started = time.perf_counter()
+    source = OUTPUT / "store_sales.parquet"
+    with step(f"TPC-DS store_sales, scale factor 1 ({ROWS:,} rows)"):
+        generate(source)
+    with step("Spark"):
+        spark = start_spark()
+    with step(f"the table, about {FILES} plain Parquet files in the order of arrival"):
+        size = write_table(spark, source)
+    asked = queries(*value_bounds(spark))
+    with step("queries before"):
+        before, layout_before = ask_all(spark, asked), rectangles(spark)
+    with step(f"OPTIMIZE store_sales ZORDER BY ({', '.join(COLUMNS)})"):
+        row = optimize(spark, size).head()
+    with step("queries after"):
+        after, layout_after = ask_all(spark, asked), rectangles(spark)
+    picture = OUTPUT / "store_sales.png"
+    with step(f"picture {picture}"):
+        panels = [
+            Panel("Before", layout_before, 0, LOOKUP),
+            Panel("After OPTIMIZE … ZORDER BY", layout_after, 0, LOOKUP),
+        ]
+        save_layouts(panels, COLUMNS, picture)
+    print_answers(asked, before, after)
+    if row is not None:
+        print_metrics(row["metrics"].asDict(recursive=True))
+    spark.stop()
+    same = all(
+        (a.rows, a.checksum) == (b.rows, b.checksum) for a, b in zip(before, after, strict=True)
+    )
+    console.print(f"Answers equal: {'[green]yes[/green]' if same else '[red]NO[/red]'}.", end=" ")
+    console.print(f"Picture: {picture}. Took {time.perf_counter() - started:.0f} s.")
+    if not same:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
