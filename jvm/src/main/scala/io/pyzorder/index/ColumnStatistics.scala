@@ -1,5 +1,8 @@
 package io.pyzorder.index
 
+import org.apache.spark.sql.catalyst.util.TypeUtils
+import org.apache.spark.sql.types.DataType
+
 /**
  * What is known of one column in one file. Values are Catalyst's internal ones (Int days, Long
  * microseconds, UTF8String, Decimal, ...), compared as Spark compares them.
@@ -29,4 +32,22 @@ object ColumnStatistics {
     nanSeen = true,
     empty = false,
     settingsDependent = false)
+
+  /** What is known of a file of which two parts are known. */
+  def merge(a: ColumnStatistics, b: ColumnStatistics, dataType: DataType): ColumnStatistics = {
+    val bounds =
+      if (a.empty) b.bounds
+      else if (b.empty) a.bounds
+      else for ((least, greatest) <- a.bounds; (otherLeast, otherGreatest) <- b.bounds) yield {
+        val order = TypeUtils.getInterpretedOrdering(dataType)
+        (order.min(least, otherLeast), order.max(greatest, otherGreatest))
+      }
+    ColumnStatistics(
+      bounds = bounds,
+      exact = bounds.isDefined && (a.exact || a.empty) && (b.exact || b.empty),
+      nullCount = for (count <- a.nullCount; other <- b.nullCount) yield count + other,
+      nanSeen = a.nanSeen || b.nanSeen,
+      empty = a.empty && b.empty,
+      settingsDependent = a.settingsDependent || b.settingsDependent)
+  }
 }
