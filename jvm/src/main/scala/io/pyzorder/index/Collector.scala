@@ -2,6 +2,8 @@ package io.pyzorder.index
 
 import scala.util.control.NonFatal
 
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.SerializableConfiguration
@@ -127,7 +129,9 @@ object Collector {
     } else {
       val slices = math.min(paths.length, math.max(1, context.defaultParallelism * 4))
       context.parallelize(paths, slices)
-        .flatMap { case (i, path) => Collector.footer(path, orc, conf.value.value, question).map(i -> _) }
+        .flatMap { case (i, path) =>
+          Collector.footer(path, orc, conf.value.value, question).map(i -> _)
+        }
         .collect().toMap
     }
   }
@@ -136,10 +140,10 @@ object Collector {
   private def footer(
       path: String,
       orc: Boolean,
-      conf: org.apache.hadoop.conf.Configuration,
+      conf: Configuration,
       question: FooterQuestion): Option[FileFooter] =
     try {
-      val file = new org.apache.hadoop.fs.Path(path)
+      val file = new Path(path)
       if (orc) OrcFooterStatistics.read(file, conf, question)
       else Some(FooterStatistics.read(file, conf, question))
     } catch {

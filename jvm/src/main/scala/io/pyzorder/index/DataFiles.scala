@@ -3,7 +3,7 @@ package io.pyzorder.index
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.types.StructType
 
-import io.pyzorder.publish.FileRef
+import io.pyzorder.publish.{FileRef, TableFolder}
 
 /**
  * Data files of a table, and how they are read.
@@ -23,16 +23,5 @@ final case class DataFiles(
     files: Seq[FileRef]) {
 
   /** Where a file lies: below the root, or, of a partition with its own location, elsewhere. */
-  def locate(file: FileRef): Path = DataFiles.locate(root, file.path)
-}
-
-object DataFiles {
-
-  /** The path of a file that `relative` names; a name with scheme or leading "/" stands by itself. */
-  def locate(root: Path, relative: String): Path =
-    if (relative.startsWith("/") || relative.matches("[A-Za-z][A-Za-z0-9+.-]*:/.*")) {
-      new Path(relative)
-    } else {
-      new Path(root.toString.stripSuffix("/") + "/" + relative)
-    }
+  def locate(file: FileRef): Path = new TableFolder(root).resolve(file.path)
 }

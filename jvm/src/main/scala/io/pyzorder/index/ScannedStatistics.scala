@@ -1,8 +1,11 @@
 package io.pyzorder.index
 
+import java.util.Locale
+
 import scala.collection.mutable
 
 import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, GetStructField, NamedExpression}
 import org.apache.spark.sql.catalyst.plans.logical.Project
@@ -12,7 +15,6 @@ import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
-import org.apache.spark.rdd.RDD
 
 /** Statistics from one Spark job that reads the values themselves, as every query reads them. */
 private[index] object ScannedStatistics {
@@ -103,7 +105,7 @@ private[index] object ScannedStatistics {
     val replaced = Set(
       "ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", "int96rebasemode")
     def corrected(mode: String): String = if (mode == "EXCEPTION") "CORRECTED" else mode
-    options.filterNot { case (key, _) => replaced(key.toLowerCase(java.util.Locale.ROOT)) } ++ Map(
+    options.filterNot { case (key, _) => replaced(key.toLowerCase(Locale.ROOT)) } ++ Map(
       "ignoreCorruptFiles" -> "false",
       "ignoreMissingFiles" -> "false",
       "datetimeRebaseMode" -> corrected(ReadSettings.datetimeRebase(session, options)),
@@ -125,7 +127,7 @@ private[index] object ScannedStatistics {
   }
 
   private def unusedName(schema: StructType): String = {
-    val taken = schema.fieldNames.map(_.toLowerCase(java.util.Locale.ROOT)).toSet
+    val taken = schema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
     Iterator.from(0).map(i => s"_zorder_file_$i").find(name => !taken(name)).get
   }
 

@@ -55,7 +55,8 @@ object SnapshotWriter {
     job.getConfiguration
   }
 
-  private def rowOf(
+  /** One entry as a row of the index table. */
+  private[pyzorder] def rowOf(
       entry: FileEntry,
       columns: Seq[IndexedColumn],
       schema: StructType): InternalRow = {

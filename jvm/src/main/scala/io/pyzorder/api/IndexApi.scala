@@ -1,0 +1,95 @@
+package io.pyzorder.api
+
+import java.util.{List => JList, Map => JMap}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.expressions.AttributeReference
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
+import org.apache.spark.sql.execution.datasources.InMemoryFileIndex
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.{DataType, StructType}
+
+import io.pyzorder.ZOrderErrors
+import io.pyzorder.index._
+import io.pyzorder.publish.{FileRef, TableFolder}
+
+/** The index of a folder of files, for callers outside the JVM. */
+object IndexApi {
+
+  /**
+   * Collects the statistics of all files of a folder anew and publishes them as its index.
+   *
+   * @param format  "parquet" or "orc"
+   * @param schema  the data columns, as StructType.json
+   * @param options read options
+   * @param columns paths of the columns; empty: all that can have statistics
+   * @return the version of the new snapshot
+   */
+  def build(
+      session: shim.SparkSession,
+      root: String,
+      format: String,
+      schema: String,
+      options: JMap[String, String],
+      columns: JList[JList[String]]): Long = {
+    val folder = folderOf(session, root)
+    val dataSchema = DataType.fromJson(schema).asInstanceOf[StructType]
+    val listing =
+      new InMemoryFileIndex(session, Seq(folder.root), options.asScala.toMap, Some(dataSchema))
+    val files = listing.allFiles().map(status =>
+      FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime))
+    val data = DataFiles(
+      folder.root, format, dataSchema, listing.partitionSchema, options.asScala.toMap, files.toSeq)
+    val indexed =
+      if (columns.isEmpty) IndexedColumns.default(dataSchema, Int.MaxValue)
+      else IndexedColumns.resolve(
+        dataSchema,
+        columns.asScala.map(_.asScala.toList).toList,
+        root,
+        session.sessionState.conf.caseSensitiveAnalysis)
+    val entries = Collector.collect(session, data, indexed)
+    IndexStore.publish(session, folder, _ => indexed, _ => entries).version
+  }
+
+  /** Removes entries by their paths, as a writer does that takes files away. */
+  def remove(session: shim.SparkSession, root: String, paths: JList[String]): Long = {
+    val gone = paths.asScala.toSet
+    IndexStore.publish(
+      session, folderOf(session, root), identity, _.filterNot(e => gone(e.path))).version
+  }
+
+  def drop(session: shim.SparkSession, root: String): Unit =
+    IndexStore.drop(session, folderOf(session, root))
+
+  /** The version of the index that readers use; 0: none. */
+  def version(session: shim.SparkSession, root: String): Long =
+    latest(session, root).map(_.version).getOrElse(0L)
+
+  /** The index table, as Spark reads its file. */
+  def table(session: shim.SparkSession, root: String): shim.DataFrame =
+    shim.dataFrame(session, IndexStore.relation(session, existing(session, root)))
+
+  /** The index table, as the arrays say that queries are planned by; no rows: it is not usable. */
+  def loaded(session: shim.SparkSession, root: String): shim.DataFrame = {
+    val ref = existing(session, root)
+    val schema = IndexSchema.of(ref.columns)
+    val attributes =
+      schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()).toList
+    val entries = IndexStore.load(session, ref).toSeq.flatMap(_.entries)
+    val rows = entries.map(SnapshotWriter.rowOf(_, ref.columns, schema))
+    shim.dataFrame(session, LocalRelation(attributes, rows))
+  }
+
+  private def existing(session: shim.SparkSession, root: String): SnapshotRef =
+    latest(session, root).getOrElse(throw ZOrderErrors.indexNotFound(root))
+
+  private def latest(session: shim.SparkSession, root: String): Option[SnapshotRef] =
+    IndexStore.latest(session.sessionState.newHadoopConf(), folderOf(session, root))
+
+  private def folderOf(session: shim.SparkSession, root: String): TableFolder = {
+    val path = new Path(root)
+    new TableFolder(path.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(path))
+  }
+}

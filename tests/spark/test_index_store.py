@@ -1,0 +1,208 @@
+"""The index table's snapshots: what is published is what is loaded, whatever breaks in between."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import indexes
+import pytest
+from pyspark.sql import SparkSession
+
+# SQL type, a least and a greatest value as SQL writes them.
+TYPES: list[tuple[str, str, str]] = [
+    ("boolean", "false", "true"),
+    ("tinyint", "-128Y", "127Y"),
+    ("smallint", "-32768S", "32767S"),
+    ("int", "-2147483648", "2147483647"),
+    ("bigint", "-9223372036854775808L", "9223372036854775807L"),
+    ("float", "float('-Infinity')", "float(1.5)"),
+    ("double", "double(-0.0)", "double('Infinity')"),
+    ("decimal(9,2)", "-1234567.89", "1234567.89"),
+    ("decimal(18,0)", "-999999999999999999", "999999999999999999"),
+    ("decimal(38,3)", "-99999999999999999999999999999999999.999", "1000.000"),
+    ("date", "date'0001-01-01'", "date'9999-12-31'"),
+    ("timestamp", "timestamp'1890-01-01 00:00:00.000001 UTC'", "timestamp'2199-12-31 00:00:00 UTC'"),
+    ("timestamp_ntz", "timestamp_ntz'0001-01-01 00:00:00.000001'",
+     "timestamp_ntz'9999-12-31 23:59:59.999999'"),
+    ("interval day to second", "interval '-1' day", "interval '1 02:03:04.000005' day to second"),
+    ("string", "''", "'\U0001f600 z'"),
+    ("binary", "X''", "X'FF00'"),
+]
+
+
+def write(spark: SparkSession, path: Path, query: str) -> None:
+    spark.sql(query).coalesce(1).write.mode("append").option(
+        "datetimeRebaseMode", "CORRECTED"
+    ).parquet(str(path))
+
+
+@pytest.fixture
+def folder(spark: SparkSession, tmp_path: Path) -> Path:
+    """A table of two files."""
+    path = tmp_path / "t"
+    write(spark, path, "SELECT id, CAST(id AS STRING) AS s FROM range(10)")
+    write(spark, path, "SELECT id, CAST(id AS STRING) AS s FROM range(10, 20)")
+    return path
+
+
+def pointers(path: Path) -> list[Path]:
+    return sorted((path / "_zorder" / "_index").glob("_v*.json"))
+
+
+@pytest.mark.parametrize("sql_type, least, greatest", TYPES, ids=[t[0] for t in TYPES])
+def test_values_survive_in_their_own_type(
+    spark: SparkSession, tmp_path: Path, sql_type: str, least: str, greatest: str
+) -> None:
+    path = tmp_path / "t"
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
+    try:
+        write(
+            spark,
+            path,
+            f"SELECT CAST(v AS {sql_type}) AS v FROM VALUES ({least}), ({greatest}), (NULL) AS t(v)",
+        )
+        write(spark, path, f"SELECT CAST(NULL AS {sql_type}) AS v")
+    finally:
+        spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInWrite")
+    assert indexes.build(spark, path, "parquet") == 1
+    rows = indexes.table(spark, path)
+    assert rows == indexes.loaded(spark, path)
+    expected = spark.sql(
+        f"SELECT CAST({least} AS {sql_type}) AS a, CAST({greatest} AS {sql_type}) AS b"
+    ).first()
+    full = [r for r in rows if not r["v_empty"]]
+    assert len(rows) == 2 and len(full) == 1
+    assert (full[0]["v_minValue"], full[0]["v_maxValue"]) == (expected["a"], expected["b"])
+    assert full[0]["v_num_nulls"] == 1
+
+
+def test_the_session_does_not_change_the_format(spark: SparkSession, folder: Path) -> None:
+    """Whatever type the session writes timestamps in, the index keeps its own."""
+    settings = {
+        "spark.sql.parquet.outputTimestampType": "INT96",
+        "spark.sql.parquet.writeLegacyFormat": "true",
+        "spark.sql.caseSensitive": "true",
+    }
+    path = folder.parent / "stamps"
+    write(spark, path, "SELECT timestamp'2020-01-01 00:00:00.000001 UTC' AS t, 1.5BD AS d")
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        indexes.build(spark, path, "parquet")
+        assert indexes.table(spark, path) == indexes.loaded(spark, path)
+    finally:
+        for key in settings:
+            spark.conf.unset(key)
+    assert indexes.loaded(spark, path)[0]["t_minValue"] is not None
+
+
+def test_names_below_zorder_hide_from_everybody(spark: SparkSession, folder: Path) -> None:
+    indexes.build(spark, folder, "parquet")
+    below = [p for p in (folder / "_zorder").rglob("*")]
+    assert below
+    assert all(p.name.startswith("_") for p in below)
+    assert not [p for p in below if p.suffix in (".parquet", ".orc", ".crc")]
+    assert spark.read.parquet(str(folder)).count() == 20
+
+
+def test_versions_count_up_and_old_ones_go(spark: SparkSession, folder: Path) -> None:
+    indexes.build(spark, folder, "parquet")
+    for expected in range(2, 15):
+        assert indexes.remove(spark, folder, []) == expected
+    assert indexes.version(spark, folder) == 14
+    assert len(pointers(folder)) == 10
+    assert len(list((folder / "_zorder" / "_index").glob("_snapshot-*"))) == 10
+    assert len(indexes.loaded(spark, folder)) == 2
+
+
+def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: Path) -> None:
+    """Each of several writers takes one entry away; all of them are gone in the end."""
+    for i in range(4):
+        write(spark, folder, f"SELECT id, 'x' AS s FROM range({i}, {i + 3})")
+    indexes.build(spark, folder, "parquet")
+    names = [row["path"] for row in indexes.loaded(spark, folder)]
+    assert len(names) == 6
+    threads = [
+        threading.Thread(target=indexes.remove, args=(spark, folder, [name])) for name in names[:5]
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [row["path"] for row in indexes.loaded(spark, folder)] == names[5:]
+    assert indexes.version(spark, folder) == 6
+
+
+def test_dropped_index_is_gone_and_a_new_one_begins(spark: SparkSession, folder: Path) -> None:
+    indexes.build(spark, folder, "parquet")
+    assert len(indexes.loaded(spark, folder)) == 2
+    indexes.drop(spark, folder)
+    assert indexes.version(spark, folder) == 0
+    write(spark, folder, "SELECT id, 'x' AS s FROM range(3)")
+    assert indexes.build(spark, folder, "parquet") == 1
+    assert len(indexes.loaded(spark, folder)) == 3
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 0x55
+    file.write_bytes(bytes(content))
+
+
+def newer(file: Path) -> None:
+    content = json.loads(file.read_text())
+    content["formatVersion"] = 99
+    file.write_text(json.dumps(content))
+
+
+def poor(file: Path) -> None:
+    content = json.loads(file.read_text())
+    del content["crc32"]
+    file.write_text(json.dumps(content))
+
+
+POINTER_DAMAGE = [truncate, newer, poor, lambda f: f.write_text(""), lambda f: f.write_text("{}")]
+DATA_DAMAGE = [truncate, flip, lambda f: f.unlink(), lambda f: f.write_bytes(b"")]
+
+
+@pytest.mark.parametrize("damage", POINTER_DAMAGE)
+def test_damaged_pointer_is_no_index(spark: SparkSession, folder: Path, damage) -> None:
+    indexes.build(spark, folder, "parquet")
+    damage(pointers(folder)[0])
+    assert indexes.version(spark, folder) == 0
+    assert indexes.build(spark, folder, "parquet") == 2
+    assert len(indexes.loaded(spark, folder)) == 2
+
+
+@pytest.mark.parametrize("damage", DATA_DAMAGE)
+def test_damaged_snapshot_is_no_index(spark: SparkSession, folder: Path, damage) -> None:
+    indexes.build(spark, folder, "parquet")
+    damage(next((folder / "_zorder" / "_index").glob("_snapshot-*")))
+    assert indexes.loaded(spark, folder) == []
+    assert indexes.build(spark, folder, "parquet") == 2
+    assert len(indexes.loaded(spark, folder)) == 2
+
+
+def test_names_that_need_care(spark: SparkSession, tmp_path: Path) -> None:
+    """Dots, quotes, spaces and names like the index table's own."""
+    path = tmp_path / "a t%20:b"
+    write(
+        spark,
+        path,
+        "SELECT 1 AS `a.b`, 2 AS `a``b`, 3 AS `size`, 4 AS `size_minValue`, 5 AS path, "
+        "named_struct('b', 6, 'c d', 'x') AS a, 'é' AS `ö`",
+    )
+    indexes.build(spark, path, "parquet")
+    row = indexes.loaded(spark, path)[0]
+    assert row == indexes.table(spark, path)[0]
+    expected = {
+        "`a.b`": 1, "`a``b`": 2, "size": 3, "size_minValue": 4, "path": 5, "a.b": 6, "a.c d": "x",
+        "ö": "é",
+    }  # fmt: skip
+    assert {name: row[name + "_minValue"] for name in expected} == expected
