@@ -83,6 +83,14 @@ object ZOrderConf {
       "120s or 5min; then the next writing command finishes or undoes what it left.",
     milliseconds)
 
+  /** Number of a run; empty: none. */
+  val journalTakeOver: Setting[String] = new Setting(
+    "spark.sql.zorder.journal.takeOver",
+    "",
+    "The number of the run whose writer is known to be dead, so that the next writing command " +
+      "does not wait for the end of its lease.",
+    identity[String])
+
   /** Name of a fail point; empty: none. */
   val testKillAt: Setting[String] = new Setting(
     "spark.sql.zorder.test.killAt",
@@ -94,7 +102,7 @@ object ZOrderConf {
   /** Names the settings above, and thereby makes sure that they are registered. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, method, curve, sampleSize, indexMaxColumns,
-    indexCacheSize, vacuumRetention, journalLease, testKillAt)
+    indexCacheSize, vacuumRetention, journalLease, journalTakeOver, testKillAt)
 
   private def boolean(text: String): Boolean =
     text.trim.toLowerCase(Locale.ROOT) match {

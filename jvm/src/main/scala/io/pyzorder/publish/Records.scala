@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-/** Who holds the lock: `owner` is random and told apart writers of one process. */
+/** Who holds the lock: `owner` is random, which tells apart the writers of one process. */
 final case class PrepareRecord(
     incarnation: String,
     operation: String,
@@ -74,6 +74,10 @@ object Records {
     }
     OutcomeRecord(string(node, "incarnation"), commit, string(node, "by"))
   }
+
+  /** Whether the bytes are the DONE of a run in that life of the table. */
+  def isDone(text: Array[Byte], incarnation: String): Boolean =
+    parse(text, "done")(string(_, "incarnation")).contains(incarnation)
 
   /** Whether the bytes are a whole record of that kind. */
   def whole(text: Array[Byte], kind: String): Boolean = parse(text, kind)(_ => ()).isDefined

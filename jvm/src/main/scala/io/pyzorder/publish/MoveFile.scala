@@ -1,0 +1,95 @@
+package io.pyzorder.publish
+
+import java.io.{FileNotFoundException, IOException}
+import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Paths}
+import java.nio.file.StandardCopyOption.ATOMIC_MOVE
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, Path}
+
+/**
+ * Moves one file within a store without ever replacing another, so that it can be looked up under
+ * one of its two names at every moment, and repeated after a kill at any moment.
+ */
+private[publish] object MoveFile {
+
+  sealed trait Result
+  /** It is at the new name now, and was moved there now or before. */
+  case object Moved extends Result
+  /** It is not at the old name (nor was it seen at the new one). */
+  case object SourceGone extends Result
+  /** Another file has the new name; nothing was done. */
+  case object TargetTaken extends Result
+  /** The new name's folder is gone; nothing was done. */
+  case object FolderGone extends Result
+
+  def move(hadoopConf: Configuration, from: Path, to: Path): Result = {
+    val fs = from.getFileSystem(hadoopConf)
+    if (fs.getUri.getScheme == "file") moveLocal(from, to) else moveRemote(fs, from, to)
+  }
+
+  /**
+   * A link to the new name, then the old one is taken away: unlike rename(2) a link never replaces.
+   * Hadoop's own checksum file of a moved file would lie about it: it goes first.
+   */
+  private def moveLocal(from: Path, to: Path): Result = {
+    val source = Paths.get(from.toUri.getPath)
+    val target = Paths.get(to.toUri.getPath)
+    try {
+      removeChecksum(source)
+      try Files.createLink(target, source)
+      catch {
+        case failure: FileAlreadyExistsException => throw failure
+        case failure: NoSuchFileException => throw failure
+        case _: UnsupportedOperationException | _: java.nio.file.FileSystemException =>
+          renameLocal(source, target)
+      }
+      Files.deleteIfExists(source)
+      Moved
+    } catch {
+      case _: FileAlreadyExistsException =>
+        if (!Files.exists(source)) Moved
+        else if (Files.isSameFile(source, target)) {
+          Files.deleteIfExists(source)
+          Moved
+        } else TargetTaken
+      case _: NoSuchFileException =>
+        if (Files.exists(source)) FolderGone
+        else if (Files.exists(target)) Moved
+        else SourceGone
+    }
+  }
+
+  /** Where links are not allowed (another user's file, some mounted stores). */
+  private def renameLocal(source: java.nio.file.Path, target: java.nio.file.Path): Unit =
+    if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)
+    else Files.move(source, target, ATOMIC_MOVE)
+
+  private def removeChecksum(file: java.nio.file.Path): Unit =
+    Files.deleteIfExists(file.resolveSibling(s".${file.getFileName}.crc"))
+
+  private def moveRemote(fs: FileSystem, from: Path, to: Path): Result = {
+    val renamed =
+      try fs.rename(from, to)
+      catch {
+        case _: FileNotFoundException => false
+        case _: org.apache.hadoop.fs.FileAlreadyExistsException => false
+      }
+    if (renamed) Moved else explain(fs, from, to)
+  }
+
+  private def explain(fs: FileSystem, from: Path, to: Path): Result =
+    (Journal.status(fs, from), Journal.status(fs, to)) match {
+      case (None, Some(_)) => Moved
+      case (None, None) => SourceGone
+      case (Some(_), None) if Journal.exists(fs, to.getParent) =>
+        throw new IOException(s"$from could not be renamed to $to")
+      case (Some(_), None) => FolderGone
+      case (Some(source), Some(target)) =>
+        // A rename on S3 is a copy and a deletion: killed between them it leaves both.
+        if (fs.getUri.getScheme == "s3a" && source.getLen == target.getLen) {
+          fs.delete(from, false)
+          Moved
+        } else TargetTaken
+    }
+}

@@ -1,0 +1,197 @@
+package io.pyzorder.publish
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+import io.pyzorder.ZOrderErrors
+
+/**
+ * The moves of one run, each of which may be repeated: the writer does them, and the next writer
+ * does what is left of them after a kill.
+ */
+private[publish] final class RunFiles(
+    hadoopConf: Configuration,
+    val table: TableFolder,
+    run: Long,
+    val record: RetireRecord) {
+
+  /** Puts the run's marker into every folder it touches. */
+  def mark(): Unit = record.folders.foreach { folder =>
+    val marker = Marker.path(table, run, record.incarnation, folder)
+    if (!Journal.exists(marker.getFileSystem(hadoopConf), marker.getParent)) {
+      throw ZOrderErrors.conflict(s"${marker.getParent} was dropped")
+    }
+    CreateIfAbsent.of(hadoopConf, marker).create(marker, Array.emptyByteArray)
+  }
+
+  /** Takes the markers away; only after DONE, for a marker that is missing before means a conflict. */
+  def unmark(): Unit = record.folders.foreach { folder =>
+    try {
+      val marker = Marker.path(table, run, record.incarnation, folder)
+      marker.getFileSystem(hadoopConf).delete(marker, false)
+    } catch {
+      case NonFatal(_) => () // harmless: its name belongs to this run alone
+    }
+  }
+
+  /** Whether the table lives the life it lived at PREPARE: it was not overwritten as a whole. */
+  def sameLife: Boolean = Incarnation.read(hadoopConf, table).contains(record.incarnation)
+
+  /** Whether the folder is the one that RETIRE was written for. */
+  def isIntact(folder: String): Boolean =
+    Marker.present(hadoopConf, table, run, record.incarnation, folder) && sameLife
+
+  /** An error unless all folders are. */
+  def checkFolders(): Unit = {
+    if (!sameLife) throw ZOrderErrors.conflict(s"${table.root} was overwritten")
+    record.folders.find(!isIntact(_)).foreach(folder =>
+      throw ZOrderErrors.conflict(s"${table.resolve(folder)} was overwritten or dropped"))
+  }
+
+  /** An error unless every input is the file that was read: there, of that size and time. */
+  def checkInputs(): Unit =
+    record.retire.groupBy(_.folder).foreach { case (folder, inputs) =>
+      val path = table.resolve(folder)
+      val found = Journal.list(path.getFileSystem(hadoopConf), path)
+        .map(s => s.getPath.getName -> (s.getLen, s.getModificationTime)).toMap
+      inputs.foreach { input =>
+        val file = table.resolve(input.path)
+        if (!found.get(file.getName).contains((input.size, input.modificationTime))) {
+          throw changed(file)
+        }
+      }
+    }
+
+  /**
+   * Moves the inputs away; an error, with some of them moved, when one is not the file that was
+   * read. A writer that was paused for so long that it may have been declared dead stops (`alive`),
+   * and puts back the one file it may have moved after that.
+   */
+  def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
+    var count = 0
+    var made: Path = null
+    record.retire.foreach { input =>
+      val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
+      val fs = to.getFileSystem(hadoopConf)
+      if (!alive()) throw paused
+      checkSame(from, from, input)
+      if (to.getParent != made) fs.mkdirs(to.getParent)
+      made = to.getParent
+      MoveFile.move(hadoopConf, from, to) match {
+        case MoveFile.Moved => checkSame(to, from, input)
+        case _ => throw changed(from)
+      }
+      if (!alive()) {
+        MoveFile.move(hadoopConf, to, from)
+        throw paused
+      }
+      count += 1
+      moved(count)
+    }
+  }
+
+  /**
+   * Undoes `retire`. A folder that was overwritten gets nothing back: its retired files stay where
+   * they are until VACUUM, and the rows that the other writer replaced do not come back.
+   *
+   * @return what was in the way, empty: all files are back
+   */
+  def moveBack(): Seq[String] = {
+    val problems = mutable.ArrayBuffer[String]()
+    record.retire.groupBy(_.folder).foreach { case (folder, inputs) =>
+      val path = table.resolve(folder)
+      if (!isIntact(folder)) {
+        problems += s"$path was overwritten or dropped"
+      } else {
+        inputs.foreach { input =>
+          val (back, from) = (table.resolve(input.path), table.retiredPath(run, input.path))
+          MoveFile.move(hadoopConf, from, back) match {
+            case MoveFile.TargetTaken => problems += s"$back was written anew"
+            case MoveFile.FolderGone => problems += s"$path was dropped"
+            case MoveFile.Moved | MoveFile.SourceGone => ()
+          }
+        }
+        if (!isIntact(folder)) {
+          inputs.foreach(input => MoveFile.move(
+            hadoopConf, table.resolve(input.path), table.retiredPath(run, input.path)))
+          problems += s"$path was overwritten or dropped"
+        }
+      }
+    }
+    problems.toSeq
+  }
+
+  /**
+   * Moves the new files in. The marker of each folder is looked at before and after, and once more
+   * for all at the end: what was moved into a folder that someone else overwrote is removed.
+   *
+   * @return what others did meanwhile, empty: nothing
+   */
+  def moveIn(moved: Int => Unit): Seq[String] = {
+    val problems = mutable.LinkedHashSet[String]()
+    var count = 0
+    record.add.groupBy(_.folder).foreach { case (folder, files) =>
+      if (isIntact(folder)) {
+        files.foreach { file =>
+          val to = table.resolve(file.path)
+          MoveFile.move(hadoopConf, table.stagedPath(run, file.path), to) match {
+            case MoveFile.Moved | MoveFile.FolderGone => ()
+            case MoveFile.TargetTaken => problems += s"$to was written by someone else"
+            case MoveFile.SourceGone =>
+              if (isIntact(folder) && !isDone) problems += s"$to was deleted"
+          }
+          count += 1
+          moved(count)
+        }
+      }
+    }
+    record.folders.filterNot(isIntact).foreach { folder =>
+      // Once another writer has taken over and finished this run, its markers are gone rightly; it
+      // wrote DONE before it took them away.
+      if (!isDone) {
+        record.add.filter(_.folder == folder).foreach(remove)
+        problems += s"${table.resolve(folder)} was overwritten or dropped"
+      }
+    }
+    problems.toSeq
+  }
+
+  /** Whether this run, in this life of the table, is finished. */
+  def isDone: Boolean = {
+    val done = Journal.path(table, run, "done")
+    try Records.isDone(Journal.readFully(done.getFileSystem(hadoopConf), done), record.incarnation)
+    catch { case _: java.io.FileNotFoundException => false }
+  }
+
+  /** Deletes what was written for this run and never moved in. */
+  def removeStaged(): Unit = {
+    val outside = record.add.map(file => table.stagedPath(run, file.path).getParent).distinct
+    (table.staging(run) +: outside).foreach { folder =>
+      folder.getFileSystem(hadoopConf).delete(folder, true)
+    }
+  }
+
+  private def remove(file: FileRef): Unit = {
+    val path = table.resolve(file.path)
+    val fs = path.getFileSystem(hadoopConf)
+    if (Journal.status(fs, path).exists(_.getLen == file.size)) fs.delete(path, false)
+  }
+
+  private def checkSame(at: Path, name: Path, input: FileRef): Unit = {
+    val fs = at.getFileSystem(hadoopConf)
+    val renameKeepsTime = at == name || fs.getUri.getScheme != "s3a"
+    if (!Journal.status(fs, at).exists(s => s.getLen == input.size &&
+        (!renameKeepsTime || s.getModificationTime == input.modificationTime))) {
+      throw changed(name)
+    }
+  }
+
+  private def changed(file: Path): Exception =
+    ZOrderErrors.conflict(s"$file was replaced or deleted")
+
+  private def paused: Exception =
+    ZOrderErrors.conflict("this process gave no sign of life for longer than its lease")
+}

@@ -1,0 +1,52 @@
+package io.pyzorder.publish
+
+import org.apache.hadoop.conf.Configuration
+
+/** Writes the records of one run. */
+private[publish] final class RunRecords(
+    hadoopConf: Configuration,
+    folder: TableFolder,
+    run: Long) {
+
+  /** Takes the lock; false: another writer was first. */
+  def prepare(record: PrepareRecord): Boolean =
+    create("prepare", Records.write(record))
+
+  def retire(record: RetireRecord): Unit =
+    if (!create("retire", Records.write(record))) throw taken("retire")
+
+  /** Whether the run is committed now: false says that someone declared its writer dead. */
+  def commit(incarnation: String, by: String): Boolean =
+    create("outcome", Records.write(OutcomeRecord(incarnation, commit = true, by))) ||
+      outcome.exists(o => o.commit && o.by == by)
+
+  /** Whether the run is aborted now: false says that it was committed before. */
+  def abort(incarnation: String, by: String): Boolean =
+    create("outcome", Records.write(OutcomeRecord(incarnation, commit = false, by))) ||
+      outcome.exists(!_.commit)
+
+  def done(incarnation: String): Unit = create("done", Records.writeDone(incarnation))
+
+  private def outcome: Option[OutcomeRecord] = existing("outcome").flatMap(Records.outcome)
+
+  /** A torn record is no record: it is taken away and its place is free again. */
+  private def create(kind: String, bytes: Array[Byte]): Boolean = {
+    val path = Journal.path(folder, run, kind)
+    val created = CreateIfAbsent.of(hadoopConf, path).create(path, bytes)
+    if (!created && kind != "prepare" && existing(kind).exists(!Records.whole(_, kind))) {
+      path.getFileSystem(hadoopConf).delete(path, false)
+      CreateIfAbsent.of(hadoopConf, path).create(path, bytes)
+    } else {
+      created
+    }
+  }
+
+  private def existing(kind: String): Option[Array[Byte]] = {
+    val path = Journal.path(folder, run, kind)
+    try Some(Journal.readFully(path.getFileSystem(hadoopConf), path))
+    catch { case _: java.io.FileNotFoundException => None }
+  }
+
+  private def taken(kind: String): Exception =
+    io.pyzorder.ZOrderErrors.conflict(s"record ${Journal.path(folder, run, kind)} exists already")
+}

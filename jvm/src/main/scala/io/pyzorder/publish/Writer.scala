@@ -1,0 +1,234 @@
+package io.pyzorder.publish
+
+import java.util.UUID
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.pyzorder.shim
+import org.slf4j.LoggerFactory
+
+import io.pyzorder.{ZOrderConf, ZOrderErrors}
+import io.pyzorder.index.{FileEntry, IndexedColumn, IndexStore}
+
+/**
+ * The one writer of a table: holds the lock from `begin` to `publish` or `abort`, one of which must
+ * be called. List the table's files after `begin`, which may have had to finish an earlier run.
+ *
+ * What a kill leaves, step by step, for a reader with the extension (Overlay tells how it sees it):
+ *  - PREPARE, staged files, markers, index entries of files that do not exist yet: nothing that a
+ *    reader looks at. The entries come this early so that a run which is killed after COMMIT loses
+ *    no statistics; they count only for a file of that name, size and time.
+ *  - RETIRE: the old files, at either place, wherever their folder still has its marker.
+ *  - COMMIT: the new files, at either place. By now all old ones lie retired, the markers and the
+ *    incarnation were looked at since, and what is left to do can only go forward.
+ *  - DONE: a listing as it is. Markers are taken away after it.
+ * The next writer undoes the run before COMMIT and completes it after.
+ */
+final class Writer private (
+    session: shim.SparkSession,
+    val folder: TableFolder,
+    val run: Long,
+    val incarnation: String,
+    owner: String,
+    lease: Lease) {
+
+  private val hadoopConf = session.sessionState.newHadoopConf()
+  private val records = new RunRecords(hadoopConf, folder, run)
+  private var files = new RunFiles(
+    hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, Nil))
+  private var ended = false
+
+  /** The folder that new files are written to. */
+  def staging: Path = folder.staging(run)
+
+  /** Where the new file that will be named `path` is written to. */
+  def stagedPath(path: String): Path = folder.stagedPath(run, path)
+
+  /** An error unless the store has so many bytes left: the table doubles until VACUUM. */
+  def checkSpace(bytes: Long): Unit = {
+    val left = folder.root.getFileSystem(hadoopConf).getStatus(folder.root).getRemaining
+    if (left < bytes) {
+      throw ZOrderErrors.error("ZORDER_NO_SPACE", "53100",
+        s"Writing ${folder.root} anew takes about $bytes bytes, and $left are left: the files it " +
+          "replaces stay until VACUUM. Free some space, or choose fewer partitions with WHERE.")
+    }
+  }
+
+  /**
+   * Replaces files of the table by the staged ones, and ends this writer. Either all of it happens
+   * or, with an error, nothing; only folders that others overwrote meanwhile are left as they left
+   * them, with an error as well.
+   *
+   * @param retire  the files that were read, as they were then
+   * @param staged  the files that hold the same rows
+   * @param entries what the index shall say of the staged ones; modification times are set here
+   * @param columns from the columns that had statistics to those that shall have them
+   */
+  def publish(
+      retire: Seq[FileRef],
+      staged: Seq[StagedFile],
+      entries: Seq[FileEntry],
+      columns: Seq[IndexedColumn] => Seq[IndexedColumn]): Unit = {
+    var committed = false
+    try {
+      prepareMoves(retire, staged, entries, columns)
+      records.retire(files.record)
+      reach("after-retire")
+      files.retire(() => lease.held, count => if (count == 1) reach("mid-retire"))
+      reach("before-commit")
+      files.checkFolders()
+      if (!records.commit(incarnation, owner)) {
+        throw ZOrderErrors.conflict("another writing command declared this one dead and undid it")
+      }
+      committed = true
+    } finally {
+      if (!committed) abort()
+    }
+    complete()
+  }
+
+  /** Gives up: nothing of this run is seen any more. Does nothing after `publish` or `abort`. */
+  def abort(): Unit = if (!ended) {
+    val interrupted = Thread.interrupted()
+    try {
+      if (files.sameLife) {
+        // Not aborted: the COMMIT whose outcome was not known arrived after all.
+        if (records.abort(incarnation, owner)) Recovery.undo(session, files)
+        else Recovery.complete(session, files, _ => ())
+        if (!files.isDone) Recovery.close(records, files)
+      } else {
+        files.unmark()
+      }
+    } catch {
+      case NonFatal(failure) =>
+        Writer.log.warn(s"Run $run of $folder could not be undone; the next writing command on " +
+          "the table does it", failure)
+    } finally {
+      end()
+      if (interrupted) Thread.currentThread().interrupt()
+    }
+  }
+
+  private def prepareMoves(
+      retire: Seq[FileRef],
+      staged: Seq[StagedFile],
+      entries: Seq[FileEntry],
+      columns: Seq[IndexedColumn] => Seq[IndexedColumn]): Unit = {
+    files.checkFolders() // no folders yet: whether the table was overwritten as a whole
+    val added = staged.map { file =>
+      require(file.stagedPath == stagedPath(file.path), s"${file.stagedPath} is no staged path")
+      val status = file.stagedPath.getFileSystem(hadoopConf).getFileStatus(file.stagedPath)
+      require(status.getLen == file.size, s"${file.stagedPath} has not ${file.size} bytes")
+      FileRef(file.path, file.size, status.getModificationTime)
+    }
+    val folders = (retire ++ added).map(_.folder).distinct
+    files = new RunFiles(
+      hadoopConf, folder, run, RetireRecord(incarnation, retire, added, folders))
+    files.checkInputs()
+    try checkRows(retire, staged)
+    catch {
+      case NonFatal(failure) =>
+        files.checkInputs() // a better reason, if one of them is gone
+        throw failure
+    }
+    reach("after-verify")
+    files.mark()
+    reach("after-markers")
+    files.checkInputs()
+    files.checkFolders()
+    val times = added.map(file => file.path -> file.modificationTime).toMap
+    val fresh = entries.map(e => e.copy(modificationTime = times(e.path)))
+    IndexStore.publish(
+      session, folder, columns, old => old.filterNot(e => times.contains(e.path)) ++ fresh)
+    reach("after-index")
+  }
+
+  private def complete(): Unit =
+    try {
+      reach("after-commit")
+      val problems =
+        Recovery.complete(session, files, count => if (count == 1) reach("mid-move-in"))
+      reach("before-done")
+      if (!files.isDone) Recovery.close(records, files)
+      reach("after-done")
+      if (problems.nonEmpty) throw ZOrderErrors.conflict(problems.mkString("; "))
+    } finally {
+      end()
+    }
+
+  /** What was written must hold as many rows as what was read, by the files' own footers. */
+  private def checkRows(retire: Seq[FileRef], staged: Seq[StagedFile]): Unit = {
+    val read = RowCounts.sum(session, retire.map(file => folder.resolve(file.path)))
+    val written = RowCounts.sum(session, staged.map(_.stagedPath))
+    if (read != written || written != staged.map(_.numRecords).sum) {
+      throw ZOrderErrors.error("ZORDER_ROW_COUNT", "XX000",
+        s"The files to be replaced in ${folder.root} hold $read rows, the new ones $written " +
+          s"(${staged.map(_.numRecords).sum} were written). Nothing was changed; please report it.")
+    }
+  }
+
+  private def end(): Unit = {
+    ended = true
+    lease.end()
+  }
+
+  private def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
+}
+
+object Writer {
+
+  private val log = LoggerFactory.getLogger(classOf[Writer])
+
+  /**
+   * Takes the table's lock, after having finished what a dead writer left.
+   *
+   * @param root      the table's folder
+   * @param operation what others are told that the lock is held for, such as OPTIMIZE
+   */
+  def begin(session: shim.SparkSession, root: Path, operation: String): Writer = {
+    val conf = session.sessionState.newHadoopConf()
+    val folder = new TableFolder(root.getFileSystem(conf).makeQualified(root))
+    CreateIfAbsent.of(conf, folder.journal)
+    folder.journal.getFileSystem(conf).mkdirs(folder.journal)
+    val length = ZOrderConf.journalLease.get(session.sessionState.conf)
+    var writer: Option[Writer] = None
+    while (writer.isEmpty) {
+      val incarnation = Incarnation.readOrCreate(conf, folder)
+      val state = Journal.read(conf, folder)
+      if (state.unfinished) takeOver(session, state, length)
+      else state.retire.foreach(new RunFiles(conf, folder, state.run, _).unmark())
+      val record = PrepareRecord(
+        incarnation, operation, UUID.randomUUID().toString, ProcessId.current,
+        System.currentTimeMillis(), length)
+      val run = state.run + 1
+      val lease = new Lease(conf, folder, run, record.owner, length)
+      lease.claim()
+      if (new RunRecords(conf, folder, run).prepare(record) &&
+          Incarnation.read(conf, folder).contains(incarnation)) {
+        lease.start()
+        writer = Some(new Writer(session, folder, run, incarnation, record.owner, lease))
+      } else {
+        lease.end()
+      }
+    }
+    writer.foreach(_.reach("after-prepare"))
+    writer.get
+  }
+
+  private def takeOver(session: shim.SparkSession, state: JournalState, length: Long): Unit = {
+    val declaredDead =
+      ZOrderConf.journalTakeOver.get(session.sessionState.conf) == state.run.toString
+    val conf = session.sessionState.newHadoopConf()
+    if (!declaredDead && Lease.isAlive(conf, state, length)) {
+      val owner = state.prepare
+      throw ZOrderErrors.concurrentOptimize(
+        owner.map(p => s"${p.operation} by ${p.process.describe}").getOrElse("a writer"),
+        owner.map(p => java.time.Instant.ofEpochMilli(p.began).toString).getOrElse("?"),
+        s"If it is dead, its lock ends ${owner.map(_.lease).getOrElse(length) / 1000} seconds " +
+          s"after its last sign of life; SET ${ZOrderConf.journalTakeOver.key}=${state.run} takes " +
+          "the lock at once.")
+    }
+    Recovery.finish(session, state)
+  }
+}

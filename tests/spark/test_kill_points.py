@@ -1,0 +1,66 @@
+"""SIGKILL at every boundary of a run: each row once, before and after the next writer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from journal_driver import Rewrite, data_files, read, through_journal
+from pyspark.sql import DataFrame, SparkSession
+
+DRIVER = Path(__file__).parent / "journal_driver.py"
+ALL = list(range(40))
+
+# Where the run is killed, and whether its new files are the table after that.
+POINTS = {
+    "after-prepare": False,
+    "after-verify": False,
+    "after-markers": False,
+    "after-index": False,
+    "after-retire": False,
+    "mid-retire": False,
+    "before-commit": False,
+    "after-commit": True,
+    "mid-move-in": True,
+    "before-done": True,
+    "after-done": True,
+}
+
+
+def ids(df: DataFrame) -> list[int]:
+    return sorted(row["id"] for row in df.select("id").collect())
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 4).selectExpr("id", "id % 2 as day").write.partitionBy("day").parquet(
+        str(table)
+    )
+    planned = read(spark, table)
+    planned._jdf.queryExecution().executedPlan()
+    made = spark.read.parquet(str(table))
+    old = data_files(table)
+
+    child = subprocess.run(
+        [sys.executable, str(DRIVER), str(table), point], capture_output=True, text=True, timeout=300
+    )
+    assert child.returncode != 0, child.stderr
+
+    assert ids(read(spark, table)) == ALL
+    assert ids(through_journal(spark, made)) == ALL
+    assert ids(planned) == ALL
+    seen = {Path(name).name for name in read(spark, table).inputFiles()}
+    assert (seen == {path.name for path in old}) == (not POINTS[point])
+
+    Rewrite(spark, table).writer.abort()  # the next writer: begins, which recovers, and gives up
+
+    assert ids(read(spark, table)) == ALL
+    assert ids(spark.read.parquet(str(table))) == ALL
+    assert (data_files(table) == old) == (not POINTS[point])
+    assert ids(planned) == ALL
+    assert not list(table.rglob("*.staged"))
+    if point not in ("after-markers", "after-index"):
+        assert not list(table.rglob("_zorder.*"))
