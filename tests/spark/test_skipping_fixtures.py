@@ -1,4 +1,4 @@
-"""sql/skipping/*.txt: what filter over the index becomes of a predicate, through Spark's optimizer."""
+"""sql/skipping/*.txt: what index filter a predicate becomes, through Spark's optimizer."""
 
 from __future__ import annotations
 

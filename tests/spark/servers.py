@@ -1,0 +1,73 @@
+"""Starts one of Spark's servers with pyzorder in it, for tests that talk to it as clients do."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+
+from pyzorder import session
+
+BIN = Path(pyspark.__file__).parent / "bin"
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def listens(port: int) -> bool:
+    """Whether someone accepts connections at a port of this machine."""
+    with socket.socket() as client:
+        client.settimeout(1)
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def spark_server(
+    folder: Path, port: int, main_class: str, settings: dict[str, str], *arguments: str
+) -> Iterator[int]:
+    """A server of Spark's, in a process of its own, working in `folder`; ends with the block."""
+    command = [str(BIN / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
+    command += ["--class", main_class, "--jars", str(session.jar())]
+    common = {
+        "spark.sql.extensions": session.EXTENSION,
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.zorder.optimize.targetFileSize": "4k",
+    }
+    for name, value in {**common, **settings}.items():
+        command += ["--conf", f"{name}={value}"]
+    log = folder / "server.log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [*command, "spark-internal", *arguments],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + 240
+        while not listens(port):
+            assert process.poll() is None, log.read_text()[-3000:]
+            assert time.monotonic() < deadline, log.read_text()[-3000:]
+            time.sleep(0.5)
+        yield port
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=60)

@@ -1,0 +1,66 @@
+"""Spark Connect: statements and ZOrderTable work; what needs the driver's JVM says so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from tests.spark.servers import free_port, spark_server
+
+pytest.importorskip("grpc")
+JARS = Path(pyspark.__file__).parent / "jars"
+if not any(JARS.glob("spark-connect_*.jar")):
+    pytest.skip("this PySpark ships no Connect server", allow_module_level=True)
+
+CLIENT = """
+import re, sys
+import pyzorder
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+rows = spark.range(20000).selectExpr("id % 400 AS a", "id * 7919 % 400 AS b", "id")
+rows.repartition(16).write.saveAsTable("t")
+df = spark.sql("SELECT * FROM t WHERE a = 7")
+before = sorted(df.collect())
+table = pyzorder.ZOrderTable.forName(spark, "t")
+metrics = table.optimize().executeZOrderBy("a", "b").collect()[0]["metrics"]
+assert metrics["numFilesRemoved"] == 16, metrics
+df = spark.sql("SELECT * FROM t WHERE a = 7")
+assert sorted(df.collect()) == before and len(before) == 50
+plan = spark.sql("EXPLAIN SELECT * FROM t WHERE a = 7").collect()[0][0]
+selected, total = map(int, re.search(r"(\\d+) of (\\d+) files selected", plan).groups())
+assert 1 <= selected <= total // 2, plan
+try:
+    pyzorder.explain(df)
+except pyzorder.ZOrderError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a Connect server with pyzorder."""
+    port = free_port()
+    main_class = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    settings = {"spark.connect.grpc.binding.port": str(port)}
+    with spark_server(tmp_path_factory.mktemp("connect"), port, main_class, settings):
+        yield port
+
+
+def test_connect_client(server: int, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CLIENT, f"sc://127.0.0.1:{server}"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.startswith("[ZORDER_CONNECT_EXPLAIN]")
+    assert "call df.explain()" in done.stdout
