@@ -3,12 +3,18 @@ package io.pyzorder
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.commands.ResolveZOrderStatements
+import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.{SkippingStrategy, WrapFileIndexes}
 
 /** The map of the project: everything pyzorder adds to a Spark session is named on this page. */
 class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     ZOrderConf.all // registers the settings
+    extensions.injectParser((_, next) => new ZOrderSqlParser(next))
+    extensions.injectResolutionRule { session =>
+      ResolveZOrderStatements(session.asInstanceOf[shim.SparkSession])
+    }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
     extensions.injectPlannerStrategy(_ => SkippingStrategy)
   }

@@ -1,0 +1,40 @@
+package org.apache.spark.sql.pyzorder
+
+import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.parser.{ParameterContext, ParserInterface}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.types.{DataType, StructType}
+
+/** Passes every method of the Spark 4.1 and 4.2 parser interface on; only whole statements go by `parse`. */
+abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
+
+  /** The plan of a statement; `parseNext` asks the next parser, as often as wanted. */
+  protected def parse(sql: String, parseNext: String => LogicalPlan): LogicalPlan
+
+  override def parsePlan(sqlText: String): LogicalPlan = parse(sqlText, next.parsePlan)
+
+  override def parsePlanWithParameters(
+      sqlText: String,
+      parameterContext: ParameterContext): LogicalPlan =
+    parse(sqlText, next.parsePlanWithParameters(_, parameterContext))
+
+  override def parseQuery(sqlText: String): LogicalPlan = next.parseQuery(sqlText)
+
+  override def parseExpression(sqlText: String): Expression = next.parseExpression(sqlText)
+
+  override def parseTableIdentifier(sqlText: String): TableIdentifier =
+    next.parseTableIdentifier(sqlText)
+
+  override def parseFunctionIdentifier(sqlText: String): FunctionIdentifier =
+    next.parseFunctionIdentifier(sqlText)
+
+  override def parseMultipartIdentifier(sqlText: String): Seq[String] =
+    next.parseMultipartIdentifier(sqlText)
+
+  override def parseTableSchema(sqlText: String): StructType = next.parseTableSchema(sqlText)
+
+  override def parseDataType(sqlText: String): DataType = next.parseDataType(sqlText)
+
+  override def parseRoutineParam(sqlText: String): StructType = next.parseRoutineParam(sqlText)
+}

@@ -1,0 +1,84 @@
+package io.pyzorder.commands
+
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.sql.catalyst.expressions.RowOrdering
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{ArrayType, DataType, MapType, NullType, StructField, StructType}
+
+import io.pyzorder.ZOrderErrors
+import io.pyzorder.index.IndexedColumn
+import io.pyzorder.parser.StatementGrammar
+
+/** Finds the columns that ZORDER BY, or the table itself, names; the rest of us trusts them. */
+object ClusteringColumns {
+
+  /**
+   * The paths of `names` as the table's schema spells them. Raises an error for a column that is
+   * unknown, named twice, a partition column, or without an order.
+   */
+  def resolve(table: ResolvedTable, names: Seq[Seq[String]], conf: SQLConf): Seq[Seq[String]] = {
+    val paths = names.map(name => resolveOne(table, name, conf))
+    paths.zipWithIndex.foreach { case (path, i) =>
+      if (paths.indexOf(path) < i) throw ZOrderErrors.duplicateColumn(IndexedColumn.nameOf(path))
+    }
+    paths
+  }
+
+  /** The columns a table declares: `zorder.clusterBy`, else Spark's CLUSTER BY; Nil: none. */
+  def declared(table: ResolvedTable): Seq[Seq[String]] = {
+    val properties = table.properties
+    properties.get("zorder.clusterBy").map(StatementGrammar.columnList)
+      .orElse(properties.get("clusteringColumns").map(fromJson))
+      .getOrElse(Nil)
+  }
+
+  /** Spark writes CLUSTER BY as a list of name parts: [["a"],["b","c"]]. */
+  private def fromJson(json: String): Seq[Seq[String]] =
+    try new ObjectMapper().readValue(json, classOf[Array[Array[String]]]).toSeq.map(_.toSeq)
+    catch {
+      case NonFatal(failure) =>
+        throw ZOrderErrors.invalidSetting("clusteringColumns", json, failure.getMessage)
+    }
+
+  private def resolveOne(table: ResolvedTable, name: Seq[String], conf: SQLConf): Seq[String] = {
+    val asked = IndexedColumn.nameOf(name)
+    if (field(table.partitionSchema, name.head, asked, table, conf).isDefined) {
+      throw ZOrderErrors.partitionColumn(name.head)
+    }
+    var fields: DataType = table.fileSchema
+    val path = name.map { part =>
+      val found = fields match {
+        case struct: StructType => field(struct, part, asked, table, conf)
+        case array: ArrayType => throw ZOrderErrors.unsupportedType(asked, array)
+        case map: MapType => throw ZOrderErrors.unsupportedType(asked, map)
+        case _ => None
+      }
+      val column = found.getOrElse(
+        throw ZOrderErrors.unknownColumn(asked, table.name, table.fileSchema.fieldNames.toSeq))
+      fields = column.dataType
+      column.name
+    }
+    if (!hasOrder(fields)) throw ZOrderErrors.unsupportedType(asked, fields)
+    path
+  }
+
+  private def field(
+      struct: StructType,
+      part: String,
+      asked: String,
+      table: ResolvedTable,
+      conf: SQLConf): Option[StructField] = {
+    val candidates = struct.fields.filter(f => conf.resolver(f.name, part))
+    if (candidates.length > 1) {
+      throw ZOrderErrors.ambiguousColumn(asked, table.name, candidates.map(_.name).toSeq)
+    }
+    candidates.headOption
+  }
+
+  private def hasOrder(dataType: DataType): Boolean =
+    !dataType.isInstanceOf[StructType] && !dataType.isInstanceOf[ArrayType] &&
+      !dataType.isInstanceOf[MapType] && RowOrdering.isOrderable(dataType) &&
+      dataType != NullType
+}

@@ -1,0 +1,50 @@
+package io.pyzorder.commands
+
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
+import org.apache.spark.sql.catalyst.expressions.{PlanExpression, UserDefinedExpression}
+import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ConstantFolding}
+import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation}
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.ZOrderErrors
+
+/** Checks an OPTIMIZE's WHERE: it chooses whole partitions, so it may speak of nothing else. */
+object PartitionPredicate {
+
+  /**
+   * The predicate, resolved and ready for FileIndex.listFiles: it refers to partition columns by
+   * their names in `table.partitionSchema`, and holds no subquery, function of time or other
+   * expression that only Spark's optimizer could replace.
+   */
+  def resolve(session: shim.SparkSession, table: ResolvedTable, where: Expression): Expression = {
+    val columns = (table.partitionSchema ++ table.fileSchema)
+      .map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
+    val rebound = where.transform {
+      case column: AttributeReference => columns.find(_.name == column.name).getOrElse(column)
+    }
+    val analyzed =
+      shim.dataFrame(session, Filter(rebound, LocalRelation(columns.toSeq))).queryExecution.analyzed
+    val condition = ConstantFolding(ComputeCurrentTime(ReplaceExpressions(analyzed))) match {
+      case Filter(predicate, _) => predicate
+      case other => throw ZOrderErrors.unsupportedPredicate(where.sql, s"means ${other.nodeName}")
+    }
+    check(table, condition)
+    condition
+  }
+
+  private def check(table: ResolvedTable, condition: Expression): Unit = {
+    val others = condition.references.map(_.name).filterNot(table.isPartitionColumn).toSeq.distinct
+    if (others.nonEmpty) {
+      throw ZOrderErrors.notPartitionPredicate(others, table.partitionSchema.fieldNames.toSeq)
+    }
+    condition.foreach {
+      case e: PlanExpression[_] => throw ZOrderErrors.unsupportedPredicate(e.sql, "has a subquery")
+      case e: UserDefinedExpression =>
+        throw ZOrderErrors.unsupportedPredicate(e.sql, "calls a function of the user's")
+      case e if !e.deterministic =>
+        throw ZOrderErrors.unsupportedPredicate(e.sql, "is not deterministic")
+      case _ =>
+    }
+  }
+}

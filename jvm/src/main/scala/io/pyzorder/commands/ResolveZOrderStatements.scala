@@ -1,0 +1,109 @@
+package io.pyzorder.commands
+
+import java.util.Locale
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.analysis.{ResolvedPersistentView, ResolvedTempView}
+import org.apache.spark.sql.catalyst.analysis.{ResolvedTable => ResolvedCatalogTable}
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
+import org.apache.spark.sql.catalyst.parser.ParseException
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.connector.catalog.{Identifier, Table}
+import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
+
+import io.pyzorder.ZOrderErrors
+
+/**
+ * Turns a parsed statement into its command once the analyzer has looked the target up. Every
+ * mistake a user can make in a statement is raised here, before anything runs. The target's
+ * provider decides whose statement it is: a Delta, Iceberg or Hudi table's goes to the next parser.
+ */
+case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
+
+  private def lookup: TargetLookup = new TargetLookup(session)
+
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
+    case statement: ZOrderStatement =>
+      statement.target match {
+        case ResolvedCatalogTable(_, identifier, table, _) => ofTable(statement, identifier, table)
+        case view: ResolvedTempView => throw ZOrderErrors.view(view.identifier.name)
+        case view: ResolvedPersistentView => throw ZOrderErrors.view(view.identifier.toString)
+        case target: PathTarget => ofPath(statement, target)
+        case _ => statement
+      }
+  }
+
+  private def ofTable(s: ZOrderStatement, identifier: Identifier, table: Table): LogicalPlan =
+    CatalogAccess.catalogTable(table) match {
+      case Some(entry) => ofEntry(s, entry)
+      case None =>
+        val provider = Option(table.properties.get("provider")).getOrElse(table.getClass.getName)
+        foreign(provider.toLowerCase(Locale.ROOT)) match {
+          case Some(format) => toOwner(s, identifier.toString, format)
+          case None => throw ZOrderErrors.unsupportedProvider(identifier.toString, provider)
+        }
+    }
+
+  private def ofEntry(s: ZOrderStatement, entry: CatalogTable): LogicalPlan = {
+    val name = entry.identifier.copy(catalog = None).quotedString
+    if (entry.tableType == CatalogTableType.VIEW) throw ZOrderErrors.view(name)
+    val owner = TargetLookup.foreignProvider(entry)
+      .orElse(entry.storage.locationUri.flatMap(uri => lookup.foreignFormat(new Path(uri))))
+    owner match {
+      case Some(format) => toOwner(s, name, format)
+      case None => command(s, lookup.ofCatalog(entry))
+    }
+  }
+
+  /** ``parquet.`path` `` may also name a table in a database called parquet: that comes first. */
+  private def ofPath(s: ZOrderStatement, target: PathTarget): LogicalPlan = {
+    val catalog = session.sessionState.catalog
+    val asTable = target.provider.filter(catalog.databaseExists)
+      .map(database => TableIdentifier(target.path, Some(database))).filter(catalog.tableExists)
+    asTable match {
+      case Some(table) => ofEntry(s, catalog.getTableMetadata(table))
+      case None =>
+        val format = target.provider.map(_.toLowerCase(Locale.ROOT))
+        val owner = format.flatMap(foreign)
+          .orElse(lookup.foreignFormat(lookup.qualified(new Path(target.path))))
+        owner match {
+          case Some(name) => toOwner(s, s"'${target.path}'", name)
+          case None => command(s, lookup.ofPath(target.path, format))
+        }
+    }
+  }
+
+  private def foreign(provider: String): Option[String] =
+    TargetLookup.foreignExtensions.keys.find(provider.contains)
+
+  /** The next parser's plan, which the analyzer then goes on with. */
+  private def toOwner(s: ZOrderStatement, table: String, format: String): LogicalPlan =
+    try s.original.parse()
+    catch {
+      case _: ParseException =>
+        throw ZOrderErrors.foreignTable(table, format, TargetLookup.foreignExtensions(format))
+    }
+
+  private def command(statement: ZOrderStatement, table: ResolvedTable): LogicalPlan =
+    statement match {
+      case s: OptimizeStatement =>
+        table.catalogTable.flatMap(_.bucketSpec).foreach { buckets =>
+          throw ZOrderErrors.bucketedTable(table.name, buckets.bucketColumnNames)
+        }
+        val conf = session.sessionState.conf
+        val named = if (s.zOrderBy.nonEmpty) s.zOrderBy else ClusteringColumns.declared(table)
+        val columns = ClusteringColumns.resolve(table, named, conf)
+        val where = s.where.map(PartitionPredicate.resolve(session, table, _))
+        optimize(table, where, columns, s)
+      case s => throw ZOrderErrors.notBuilt(s.statement)
+    }
+
+  private def optimize(
+      table: ResolvedTable,
+      where: Option[org.apache.spark.sql.catalyst.expressions.Expression],
+      columns: Seq[Seq[String]],
+      statement: OptimizeStatement): LogicalPlan =
+    throw ZOrderErrors.notBuilt(statement.statement)
+}

@@ -1,0 +1,52 @@
+package io.pyzorder.commands
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+import org.apache.spark.sql.types.StructType
+
+/**
+ * A plain Parquet or ORC table that a statement names, looked up and checked: what the commands
+ * work on.
+ *
+ * @param identifier   with catalog and database; None: the table was named by its path
+ * @param root         the table's folder, qualified; partitions may lie elsewhere
+ * @param provider     `parquet` or `orc`
+ * @param relation     as Spark reads it, with its (perhaps cached) file index, data schema (which
+ *                     may hold partition columns too, if the files do), format and options
+ * @param properties   the table's properties; empty for a path
+ * @param catalogTable as it stands in the catalog; None: named by its path
+ */
+final case class ResolvedTable(
+    identifier: Option[TableIdentifier],
+    root: Path,
+    provider: String,
+    relation: HadoopFsRelation,
+    properties: Map[String, String],
+    catalogTable: Option[CatalogTable]) {
+
+  /** The columns that data files hold. */
+  def dataSchema: StructType = relation.dataSchema
+
+  /** The columns whose values folders tell; empty: not partitioned. */
+  def partitionSchema: StructType = relation.partitionSchema
+
+  /** Data columns, then partition columns, as SELECT * shows them. */
+  def schema: StructType = relation.schema
+
+  /** Options that files are read and written with, such as `compression`. */
+  def options: Map[String, String] = relation.options
+
+  /** The data columns that are no partition columns. */
+  def fileSchema: StructType = StructType(dataSchema.filterNot(c => isPartitionColumn(c.name)))
+
+  /** True for names of partition columns, in the spelling of the schema. */
+  def isPartitionColumn(name: String): Boolean = partitionSchema.fieldNames.contains(name)
+
+  /** How messages call it: `db`.`table`, or the path. */
+  def name: String = identifier match {
+    case Some(table) => table.copy(catalog = None).quotedString
+    case None => s"'$root'"
+  }
+}

@@ -1,0 +1,154 @@
+package io.pyzorder.commands
+
+import java.util.Locale
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, HiveTableRelation}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, DataSource, FileFormat}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
+
+import io.pyzorder.ZOrderErrors
+
+/** Turns a catalog entry or a path into a ResolvedTable, or says why it can't be one. */
+final class TargetLookup(session: shim.SparkSession) {
+
+  /** The table of a catalog entry that is stored as plain Parquet or ORC. */
+  def ofCatalog(entry: CatalogTable): ResolvedTable = {
+    val name = entry.identifier.copy(catalog = None).quotedString
+    val provider = TargetLookup.plainProvider(entry).getOrElse {
+      throw ZOrderErrors.unsupportedProvider(name, TargetLookup.storedAs(entry))
+    }
+    val root = qualified(new Path(entry.location))
+    checkFolder(root)
+    ResolvedTable(
+      Some(entry.identifier.copy(catalog = Some(CatalogAccess.sessionCatalog))),
+      root,
+      provider,
+      relationOf(entry, provider),
+      entry.properties,
+      Some(entry))
+  }
+
+  /** The table that lies in a folder; `provider` None: as the names or bytes of its files say. */
+  def ofPath(text: String, provider: Option[String]): ResolvedTable = {
+    val root = qualified(new Path(text))
+    val fs = root.getFileSystem(hadoopConf)
+    if (!fs.exists(root)) throw ZOrderErrors.pathNotFound(text)
+    if (!fs.getFileStatus(root).isDirectory) throw ZOrderErrors.pathIsFile(text)
+    if (root.getName.indexOf('=') > 0) {
+      throw ZOrderErrors.pathInsideTable(text, TargetLookup.tableFolder(root).toString)
+    }
+    checkFolder(root)
+    val known = provider.getOrElse(DataFormat.ofFolder(fs, root))
+    val source = DataSource(
+      session,
+      className = known,
+      paths = Seq(root.toString),
+      options = Map("mergeSchema" -> "true"))
+    source.resolveRelation() match {
+      case files: HadoopFsRelation => ResolvedTable(None, root, known, files, Map.empty, None)
+      case _ => throw ZOrderErrors.unsupportedProvider(s"'$root'", known)
+    }
+  }
+
+  /** The format whose own log lies in a folder: its files are not ours to replace. */
+  def foreignFormat(root: Path): Option[String] = {
+    val fs = root.getFileSystem(hadoopConf)
+    if (fs.exists(new Path(root, "_delta_log"))) Some("delta")
+    else if (fs.exists(new Path(root, ".hoodie"))) Some("hudi")
+    else if (fs.exists(new Path(root, "metadata/version-hint.text"))) Some("iceberg")
+    else None
+  }
+
+  /** A path as the file system calls it, with scheme and authority. */
+  def qualified(path: Path): Path = path.getFileSystem(hadoopConf).makeQualified(path)
+
+  private def hadoopConf = session.sessionState.newHadoopConf()
+
+  private def checkFolder(root: Path): Unit = {
+    if (root.getFileSystem(hadoopConf).exists(new Path(root, "_spark_metadata"))) {
+      throw ZOrderErrors.streamingSink(root.toString)
+    }
+  }
+
+  /** What Spark reads a catalog table as, by Spark's own rules for Hive tables too. */
+  private def relationOf(entry: CatalogTable, provider: String): HadoopFsRelation = {
+    val parts = Seq(CatalogAccess.sessionCatalog) ++
+      entry.identifier.database ++ Seq(entry.identifier.table)
+    val plan = shim.dataFrame(session, UnresolvedRelation(parts)).queryExecution.analyzed
+    plan.collectLeaves() match {
+      case Seq(TargetLookup.Files(files)) => files
+      case Seq(hive: HiveTableRelation) => unconverted(hive.tableMeta, provider)
+      case _ => throw ZOrderErrors.unsupportedProvider(
+        entry.identifier.copy(catalog = None).quotedString, TargetLookup.storedAs(entry))
+    }
+  }
+
+  /** For spark.sql.hive.convertMetastoreParquet=false and the like: files as they would be read. */
+  private def unconverted(entry: CatalogTable, provider: String): HadoopFsRelation = {
+    val format: FileFormat =
+      if (provider == "parquet") new ParquetFileFormat else new OrcFileFormat
+    val formatOptions = entry.properties.filter { case (key, _) =>
+      key.startsWith(s"$provider.") || key.contains(s".$provider.")
+    }
+    HadoopFsRelation(
+      new CatalogFileIndex(session, entry, session.sessionState.conf.defaultSizeInBytes),
+      entry.partitionSchema,
+      entry.dataSchema,
+      bucketSpec = None,
+      format,
+      formatOptions ++ entry.storage.properties)(session)
+  }
+}
+
+object TargetLookup {
+
+  /** The formats that bring an OPTIMIZE of their own, and what must be in spark.sql.extensions. */
+  val foreignExtensions: Map[String, String] = Map(
+    "delta" -> "io.delta.sql.DeltaSparkSessionExtension",
+    "iceberg" -> "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "hudi" -> "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
+
+  /** `parquet` or `orc` if that is how the catalog says the table is stored. */
+  def plainProvider(entry: CatalogTable): Option[String] = {
+    val provider = entry.provider.getOrElse("hive").toLowerCase(Locale.ROOT)
+    val serde = entry.storage.serde.getOrElse("").toLowerCase(Locale.ROOT)
+    provider match {
+      case "parquet" | "orc" => Some(provider)
+      case "hive" if serde.contains("parquet") => Some("parquet")
+      case "hive" if serde.contains("orc") => Some("orc")
+      case name if name.endsWith("parquet.parquetfileformat") => Some("parquet")
+      case name if name.endsWith("orc.orcfileformat") => Some("orc")
+      case _ => None
+    }
+  }
+
+  /** `delta`, `iceberg` or `hudi` if the catalog says so. */
+  def foreignProvider(entry: CatalogTable): Option[String] =
+    (entry.provider ++ entry.properties.get("table_type")).map(_.toLowerCase(Locale.ROOT))
+      .flatMap(provider => foreignExtensions.keys.find(provider.contains)).headOption
+
+  private def storedAs(entry: CatalogTable): String =
+    entry.provider.filterNot(_ == "hive").orElse(entry.storage.serde).getOrElse("an unknown format")
+
+  /** The nearest folder above whose name is no `column=value`. */
+  private def tableFolder(path: Path): Path =
+    if (path.getName.indexOf('=') > 0 && path.getParent != null) tableFolder(path.getParent)
+    else path
+
+  private object Files {
+    def unapply(plan: LogicalPlan): Option[HadoopFsRelation] = plan match {
+      case relation: LogicalRelation =>
+        relation.relation match {
+          case files: HadoopFsRelation => Some(files)
+          case _ => None
+        }
+      case _ => None
+    }
+  }
+}

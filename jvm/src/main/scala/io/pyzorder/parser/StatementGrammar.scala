@@ -1,0 +1,201 @@
+package io.pyzorder.parser
+
+import scala.util.parsing.combinator.Parsers
+
+import io.pyzorder.{ZOrderErrors, ZOrderException}
+
+/** What a statement says, still as text: ZOrderSqlParser makes plans of it. */
+sealed trait ParsedStatement
+
+/** A target: name parts, or a path in a string literal (with its quotes). */
+sealed trait ParsedTarget
+final case class NamedTarget(parts: Seq[String]) extends ParsedTarget
+final case class QuotedTarget(literal: String) extends ParsedTarget
+
+/** `where` holds the place of the predicate's first character, and that after its last. */
+final case class ParsedOptimize(
+    target: ParsedTarget,
+    full: Boolean,
+    where: Option[(Int, Int)],
+    zOrderBy: Seq[Seq[String]],
+    dryRun: Boolean)
+    extends ParsedStatement
+final case class ParsedCreateIndex(
+    target: ParsedTarget,
+    ifNotExists: Boolean,
+    columns: Seq[Seq[String]])
+    extends ParsedStatement
+final case class ParsedRefreshIndex(target: ParsedTarget) extends ParsedStatement
+final case class ParsedDescribeIndex(target: ParsedTarget) extends ParsedStatement
+final case class ParsedDropIndex(target: ParsedTarget, ifExists: Boolean) extends ParsedStatement
+final case class ParsedVacuum(target: ParsedTarget, retainHours: Option[Int], dryRun: Boolean)
+    extends ParsedStatement
+final case class ParsedRestore(target: ParsedTarget) extends ParsedStatement
+
+/** The grammar of pyzorder's statements. Keywords are not reserved: any may be a name. */
+object StatementGrammar extends Parsers {
+  override type Elem = Token
+
+  /** How each statement is written, by its first word; DESC is found under DESCRIBE. */
+  val usages: Map[String, String] = Map(
+    "OPTIMIZE" -> ("OPTIMIZE [TABLE] target [FULL] [WHERE partition_predicate] " +
+      "[ZORDER BY (column, …)] [DRY RUN]"),
+    "CREATE" -> "CREATE SKIPPING INDEX [IF NOT EXISTS] ON [TABLE] target [(column, …)]",
+    "REFRESH" -> "REFRESH SKIPPING INDEX ON [TABLE] target",
+    "DESCRIBE" -> "DESCRIBE SKIPPING INDEX ON [TABLE] target",
+    "DROP" -> "DROP SKIPPING INDEX [IF EXISTS] ON [TABLE] target",
+    "VACUUM" -> "VACUUM [TABLE] target [RETAIN n HOURS] [DRY RUN]",
+    "RESTORE" -> "RESTORE [TABLE] target TO BEFORE OPTIMIZE")
+
+  /** A whole statement, or the error that says where it stops being one. */
+  def parse(sql: String): Either[ZOrderException, ParsedStatement] = {
+    val tokens = Tokens.of(sql)
+    run(statement, tokens) match {
+      case Right(parsed) => Right(parsed)
+      case Left((near, expected)) =>
+        val first = tokens.head.text.toUpperCase(java.util.Locale.ROOT)
+        Left(ZOrderErrors.syntax(near, expected, usages(if (first == "DESC") "DESCRIBE" else first)))
+    }
+  }
+
+  /** `a, b.c` as in ZORDER BY, with or without parentheses, for a table property. */
+  def columnList(text: String): Seq[Seq[String]] =
+    run(columns, Tokens.of(text)) match {
+      case Right(parsed) => parsed
+      case Left((near, expected)) => throw ZOrderErrors.syntax(near, expected, "a, b.c, …")
+    }
+
+  /** A target alone, as in skipping_index('db.t'). */
+  def target(text: String): ParsedTarget =
+    run(target, Tokens.of(text)) match {
+      case Right(parsed) => parsed
+      case Left((near, expected)) =>
+        throw ZOrderErrors.syntax(near, expected, "[[catalog.]database.]table, 'path', " +
+          "parquet.`path` or orc.`path`")
+    }
+
+  // ---- the statements -------------------------------------------------------------------------
+
+  private def statement: Parser[ParsedStatement] =
+    (optimize | createIndex | refreshIndex | describeIndex | dropIndex | vacuum | restore) <~
+      rep(sign(";"))
+
+  private def optimize: Parser[ParsedStatement] =
+    words("OPTIMIZE") ~> onTable { target =>
+      flag("FULL") ~ opt(words("WHERE") ~> predicate) ~ opt(words("ZORDER", "BY") ~> columns) ~
+        flag("DRY", "RUN") <~ theEnd ^^ { case full ~ where ~ zOrderBy ~ dryRun =>
+          ParsedOptimize(target, full, where, zOrderBy.getOrElse(Nil), dryRun)
+        }
+    }
+
+  private def createIndex: Parser[ParsedStatement] =
+    words("CREATE", "SKIPPING", "INDEX") ~> flag("IF", "NOT", "EXISTS") >> { ifNotExists =>
+      words("ON") ~> onTable { target =>
+        opt(parenthesised) <~ theEnd ^^ { columns =>
+          ParsedCreateIndex(target, ifNotExists, columns.getOrElse(Nil))
+        }
+      }
+    }
+
+  private def refreshIndex: Parser[ParsedStatement] =
+    words("REFRESH", "SKIPPING", "INDEX", "ON") ~> onTable { target =>
+      theEnd ^^^ ParsedRefreshIndex(target)
+    }
+
+  private def describeIndex: Parser[ParsedStatement] =
+    (word("DESCRIBE") | word("DESC")) ~> words("SKIPPING", "INDEX", "ON") ~> onTable { target =>
+      theEnd ^^^ ParsedDescribeIndex(target)
+    }
+
+  private def dropIndex: Parser[ParsedStatement] =
+    words("DROP", "SKIPPING", "INDEX") ~> flag("IF", "EXISTS") >> { ifExists =>
+      words("ON") ~> onTable { target => theEnd ^^^ ParsedDropIndex(target, ifExists) }
+    }
+
+  private def vacuum: Parser[ParsedStatement] =
+    words("VACUUM") ~> onTable { target =>
+      opt(words("RETAIN") ~> hours <~ words("HOURS")) ~ flag("DRY", "RUN") <~ theEnd ^^ {
+        case retain ~ dryRun => ParsedVacuum(target, retain, dryRun)
+      }
+    }
+
+  private def restore: Parser[ParsedStatement] =
+    words("RESTORE") ~> onTable { target =>
+      words("TO", "BEFORE", "OPTIMIZE") ~> theEnd ^^^ ParsedRestore(target)
+    }
+
+  // ---- their parts ----------------------------------------------------------------------------
+
+  /** `[TABLE] target rest`; tried first with the keyword, since a table may be called table. */
+  private def onTable[T](rest: ParsedTarget => Parser[T]): Parser[T] =
+    (words("TABLE") ~> target >> rest) | (target >> rest)
+
+  private def target: Parser[ParsedTarget] =
+    name ^^ NamedTarget.apply | one("a table name or a path in quotes") {
+      case Token(text, _, Token.Quoted) => QuotedTarget(text)
+    }
+
+  private def columns: Parser[Seq[Seq[String]]] = parenthesised | rep1sep(column, sign(","))
+
+  private def parenthesised: Parser[Seq[Seq[String]]] =
+    sign("(") ~> rep1sep(column, sign(",")) <~ sign(")")
+
+  private def column: Parser[Seq[String]] = name
+
+  private def name: Parser[Seq[String]] = rep1sep(namePart, sign("."))
+
+  private def namePart: Parser[String] = one("a name") {
+    case Token(text, _, Token.Word) => text
+    case Token(text, _, Token.BackQuoted) if text.length > 2 && text.endsWith("`") =>
+      text.substring(1, text.length - 1).replace("``", "`")
+  }
+
+  /** Everything up to ZORDER BY, DRY RUN or the end, where no parenthesis is open. */
+  private def predicate: Parser[(Int, Int)] =
+    rep1(not(afterPredicate) ~> balanced) ^^ { parts => (parts.head._1, parts.last._2) }
+
+  private def afterPredicate: Parser[Any] =
+    words("ZORDER", "BY") | words("DRY", "RUN") ~ theEnd | sign(";")
+
+  private def balanced: Parser[(Int, Int)] =
+    sign("(") ~ rep(balanced) ~ sign(")") ^^ { case open ~ _ ~ close => (open.start, close.end) } |
+      one("a predicate") {
+        case token if token != Token.end && token.text != "(" && token.text != ")" =>
+          (token.start, token.end)
+      }
+
+  private def hours: Parser[Int] = one("a whole number of hours") {
+    case Token(text, _, Token.Word) if text.matches("\\d{1,9}") => text.toInt
+  }
+
+  private def theEnd: Parser[Any] = Parser { in =>
+    if (in.atEnd || in.first.text == ";") Success((), in)
+    else Failure("expected the end of the statement", in)
+  }
+
+  private def flag(keywords: String*): Parser[Boolean] =
+    opt(words(keywords: _*)) ^^ (_.isDefined)
+
+  private def words(keywords: String*): Parser[Any] =
+    keywords.map(word(_): Parser[Any]).reduceLeft((a, b) => a ~ b)
+
+  private def word(keyword: String): Parser[Token] =
+    one(keyword) { case token if token.is(keyword) => token }
+
+  private def sign(text: String): Parser[Token] =
+    one(s"'$text'") { case token @ Token(`text`, _, Token.Sign) => token }
+
+  /** One token, or the failure that says what it should have been. */
+  private def one[T](expected: String)(meaning: PartialFunction[Token, T]): Parser[T] =
+    Parser { in =>
+      if (meaning.isDefinedAt(in.first)) Success(meaning(in.first), in.rest)
+      else Failure(s"expected $expected", in)
+    }
+
+  /** Left: the text at the furthest failure, and what was expected there. */
+  private def run[T](parser: Parser[T], tokens: IndexedSeq[Token]): Either[(String, String), T] =
+    phrase(parser)(new TokenReader(tokens, 0)) match {
+      case Success(parsed, _) => Right(parsed)
+      case failure: NoSuccess => Left((failure.next.first.text, failure.msg))
+    }
+}

@@ -1,0 +1,111 @@
+package io.pyzorder.parser
+
+import java.util.Locale
+
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.catalyst.parser.{ParseException, ParserInterface}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, OneRowRelation, Project}
+import org.apache.spark.sql.internal.VariableSubstitution
+import org.apache.spark.sql.pyzorder.DelegatingParser
+import org.apache.spark.sql.types.StringType
+
+import io.pyzorder.ZOrderErrors
+import io.pyzorder.commands._
+
+/**
+ * The session's SQL parser: pyzorder's statements become plans here, everything else, every method
+ * of the interface in every version of Spark, goes to the next parser as it came.
+ */
+final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next) {
+
+  /** `parseNext`: what the next parser makes of some text, under the caller's parameters. */
+  override protected def parse(sql: String, parseNext: String => LogicalPlan): LogicalPlan =
+    if (ZOrderSqlParser.mayBeOurs(sql)) ours(sql, parseNext) else parseNext(sql)
+
+  /** Our plan; where our grammar ends, the next parser's; where that ends too, our error. */
+  private def ours(written: String, parseNext: String => LogicalPlan): LogicalPlan = {
+    val sql = new VariableSubstitution().substitute(written)
+    StatementGrammar.parse(sql) match {
+      case Right(parsed) =>
+        plan(parsed, sql, new OriginalStatement(sql, () => parseNext(written)), parseNext)
+      case Left(error) =>
+        try parseNext(written)
+        catch { case _: ParseException => throw error }
+    }
+  }
+
+  private def plan(
+      parsed: ParsedStatement,
+      sql: String,
+      original: OriginalStatement,
+      parseNext: String => LogicalPlan): LogicalPlan = {
+    def on(target: ParsedTarget, command: String): LogicalPlan =
+      ZOrderSqlParser.targetPlan(target, command, string)
+    parsed match {
+      case ParsedOptimize(target, full, where, columns, dryRun) =>
+        val predicate = where.map { case (start, end) =>
+          condition(sql.substring(start, end), parseNext)
+        }
+        OptimizeStatement(on(target, "OPTIMIZE"), full, predicate, columns, dryRun, original)
+      case ParsedCreateIndex(target, ifNotExists, columns) =>
+        val plan = on(target, "CREATE SKIPPING INDEX")
+        CreateSkippingIndexStatement(plan, ifNotExists, columns, original)
+      case ParsedRefreshIndex(target) =>
+        RefreshSkippingIndexStatement(on(target, "REFRESH SKIPPING INDEX"), original)
+      case ParsedDescribeIndex(target) =>
+        DescribeSkippingIndexStatement(on(target, "DESCRIBE SKIPPING INDEX"), original)
+      case ParsedDropIndex(target, ifExists) =>
+        DropSkippingIndexStatement(on(target, "DROP SKIPPING INDEX"), ifExists, original)
+      case ParsedVacuum(target, retain, dryRun) =>
+        VacuumStatement(on(target, "VACUUM"), retain, dryRun, original)
+      case ParsedRestore(target) => RestoreStatement(on(target, "RESTORE"), original)
+    }
+  }
+
+  /** Parsed inside a query, so that the next parser binds parameter markers where it does. */
+  private def condition(text: String, parseNext: String => LogicalPlan): Expression =
+    parseNext(s"SELECT 1 WHERE $text\n") match {
+      case Project(_, Filter(predicate, OneRowRelation())) => predicate
+      case _ => throw ZOrderErrors.syntax(
+        text, "expected one predicate", StatementGrammar.usages("OPTIMIZE"))
+    }
+
+  /** The value of a string literal, under the session's rules for escapes. */
+  private def string(literal: String): String = next.parseExpression(literal) match {
+    case Literal(value, _: StringType) => value.toString
+    case _ => throw ZOrderErrors.syntax(literal, "expected a table name or a path in single quotes",
+      "parquet.`path`, orc.`path` or 'path'")
+  }
+}
+
+object ZOrderSqlParser {
+
+  /** The plan node of a target as parsed; `string` gives the value of a string literal. */
+  def targetPlan(target: ParsedTarget, command: String, string: String => String): LogicalPlan =
+    target match {
+      case QuotedTarget(literal) => PathTarget(string(literal), None)
+      case NamedTarget(Seq(format, path)) if pathFormats(format.toLowerCase(Locale.ROOT)) =>
+        PathTarget(path, Some(format))
+      case NamedTarget(parts) => UnresolvedTableOrView(parts, command, allowTempView = true)
+    }
+
+  private val pathFormats = Set("parquet", "orc") ++ TargetLookup.foreignExtensions.keySet
+
+  /** Looks at the first words only: whether the statement may be one of ours. */
+  private[parser] def mayBeOurs(sql: String): Boolean = {
+    var at = Tokens.skipBlank(sql, 0)
+    at < sql.length && {
+      val first = Tokens.tokenAt(sql, at)
+      if (first.is("OPTIMIZE") || first.is("VACUUM") || first.is("RESTORE")) {
+        true
+      } else if (first.is("CREATE") || first.is("REFRESH") || first.is("DESCRIBE") ||
+          first.is("DESC") || first.is("DROP")) {
+        at = Tokens.skipBlank(sql, first.end)
+        at < sql.length && Tokens.tokenAt(sql, at).is("SKIPPING")
+      } else {
+        false
+      }
+    }
+  }
+}
