@@ -4,6 +4,7 @@ import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.commands.ResolveZOrderStatements
+import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.{SkippingStrategy, WrapFileIndexes}
 
@@ -17,5 +18,6 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
     extensions.injectPlannerStrategy(_ => SkippingStrategy)
+    ZOrderFunctions.all.foreach(extensions.injectFunction)
   }
 }

@@ -1,6 +1,9 @@
 package org.apache.spark.sql.pyzorder
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.util.CollationFactory
+import org.apache.spark.sql.types.{DataType, StringType}
+import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * What differs between Spark versions, under one name each, and the few members Spark keeps to its
@@ -16,4 +19,29 @@ object shim {
   /** A DataFrame of an analyzed or unanalyzed plan. */
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
+
+  /** Whether `dataType` holds strings that have an order: of any length and decided collation. */
+  def isString(dataType: DataType): Boolean = dataType match {
+    case s: StringType => s.collationId >= 0
+    case _ => false
+  }
+
+  /** Whether `dataType` holds strings ordered by their UTF-8 bytes. */
+  def isByteOrderedString(dataType: DataType): Boolean = dataType match {
+    case s: StringType => s.isUTF8BinaryCollation
+    case _ => false
+  }
+
+  /** Bytes that sort unsigned as the strings of `dataType` do: the collation's sort key. */
+  def collationKey(value: UTF8String, dataType: DataType): Array[Byte] =
+    CollationFactory.getCollationKeyBytes(value, dataType.asInstanceOf[StringType].collationId)
+
+  /** Java for `collationKey` of the variable `value`. */
+  def collationKeyCode(value: String, dataType: DataType): String = {
+    val id = dataType.asInstanceOf[StringType].collationId
+    s"org.apache.spark.sql.catalyst.util.CollationFactory.getCollationKeyBytes($value, $id)"
+  }
+
+  /** What `inputTypes` of an expression lists. */
+  type AbstractDataType = org.apache.spark.sql.types.AbstractDataType
 }

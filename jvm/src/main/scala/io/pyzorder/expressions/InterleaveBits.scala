@@ -1,0 +1,167 @@
+package io.pyzorder.expressions
+
+/**
+ * Takes bits of several columns in turn, the first column's first: what makes one z-value of many
+ * values. The format is written down in sql/FORMAT.md; pyzorder/interleave.py mirrors it.
+ */
+object InterleaveBits {
+
+  /** Longest z-value in bytes; of more than 128 columns the last bits are left out. */
+  val MaxBytes = 1024
+
+  /** Bits of a z-value that is a non-negative long. */
+  private val LongBits = 63
+
+  /**
+   * `spreadTables(n)(b)`: the byte b with its bits n places apart, the lowest where it was; bits
+   * that would fall beyond 64 are dropped. Sixteen of them would fill a level-1 cache: only those
+   * for the number of columns in use are ever touched.
+   */
+  private val spreadTables: Array[Array[Long]] = Array.tabulate(LongBits + 1, 256) { (n, byte) =>
+    (0 until 8).foldLeft(0L) { (spread, bit) =>
+      if ((byte >>> bit & 1) == 1 && bit * n < 64) spread | (1L << (bit * n)) else spread
+    }
+  }
+
+  /**
+   * Interleaves 64 bits of each column: 8 bytes a column, at most 1024, the first column in the
+   * highest bit of each group.
+   */
+  def bytes(columns: Array[Long]): Array[Byte] = {
+    val n = columns.length
+    val out = new Array[Byte](math.min(8 * n, MaxBytes))
+    if (n <= 8) {
+      val table = spreadTables(n)
+      var at = 0
+      var shift = 56
+      while (shift >= 0) {
+        var group = 0L
+        var c = 0
+        while (c < n) {
+          group = group << 1 | table((columns(c) >>> shift).toInt & 0xff)
+          c += 1
+        }
+        at = writeGroup(group, n, out, at)
+        shift -= 8
+      }
+    } else {
+      val octets = new Array[Int](n)
+      var at = 0
+      while (at < out.length) {
+        val shift = 56 - 8 * (at / n)
+        var c = 0
+        while (c < n) {
+          octets(c) = (columns(c) >>> shift).toInt & 0xff
+          c += 1
+        }
+        at = writeOctets(octets, out, at)
+      }
+    }
+    out
+  }
+
+  /**
+   * Interleaves byte strings of any lengths, each filled with zeros on the right to the longest:
+   * as many bytes as columns times the longest, at most 1024. Null counts as empty.
+   */
+  def ofBytes(columns: Array[Array[Byte]]): Array[Byte] = {
+    val n = columns.length
+    var longest = 0
+    var c = 0
+    while (c < n) {
+      if (columns(c) != null) longest = math.max(longest, columns(c).length)
+      c += 1
+    }
+    val out = new Array[Byte](math.min(n.toLong * longest, MaxBytes.toLong).toInt)
+    val octets = new Array[Int](n)
+    var at = 0
+    while (at < out.length) {
+      val i = at / n
+      c = 0
+      while (c < n) {
+        val column = columns(c)
+        octets(c) = if (column != null && i < column.length) column(i) & 0xff else 0
+        c += 1
+      }
+      at = writeOctets(octets, out, at)
+    }
+    out
+  }
+
+  /**
+   * Interleaves `ids`, each from 0 to 2^bitsPerColumn - 1, into one non-negative long;
+   * `bitsPerColumn` is at most `bitsPerColumn(ids.length)`.
+   */
+  def long(ids: Array[Int], bitsPerColumn: Int): Long = {
+    val n = ids.length
+    var z = 0L
+    var c = 0
+    while (c < n) {
+      z = z << 1 | spread(ids(c), n, bitsPerColumn)
+      c += 1
+    }
+    z
+  }
+
+  /** Bits each of `n` columns has in a z-value that is a long: 31 at most, and 63 over n. */
+  def bitsPerColumn(n: Int): Int = {
+    require(n >= 1 && n <= LongBits, s"a z-value of 63 bits holds 1 to 63 columns, not $n")
+    math.min(31, LongBits / n)
+  }
+
+  /** The lowest `bits` bits of `id`, n places apart. */
+  def spread(id: Int, n: Int, bits: Int): Long = {
+    val table = spreadTables(n)
+    var spread = table(id & 0xff)
+    var done = 8
+    while (done < bits) {
+      spread |= table(id >>> done & 0xff) << (done * n)
+      done += 8
+    }
+    spread
+  }
+
+  /** `id`, one of `idCount`, stretched over all of `bits` bits: floor(id * 2^bits / idCount). */
+  def stretched(id: Int, idCount: Int, bits: Int): Int = ((id.toLong << bits) / idCount).toInt
+
+  /** Interleaves one byte of each column into n bytes at `at`; returns where the next ones go. */
+  private def writeOctets(octets: Array[Int], out: Array[Byte], at: Int): Int = {
+    val n = octets.length
+    if (n <= 8) {
+      val table = spreadTables(n)
+      var group = 0L
+      var c = 0
+      while (c < n) {
+        group = group << 1 | table(octets(c))
+        c += 1
+      }
+      writeGroup(group, n, out, at)
+    } else {
+      var c = 0
+      while (c < n) {
+        var left = octets(c)
+        while (left != 0) {
+          val bit = Integer.numberOfTrailingZeros(left)
+          val place = (7 - bit) * n + c
+          val index = at + place / 8
+          if (index < out.length) out(index) = (out(index) | 0x80 >>> (place & 7)).toByte
+          left &= left - 1
+        }
+        c += 1
+      }
+      at + n
+    }
+  }
+
+  /** Writes the lowest n bytes of `group`, highest first, while they fit. */
+  private def writeGroup(group: Long, n: Int, out: Array[Byte], at: Int): Int = {
+    var shift = 8 * (n - 1)
+    var i = at
+    while (shift >= 0 && i < out.length) {
+      out(i) = (group >>> shift).toByte
+      shift -= 8
+      i += 1
+    }
+    at + n
+  }
+}

@@ -1,0 +1,184 @@
+package io.pyzorder.expressions
+
+import java.math.BigInteger
+
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
+
+/**
+ * Bits and bytes that sort, unsigned, as the values they stand for. The format is written down in
+ * sql/FORMAT.md ("z-values"); pyzorder/ordered_bytes.py is its readable reference.
+ *
+ * Values are Catalyst's internal ones: Int days, Long microseconds, UTF8String, Decimal and so on.
+ */
+object OrderedBytes {
+
+  private val SignBit = Long.MinValue
+
+  /** Bits of a decimal's magnitude that the 64 ordered bits of a wide decimal keep. */
+  private val MantissaBits = 57
+
+  /** Width in bytes of a decimal by its precision: the least that holds sign and all digits. */
+  private val decimalWidths: Array[Int] = Array.tabulate(DecimalType.MAX_PRECISION + 1) { p =>
+    BigInteger.TEN.pow(p).subtract(BigInteger.ONE).bitLength / 8 + 1
+  }
+
+  /** Whether values of `dataType` have an order and an encoding here: every atomic type has. */
+  def supports(dataType: DataType): Boolean =
+    isLong(dataType) || isBytes(dataType) || dataType.isInstanceOf[DecimalType]
+
+  /**
+   * The 64 ordered bits of `value`, to be compared unsigned, left-aligned; null is 0, and nothing
+   * else is: a value whose bits would be 0 has 1. Of two values the greater never has the lesser
+   * bits; strings, binaries and decimals of more than 18 digits may share them.
+   */
+  def of(value: Any, dataType: DataType): Long = {
+    if (value == null) 0L
+    else if (isLong(dataType)) {
+      ofLong(longOf(value, dataType), shift(dataType), flip(dataType))
+    } else {
+      dataType match {
+        case d: DecimalType => ofWideDecimal(value.asInstanceOf[Decimal], d.scale)
+        case t if shim.isByteOrderedString(t) => ofUtf8(value.asInstanceOf[UTF8String])
+        case _ => ofBytes(wholeOf(value, dataType))
+      }
+    }
+  }
+
+  /**
+   * The whole of `value`, which must not be null, as bytes whose unsigned lexicographic order is
+   * the order of the values. Fixed width but for strings and binaries, which stand as they are
+   * (a collated string: as its collation's sort key).
+   */
+  def wholeOf(value: Any, dataType: DataType): Array[Byte] = {
+    if (isLong(dataType)) {
+      bigEndian((longOf(value, dataType) << shift(dataType)) ^ flip(dataType), width(dataType))
+    } else {
+      dataType match {
+        case d: DecimalType => wideDecimalBytes(value.asInstanceOf[Decimal], d)
+        case BinaryType => value.asInstanceOf[Array[Byte]]
+        case _ => shim.collationKey(value.asInstanceOf[UTF8String], dataType)
+      }
+    }
+  }
+
+  /** Whether values of `dataType` have at most 64 bits, so that `longOf` holds all of each. */
+  def isLong(dataType: DataType): Boolean = dataType match {
+    case BooleanType | ByteType | ShortType | IntegerType | LongType => true
+    case FloatType | DoubleType => true
+    case DateType | TimestampType | TimestampNTZType => true
+    case _: YearMonthIntervalType | _: DayTimeIntervalType => true
+    case d: DecimalType => d.precision <= Decimal.MAX_LONG_DIGITS
+    case _ => isTime(dataType)
+  }
+
+  /**
+   * A long whose signed order is the order of the values: equal longs, equal values. -0.0 is 0.0
+   * and every NaN is one value above +infinity, as in Spark. Only where `isLong`; not for null.
+   */
+  def longOf(value: Any, dataType: DataType): Long = dataType match {
+    case BooleanType => if (value.asInstanceOf[Boolean]) 1L else 0L
+    case ByteType => value.asInstanceOf[Byte].toLong
+    case ShortType => value.asInstanceOf[Short].toLong
+    case IntegerType | DateType | _: YearMonthIntervalType => value.asInstanceOf[Int].toLong
+    case FloatType => longOfFloat(value.asInstanceOf[Float])
+    case DoubleType => longOfDouble(value.asInstanceOf[Double])
+    case d: DecimalType => longOfDecimal(value.asInstanceOf[Decimal], d.scale)
+    case _ => value.asInstanceOf[Long]
+  }
+
+  /** `longOf` a float: its bits, those of a negative one reversed in order. */
+  def longOfFloat(value: Float): Long = {
+    val bits = java.lang.Float.floatToIntBits(value + 0.0f)
+    (if (bits < 0) bits ^ Int.MaxValue else bits).toLong
+  }
+
+  /** `longOf` a double: its bits, those of a negative one reversed in order. */
+  def longOfDouble(value: Double): Long = {
+    val bits = java.lang.Double.doubleToLongBits(value + 0.0d)
+    if (bits < 0) bits ^ Long.MaxValue else bits
+  }
+
+  /** `longOf` a decimal of at most 18 digits: its digits at the type's scale. */
+  def longOfDecimal(value: Decimal, scale: Int): Long =
+    if (value.scale == scale) value.toUnscaledLong
+    else value.toJavaBigDecimal.setScale(scale).unscaledValue.longValueExact
+
+  /** The 64 ordered bits of a `longOf`, given its type's `shift` and `flip`; never 0. */
+  def ofLong(value: Long, shift: Int, flip: Long): Long = notZero((value << shift) ^ flip)
+
+  /** The 64 ordered bits of a string in the order of its bytes: the first eight; never 0. */
+  def ofUtf8(value: UTF8String): Long = notZero(value.getPrefix)
+
+  /** The 64 ordered bits of a binary: its first eight bytes, zeros after the end; never 0. */
+  def ofBytes(value: Array[Byte]): Long = notZero(ByteArray.getPrefix(value))
+
+  /**
+   * The 64 ordered bits of a decimal of more than 18 digits: one bit of sign, seven of the length
+   * of its magnitude in bits, and the 56 bits after the leading one; complemented if negative.
+   * So small values of a wide type keep all their digits.
+   */
+  def ofWideDecimal(value: Decimal, scale: Int): Long = {
+    val unscaled = unscaledOf(value, scale)
+    val magnitude = unscaled.abs
+    val length = magnitude.bitLength
+    val leading = magnitude.shiftLeft(MantissaBits).shiftRight(length).longValue
+    val tail = leading & ((1L << (MantissaBits - 1)) - 1)
+    val bits = SignBit | (length.toLong << (MantissaBits - 1)) | tail
+    notZero(if (unscaled.signum < 0) ~bits else bits)
+  }
+
+  /** How far a `longOf` of this type moves left to be aligned to 64 bits. */
+  def shift(dataType: DataType): Int = 64 - bits(dataType)
+
+  /** What turns signed into unsigned order after the shift: the sign bit, or 0 for no sign. */
+  def flip(dataType: DataType): Long =
+    if (dataType == BooleanType || isTime(dataType)) 0L else SignBit
+
+  /** Whether `dataType` is Spark's TIME, nanoseconds of a day; Spark has it from 4.1 on. */
+  private def isTime(dataType: DataType): Boolean =
+    dataType.getClass.getName == "org.apache.spark.sql.types.TimeType"
+
+  /** Types whose encoding is a byte string of any length. */
+  private def isBytes(dataType: DataType): Boolean =
+    dataType == BinaryType || shim.isString(dataType)
+
+  /** Bits of a value of a type that `isLong`. A nanosecond of a day needs 47. */
+  private def bits(dataType: DataType): Int = dataType match {
+    case BooleanType => 1
+    case ByteType => 8
+    case ShortType => 16
+    case IntegerType | DateType | FloatType | _: YearMonthIntervalType => 32
+    case d: DecimalType => 8 * decimalWidths(d.precision)
+    case _ => if (isTime(dataType)) 47 else 64
+  }
+
+  /** Bytes of `wholeOf` for a type that `isLong`. */
+  private def width(dataType: DataType): Int = (bits(dataType) + 7) / 8
+
+  private def unscaledOf(value: Decimal, scale: Int): BigInteger =
+    value.toJavaBigDecimal.setScale(scale).unscaledValue
+
+  private def wideDecimalBytes(value: Decimal, dataType: DecimalType): Array[Byte] = {
+    val digits = unscaledOf(value, dataType.scale).toByteArray
+    val bytes = new Array[Byte](decimalWidths(dataType.precision))
+    val start = bytes.length - digits.length
+    java.util.Arrays.fill(bytes, 0, start, (digits(0) >> 7).toByte)
+    System.arraycopy(digits, 0, bytes, start, digits.length)
+    bytes(0) = (bytes(0) ^ 0x80).toByte
+    bytes
+  }
+
+  private def bigEndian(bits: Long, width: Int): Array[Byte] = {
+    val bytes = new Array[Byte](width)
+    var i = 0
+    while (i < width) {
+      bytes(i) = (bits >>> (56 - 8 * i)).toByte
+      i += 1
+    }
+    bytes
+  }
+
+  private def notZero(bits: Long): Long = if (bits == 0L) 1L else bits
+}

@@ -1,0 +1,41 @@
+package io.pyzorder.expressions
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.TypeCheckResult
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnaryExpression}
+import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode, FalseLiteral}
+import org.apache.spark.sql.catalyst.expressions.codegen.Block._
+import org.apache.spark.sql.types.{DataType, IntegerType}
+
+/**
+ * The range id of `child` among `boundaries`, an INT from 0 (null) to the number of boundaries
+ * plus 1; never null. Not a function of SQL: OPTIMIZE puts it into its own plans.
+ */
+case class RangeIdOf(child: Expression, boundaries: Boundaries) extends UnaryExpression {
+
+  override def dataType: DataType = IntegerType
+
+  override def nullable: Boolean = false
+
+  override def checkInputDataTypes(): TypeCheckResult = {
+    if (child.dataType == boundaries.dataType) TypeCheckResult.TypeCheckSuccess
+    else TypeCheckResult.TypeCheckFailure(
+      s"boundaries of ${boundaries.dataType.sql} do not rank values of ${child.dataType.sql}")
+  }
+
+  override def eval(input: InternalRow): Any = boundaries.rangeId(child.eval(input))
+
+  override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
+    val c = child.genCode(ctx)
+    val held = ctx.addReferenceObj("boundaries", boundaries)
+    val id = OrderedBytesCode.rangeId(held, c.value.toString, child.dataType)
+    ev.copy(
+      code = code"""
+        ${c.code}
+        int ${ev.value} = ${c.isNull} ? 0 : $id;""",
+      isNull = FalseLiteral)
+  }
+
+  override protected def withNewChildInternal(newChild: Expression): Expression =
+    copy(child = newChild)
+}

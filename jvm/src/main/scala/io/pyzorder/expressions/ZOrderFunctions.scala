@@ -1,0 +1,44 @@
+package io.pyzorder.expressions
+
+import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo}
+
+/** The SQL functions pyzorder adds, in the form `SparkSessionExtensions.injectFunction` takes. */
+object ZOrderFunctions {
+
+  /** What Spark registers: a name, its description, and what makes the expression. */
+  type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression)
+
+  /** All of them, in the order DESCRIBE FUNCTION readers meet them. */
+  val all: Seq[Description] = Seq(
+    function(
+      "interleave_bits",
+      classOf[InterleaveBitsExpression],
+      "_FUNC_(a, ...) - Takes the bits of integers and binaries in turn, the first argument's " +
+        "first, and returns a BINARY.",
+      InterleaveBitsExpression(_)),
+    function(
+      "zorder_value",
+      classOf[ZOrderValue],
+      "_FUNC_(a, ...) - Returns the z-value of values of any ordered types, a BINARY to sort by.",
+      ZOrderValue(_)),
+    function(
+      "range_id",
+      classOf[RangeId],
+      "_FUNC_(value, boundaries) - Returns the rank of a value among an array of boundaries: 0 " +
+        "for null, else 1 + the number of distinct boundaries <= value.",
+      {
+        case Seq(value, boundaries) => RangeId(value, boundaries)
+        case other => throw new IllegalArgumentException(
+          s"range_id takes a value and an array of boundaries, not ${other.length} arguments")
+      }))
+
+  private def function(
+      name: String,
+      expression: Class[_ <: Expression],
+      usage: String,
+      make: Seq[Expression] => Expression): Description = {
+    val info = new ExpressionInfo(expression.getName, null, name, usage, "")
+    (FunctionIdentifier(name), info, make)
+  }
+}
