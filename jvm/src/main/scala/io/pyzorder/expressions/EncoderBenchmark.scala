@@ -1,0 +1,133 @@
+package io.pyzorder.expressions
+
+import java.util.{Arrays, Comparator, Random}
+
+import org.apache.spark.sql.types.{LongType, StringType}
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * The loops of benchmarks/encoders.py. Every method returns the nanoseconds a row of the best of
+ * seven runs over `rows` rows, so that the compiler has seen the loop before.
+ */
+final class EncoderBenchmark(rows: Int) {
+  private val distinct = 1 << 12
+  private val random = new Random(7)
+
+  /** Where results go, so that no loop is left out as useless. */
+  @volatile private var sink: Long = 0L
+
+  /** Long z-values by the spread tables. */
+  def longSpread(n: Int): Double = {
+    val bits = InterleaveBits.bitsPerColumn(n)
+    val ids = randomIds(n, bits)
+    time(i => InterleaveBits.long(ids(i & (distinct - 1)), bits))
+  }
+
+  /** Long z-values bit by bit. */
+  def longBitLoop(n: Int): Double = {
+    val bits = InterleaveBits.bitsPerColumn(n)
+    val ids = randomIds(n, bits)
+    time { i =>
+      val row = ids(i & (distinct - 1))
+      var z = 0L
+      var bit = bits - 1
+      while (bit >= 0) {
+        var c = 0
+        while (c < n) {
+          z = z << 1 | (row(c) >>> bit & 1)
+          c += 1
+        }
+        bit -= 1
+      }
+      z
+    }
+  }
+
+  /** Byte z-values by the spread tables. */
+  def bytesSpread(n: Int): Double = {
+    val columns = randomColumns(n)
+    time(i => InterleaveBits.bytes(columns(i & (distinct - 1)))(0).toLong)
+  }
+
+  /** Byte z-values bit by bit. */
+  def bytesBitLoop(n: Int): Double = {
+    val columns = randomColumns(n)
+    time { i =>
+      val row = columns(i & (distinct - 1))
+      val out = new Array[Byte](8 * n)
+      var place = 0
+      while (place < 64 * n) {
+        val bit = row(place % n) >>> (63 - place / n) & 1
+        out(place >> 3) = (out(place >> 3) | bit << (7 - (place & 7))).toByte
+        place += 1
+      }
+      out(0).toLong
+    }
+  }
+
+  /** Range ids among `size` longs, over primitives. */
+  def searchPrimitive(size: Int): Double = {
+    val sample = Iterator.fill[Any](size)(random.nextLong())
+    val boundaries = Boundaries.fromValues(LongType, sample)
+    val values = Array.fill(distinct)(random.nextLong())
+    time(i => boundaries.rangeIdOfLong(values(i & (distinct - 1))).toLong)
+  }
+
+  /** Range ids among `size` longs, over objects. */
+  def searchBoxed(size: Int): Double = {
+    val boundaries = Array.fill[AnyRef](size)(Long.box(random.nextLong()))
+    Arrays.sort(boundaries)
+    val values = Array.fill[AnyRef](distinct)(Long.box(random.nextLong()))
+    time(i => boxedSearch(boundaries, values(i & (distinct - 1))))
+  }
+
+  /** Range ids among `size` strings, by their first eight bytes. */
+  def searchStrings(size: Int): Double = {
+    val boundaries = Boundaries.fromValues(StringType, Iterator.fill[Any](size)(randomString()))
+    val values = Array.fill(distinct)(randomString())
+    time(i => boundaries.rangeIdOfUtf8(values(i & (distinct - 1))).toLong)
+  }
+
+  /** Range ids among `size` strings, each compared whole. */
+  def searchStringsBoxed(size: Int): Double = {
+    val boundaries = Array.fill[AnyRef](size)(randomString())
+    Arrays.sort(boundaries)
+    val values = Array.fill[AnyRef](distinct)(randomString())
+    time(i => boxedSearch(boundaries, values(i & (distinct - 1))))
+  }
+
+  private val naturalOrder: Comparator[AnyRef] = new Comparator[AnyRef] {
+    override def compare(a: AnyRef, b: AnyRef): Int =
+      a.asInstanceOf[Comparable[AnyRef]].compareTo(b)
+  }
+
+  private def boxedSearch(boundaries: Array[AnyRef], value: AnyRef): Long =
+    Arrays.binarySearch(boundaries, value, naturalOrder).toLong
+
+  private def randomString(): UTF8String =
+    UTF8String.fromString(java.lang.Long.toString(random.nextLong(), 36))
+
+  private def randomIds(n: Int, bits: Int): Array[Array[Int]] =
+    Array.fill(distinct, n)((random.nextInt() & Int.MaxValue) >>> (31 - bits))
+
+  private def randomColumns(n: Int): Array[Array[Long]] =
+    Array.fill(distinct, n)(random.nextLong())
+
+  private def time(row: Int => Long): Double = {
+    var best = Double.MaxValue
+    var run = 0
+    while (run < 7) {
+      val start = System.nanoTime()
+      var sum = 0L
+      var i = 0
+      while (i < rows) {
+        sum += row(i)
+        i += 1
+      }
+      best = math.min(best, (System.nanoTime() - start).toDouble / rows)
+      sink = sum
+      run += 1
+    }
+    best
+  }
+}

@@ -1,0 +1,203 @@
+"""Bits and bytes that sort, unsigned, as the values they stand for.
+
+The readable reference of io.pyzorder.expressions.OrderedBytes, and its fallback where there is no
+JVM to run that in; the format is written down in sql/FORMAT.md ("z-values"). It knows no Spark: a
+column is a NumPy array (masked where it has nulls) or a list with None for null, and a type is its
+name in SQL, such as "int" or "decimal(10,2)". Values are Spark's internal ones: days, microseconds
+(of a time: nanoseconds), months as integers; decimal.Decimal; str; bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Column = Sequence[Any] | npt.NDArray[Any]
+Longs = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.uint64]
+
+SIGN_BIT = np.uint64(1 << 63)
+
+#: Bits of a decimal's magnitude that the 64 ordered bits of a wide decimal keep.
+MANTISSA_BITS = 57
+
+#: Bits of a value of each type of one width; a nanosecond of a day needs 47.
+BITS = {
+    "boolean": 1, "tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "float": 32, "double": 64,
+    "date": 32, "timestamp": 64, "timestamp_ntz": 64, "time": 47,
+    "interval month": 32, "interval second": 64,
+}  # fmt: skip
+
+#: Types without a sign bit to flip.
+UNSIGNED = {"boolean", "time"}
+
+#: Other names of the types above.
+ALIASES = {
+    "bool": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint",
+    "timestamp_ltz": "timestamp", "varchar": "string", "char": "string",
+}  # fmt: skip
+
+_EXACT = Context(prec=80)
+
+
+def supports(data_type: str) -> bool:
+    """Whether values of `data_type` have an order and an encoding here: every atomic type has.
+
+    A collated string has not: its sort key comes from ICU, which Python does not carry.
+    """
+    return is_long(data_type) or _base(data_type) in {"string", "binary", "decimal"}
+
+
+def of(values: Column, data_type: str) -> Bits:
+    """The 64 ordered bits of each value, to be compared unsigned, left-aligned; null is 0.
+
+    Nothing else is 0: a value whose bits would be 0 has 1.
+    """
+    nulls = null_mask(values)
+    if is_long(data_type):
+        bits = _left_aligned(long_of(values, data_type), data_type)
+    elif _base(data_type) == "decimal":
+        scale = _decimal(data_type)[1]
+        wide = [0 if v is None else _wide_decimal_bits(_unscaled(v, scale)) for v in _list(values)]
+        bits = np.array(wide, dtype=np.uint64)
+    else:
+        starts = [(w or b"")[:8].ljust(8, b"\0") for w in whole_of(values, data_type)]
+        bits = np.frombuffer(b"".join(starts), dtype=">u8").astype(np.uint64)
+    bits = np.where(bits == 0, np.uint64(1), bits)
+    bits[nulls] = 0
+    return bits
+
+
+def whole_of(values: Column, data_type: str) -> list[bytes | None]:
+    """The whole of each value as bytes whose unsigned lexicographic order is the values' order.
+
+    Fixed width but for strings and binaries, which stand as they are; None for null.
+    """
+    if is_long(data_type):
+        bits = _left_aligned(long_of(values, data_type), data_type).astype(">u8")
+        width = (_bits(data_type) + 7) // 8
+        octets = bits.view(np.uint8).reshape(-1, 8)[:, :width]
+        wholes: list[bytes | None] = [row.tobytes() for row in octets]
+        return [None if null else w for w, null in zip(wholes, null_mask(values), strict=True)]
+    base = _base(data_type)
+    if base == "decimal":
+        precision, scale = _decimal(data_type)
+        return [None if v is None else _wide_decimal_bytes(_unscaled(v, scale), precision)
+                for v in _list(values)]  # fmt: skip
+    if base == "string":
+        return [None if v is None else v.encode() for v in _list(values)]
+    if base == "binary":
+        return [None if v is None else bytes(v) for v in _list(values)]
+    raise TypeError(f"values of type {data_type} have no ordered bytes")
+
+
+def is_long(data_type: str) -> bool:
+    """Whether values of `data_type` have at most 64 bits, so that `long_of` holds all of each."""
+    base = _base(data_type)
+    return base in BITS or (base == "decimal" and _decimal(data_type)[0] <= 18)
+
+
+def long_of(values: Column, data_type: str) -> Longs:
+    """Longs whose signed order is the order of the values: equal longs, equal values.
+
+    -0.0 is 0.0 and every NaN is one value above +infinity. Only where `is_long`; any for null.
+    """
+    base = _base(data_type)
+    if base == "decimal":
+        scale = _decimal(data_type)[1]
+        unscaled = [0 if v is None else _unscaled(v, scale) for v in _list(values)]
+        return np.array(unscaled, dtype=np.int64)
+    if base == "float":
+        return long_of_float(_filled(values, np.float32))
+    if base == "double":
+        return long_of_double(_filled(values, np.float64))
+    return _filled(values, np.int64)
+
+
+def long_of_float(values: npt.NDArray[np.float32]) -> Longs:
+    """`long_of` floats: their bits, those of negative ones reversed in order."""
+    canonical = np.where(np.isnan(values), np.float32(np.nan), values + np.float32(0))
+    bits = canonical.astype(np.float32).view(np.int32)
+    return np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits).astype(np.int64)
+
+
+def long_of_double(values: npt.NDArray[np.float64]) -> Longs:
+    """`long_of` doubles: their bits, those of negative ones reversed in order."""
+    canonical = np.where(np.isnan(values), np.float64(np.nan), values + 0.0)
+    bits = canonical.view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
+
+
+def null_mask(values: Column) -> npt.NDArray[np.bool_]:
+    """Which values are null."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return np.ma.getmaskarray(values)
+    return np.array([v is None for v in _list(values)], dtype=np.bool_)
+
+
+def _left_aligned(longs: Longs, data_type: str) -> Bits:
+    shifted = longs.astype(np.uint64) << np.uint64(64 - _bits(data_type))
+    return shifted if _base(data_type) in UNSIGNED else shifted ^ SIGN_BIT
+
+
+def _wide_decimal_bits(unscaled: int) -> int:
+    magnitude = abs(unscaled)
+    length = magnitude.bit_length()
+    leading = (magnitude << MANTISSA_BITS) >> length
+    tail = leading & ((1 << (MANTISSA_BITS - 1)) - 1)
+    bits = (1 << 63) | (length << (MANTISSA_BITS - 1)) | tail
+    return bits if unscaled >= 0 else bits ^ ((1 << 64) - 1)
+
+
+def _wide_decimal_bytes(unscaled: int, precision: int) -> bytes:
+    width = _decimal_width(precision)
+    return (unscaled + (1 << (8 * width - 1))).to_bytes(width, "big")
+
+
+def _decimal_width(precision: int) -> int:
+    """Width in bytes of a decimal by its precision: the least that holds sign and all digits."""
+    return int((10**precision - 1).bit_length()) // 8 + 1
+
+
+def _unscaled(value: Decimal, scale: int) -> int:
+    shifted = Decimal(value).scaleb(scale, _EXACT)
+    if shifted != shifted.to_integral_value():
+        raise ValueError(f"{value} has more than {scale} digits after the point")
+    return int(shifted)
+
+
+def _bits(data_type: str) -> int:
+    if _base(data_type) == "decimal":
+        return 8 * _decimal_width(_decimal(data_type)[0])
+    return BITS[_base(data_type)]
+
+
+def _base(data_type: str) -> str:
+    name = data_type.lower().strip()
+    if name.startswith("interval"):
+        return "interval month" if re.search("year|month", name) else "interval second"
+    name = re.sub(r"\(.*\)$", "", name).strip()
+    return ALIASES.get(name, name)
+
+
+def _decimal(data_type: str) -> tuple[int, int]:
+    found = re.search(r"\((\d+)(?:,\s*(\d+))?\)", data_type)
+    return (10, 0) if found is None else (int(found[1]), int(found[2] or 0))
+
+
+def _filled(values: Column, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """The values as an array of `dtype`, 0 where null."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.asarray(values.filled(0)).astype(dtype)
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values.astype(dtype)
+    return np.array([0 if v is None else v for v in values], dtype=dtype)
+
+
+def _list(values: Column) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)

@@ -1,0 +1,274 @@
+"""Both languages write the same bytes: the vectors and batches of draws, through Spark and NumPy.
+
+Each runs twice in Spark, interpreted and generated. Values reach Spark through a Parquet file, so
+that extremes no literal can spell are tried too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+
+from pyzorder import boundaries, interleave, ordered_bytes
+from tests.values import BY_TYPE
+from tests.vectors import oracle
+
+#: How a type's values travel: PyArrow's type, and what Spark calls its own.
+TRANSPORT: dict[str, tuple[pa.DataType, str]] = {
+    "boolean": (pa.bool_(), "boolean"),
+    "tinyint": (pa.int8(), "tinyint"),
+    "smallint": (pa.int16(), "smallint"),
+    "int": (pa.int32(), "int"),
+    "bigint": (pa.int64(), "bigint"),
+    "float": (pa.float32(), "float"),
+    "double": (pa.float64(), "double"),
+    "date": (pa.int32(), "date"),
+    "timestamp": (pa.int64(), "timestamp"),
+    "timestamp_ntz": (pa.int64(), "timestamp_ntz"),
+    "time": (pa.int64(), "time(6)"),
+    "interval month": (pa.int32(), "interval year to month"),
+    "interval second": (pa.int64(), "interval day to second"),
+    "string": (pa.string(), "string"),
+    "binary": (pa.binary(), "binary"),
+}
+LOGICAL = {
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "time": pa.time64("us"),
+}
+
+
+def arrow(values: list[Any], data_type: str) -> pa.Array:
+    """The values as PyArrow has them."""
+    if data_type.startswith("decimal"):
+        precision, scale = map(int, data_type[8:-1].split(","))
+        return pa.array(values, pa.decimal128(precision, scale))
+    if data_type == "time":
+        values = [None if v is None else v // 1000 for v in values]
+    array = pa.array(values, TRANSPORT[data_type][0])
+    return array.cast(LOGICAL[data_type]) if data_type in LOGICAL else array
+
+
+def sql_type(data_type: str) -> str:
+    """The type's name in SQL."""
+    return data_type if data_type.startswith("decimal") else TRANSPORT[data_type][1]
+
+
+def has_time(spark: SparkSession) -> bool:
+    """Whether this Spark has TIME."""
+    return tuple(map(int, spark.version.split(".")[:2])) >= (4, 1)
+
+
+def frame(spark: SparkSession, folder: Path, columns: dict[str, tuple[list, str]]) -> DataFrame:
+    """A DataFrame of columns, name: (values, type), and of the column `row`, their number."""
+    table = {name: arrow(values, data_type) for name, (values, data_type) in columns.items()}
+    rows = len(next(iter(table.values())))
+    pq.write_table(pa.table({"row": pa.array(range(rows), pa.int32()), **table}), folder / "v")
+    schema = ", ".join(["row int", *(f"`{n}` {sql_type(t)}" for n, (_, t) in columns.items())])
+    return (
+        spark.read.schema(schema)
+        .option("datetimeRebaseMode", "CORRECTED")
+        .parquet(str(folder / "v"))
+    )
+
+
+@pytest.fixture(params=["CODEGEN_ONLY", "NO_CODEGEN"])
+def mode(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Runs a test with generated code, then interpreted."""
+    changed = {
+        "spark.sql.codegen.factoryMode": request.param,
+        "spark.sql.codegen.wholeStage": str(request.param == "CODEGEN_ONLY").lower(),
+    }
+    if has_time(spark):
+        changed["spark.sql.timeType.enabled"] = "true"
+    for name, value in changed.items():
+        spark.conf.set(name, value)
+    yield request.param
+    for name in changed:
+        spark.conf.unset(name)
+
+
+def selected(data: DataFrame, *expressions: str) -> list[Any]:
+    """The rows of expressions, in the order of the column `row`."""
+    return [list(r)[1:] for r in sorted(data.selectExpr("row", *expressions).collect())]
+
+
+def plain(value: Any) -> str:
+    """Bytes as hexadecimal digits."""
+    return bytes(value).hex()
+
+
+def test_ordered_bytes_vectors(spark: SparkSession, mode: str, tmp_path: Path) -> None:
+    vectors = oracle.read("ordered_bytes")
+    for i, data_type in enumerate(sorted({v["type"] for v in vectors})):
+        if data_type == "time" and not has_time(spark):
+            continue
+        mine = [v for v in vectors if v["type"] == data_type]
+        values = [oracle.parse(v["value"], data_type) for v in mine]
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        rows = selected(frame(spark, folder, {"c": (values, data_type)}), "zorder_value(c)")
+        for vector, row in zip(mine, rows, strict=True):
+            assert plain(row[0]) == vector["bits"], vector
+
+
+def test_interleave_bits_vectors(spark: SparkSession, mode: str, tmp_path: Path) -> None:
+    vectors = [v for v in oracle.read("interleave_bits") if len(v["columns"]) <= 20]
+    widest = max(len(v["columns"]) for v in vectors)
+    columns = {
+        f"c{i}": ([bytes.fromhex(v["columns"][i]) if i < len(v["columns"]) and v["columns"][i]
+                   is not None else None for v in vectors], "binary")
+        for i in range(widest)
+    }  # fmt: skip
+    data = frame(spark, tmp_path, columns)
+    for n in sorted({len(v["columns"]) for v in vectors}):
+        rows = selected(data, f"interleave_bits({', '.join(f'c{i}' for i in range(n))})")
+        for vector, row in zip(vectors, rows, strict=True):
+            if len(vector["columns"]) == n:
+                assert plain(row[0]) == vector["z"], vector["why"]
+
+
+def test_interleave_bits_of_integers(spark: SparkSession, mode: str, tmp_path: Path) -> None:
+    data = frame(spark, tmp_path, {"i": ([-1, 1, None], "int"), "l": ([1, None, -2], "bigint")})
+    expected = [
+        oracle.to_hex(oracle.interleave([i, m]))
+        for i, m in [("1" * 32, format(1, "064b")), (format(1, "032b"), "0" * 64),
+                     ("0" * 32, "1" * 63 + "0")]
+    ]  # fmt: skip
+    assert [plain(r[0]) for r in selected(data, "interleave_bits(i, l)")] == expected
+
+
+def test_z_values_stop_at_1024_bytes(spark: SparkSession, mode: str) -> None:
+    data = spark.range(1).selectExpr("cast(id as int) as row", "id")
+    for n in (9, 128, 129, 200):
+        expected = interleave.interleave_bytes([ordered_bytes.of([0], "bigint")] * n)[0]
+        row = selected(data, f"zorder_value({', '.join(['id'] * n)})")[0]
+        assert plain(row[0]) == expected.tobytes().hex()
+        assert len(row[0]) == min(8 * n, 1024)
+
+
+def test_range_id_vectors(spark: SparkSession, mode: str, tmp_path: Path) -> None:
+    for i, vector in enumerate(oracle.read("range_id")):
+        data_type = vector["type"]
+        value = oracle.parse(vector["value"], data_type)
+        bounds = [oracle.parse(b, data_type) for b in vector["boundaries"]]
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        columns = {f"b{k}": ([b], data_type) for k, b in enumerate(bounds)}
+        data = frame(spark, folder, {"c": ([value], data_type), **columns})
+        empty = f"cast(array() as array<{data_type}>)"
+        array = f"array({', '.join(columns)})" if columns else empty
+        assert selected(data, f"range_id(c, {array})") == [[vector["range_id"]]], vector
+
+
+def test_range_id_of_constants(spark: SparkSession, mode: str, tmp_path: Path) -> None:
+    data = frame(spark, tmp_path, {"c": ([None, -5, 1, 2, 9], "int")})
+    assert selected(data, "range_id(c, array(5, 1, 3, 1, null))") == [[0], [1], [2], [2], [4]]
+    assert selected(data, "range_id(c, array(1.5D, 9))") == [[0], [1], [1], [2], [3]]
+    assert selected(data, "range_id(cast(c as string), array('1', '2'))") == [
+        [0], [1], [2], [3], [3]]  # fmt: skip
+    assert selected(data, "range_id(c, cast(null as array<int>))") == [[None]] * 5
+
+
+def test_long_z_value_vectors(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    expressions = jvm.org.apache.spark.sql.catalyst.expressions
+    to_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+    integer = jvm.org.apache.spark.sql.types.DataType.fromDDL("int")
+    row = jvm.org.apache.spark.sql.catalyst.InternalRow.empty()
+    for vector in oracle.read("z_value_long"):
+        ids = to_seq([expressions.Literal(i, integer) for i in vector["ids"]])
+        z_value = jvm.io.pyzorder.expressions.ZValueLong(ids, to_seq(vector["counts"]))
+        assert z_value.eval(None) == vector["z"], vector["why"]
+        projection = expressions.UnsafeProjection.create(to_seq([z_value]))
+        assert projection.apply(row).getLong(0) == vector["z"], vector["why"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_batches_of_draws(spark: SparkSession, tmp_path: Path, seed: int, mode: str) -> None:
+    """The same bytes for draws of all types at once; a draw that fails becomes a vector."""
+    types = [t for t in BY_TYPE if t != "time" or has_time(spark)]
+    size = 60
+
+    @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        drawn = {
+            t: data.draw(st.lists(st.none() | BY_TYPE[t], min_size=size, max_size=size))
+            for t in types
+        }
+        names = {t: f"c{i}" for i, t in enumerate(types)}
+        spark.catalog.clearCache()
+        rows_in = frame(spark, tmp_path, {names[t]: (drawn[t], t) for t in types})
+        rows_in.createOrReplaceTempView("ids")
+        rows = selected(
+            rows_in,
+            *(f"zorder_value({n})" for n in names.values()),
+            f"zorder_value({', '.join(names.values())})",
+            f"interleave_bits({names['int']}, {names['binary']}, {names['smallint']})",
+            *(
+                f"range_id({n}, (select collect_list({n}) from ids where row < 20))"
+                for n in names.values()
+            ),
+        )
+        bits = [ordered_bytes.of(drawn[t], t) for t in types]
+        for i, t in enumerate(types):
+            assert [plain(r[i]) for r in rows] == [format(int(b), "016x") for b in bits[i]], t
+        z_values = interleave.interleave_bytes(bits)
+        assert [plain(r[len(types)]) for r in rows] == [z.tobytes().hex() for z in z_values]
+        mixed = interleave.interleave_byte_strings(
+            [
+                [(v or 0).to_bytes(4, "big", signed=True) for v in drawn["int"]],
+                drawn["binary"],
+                [(v or 0).to_bytes(2, "big", signed=True) for v in drawn["smallint"]],
+            ]
+        )
+        assert [plain(r[len(types) + 1]) for r in rows] == [m.hex() for m in mixed]
+        for i, t in enumerate(types):
+            ranks = boundaries.from_values(t, drawn[t][:20]).range_ids(drawn[t])
+            assert [r[len(types) + 2 + i] for r in rows] == ranks.tolist(), t
+
+    run()
+
+
+def test_collated_strings_sort_by_their_collation(spark: SparkSession, mode: str) -> None:
+    if int(spark.version.split(".")[0]) < 4:
+        pytest.skip("collations came with Spark 4")
+    words = ["b", "A", "a", "B", "ä", "Z", "z", "", "aa"]
+    data = spark.createDataFrame([(i, w) for i, w in enumerate(words)], "row int, w string")
+    for collation in ("UTF8_LCASE", "UNICODE", "UNICODE_CI", "de_AI", "UTF8_BINARY"):
+        collated = f"w collate {collation}"
+        rows = selected(data, f"dense_rank() over (order by {collated})",
+                        f"zorder_value({collated})",
+                        f"range_id({collated}, array_agg({collated}) over ())")  # fmt: skip
+        assert [r[2] for r in rows] == [r[0] + 1 for r in rows], collation
+        by_rank = sorted(rows)
+        assert all(bytes(a[1]) <= bytes(b[1]) for a, b in zip(by_rank, by_rank[1:], strict=False))
+
+
+@pytest.mark.parametrize(
+    "call, sentence",
+    [
+        ("zorder_value()", "zorder_value needs at least one argument"),
+        ("zorder_value(map(1, 2))", "not MAP<INT, INT>: name a field of it"),
+        ("zorder_value(array(1))", "not ARRAY<INT>: name a field of it"),
+        ("interleave_bits()", "interleave_bits needs at least one argument"),
+        ("interleave_bits('a')", "interleave_bits takes integers and binaries, not STRING"),
+        ("range_id(1)", "range_id takes a value and an array of boundaries, not 1 arguments"),
+        ("range_id(1, array('a'))", "not INT and ARRAY<STRING>"),
+        ("range_id(1, 2)", "not INT and INT"),
+    ],
+)
+def test_wrong_arguments(spark: SparkSession, call: str, sentence: str) -> None:
+    with pytest.raises(Exception, match="(?s).*") as raised:
+        spark.sql(f"select {call}").collect()
+    assert sentence in str(raised.value)
