@@ -138,7 +138,7 @@ def ask(spark: SparkSession, query: Query) -> Answer:
     started = time.perf_counter()
     rows, total = answer.collect()[0]
     seconds = time.perf_counter() - started
-    return Answer(rows, str(total), scan.selected, scan.total, seconds)
+    return Answer(rows, str(total), scan.opened, scan.total, seconds)
 
 
 def ask_all(spark: SparkSession, asked: list[Query]) -> list[Answer]:

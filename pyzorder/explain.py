@@ -25,6 +25,11 @@ class ScanExplanation:
     details: dict[str, Any]
     """Everything the JVM said, the fields above included."""
 
+    @property
+    def opened(self) -> int:
+        """How many files the scan opens: the selected ones, and those it knows nothing about."""
+        return self.selected + self.unindexed
+
     def __str__(self) -> str:
         line = (
             f"{self.table}: {self.selected} of {self.total} files selected, "

@@ -53,7 +53,7 @@ def draw(axis: Any, panel: Panel, names: tuple[str, str]) -> None:
         zip(panel.files, opened, strict=True), key=lambda pair: pair[1]
     ):
         face, edge = ("#e8743b", "#8c3a10") if touched else ("#dfe6ee", "#7d8fa3")
-        alpha = 0.12 if touched and all(opened) else 0.75
+        alpha = 0.02 if touched and all(opened) else 0.75
         axis.add_patch(Patch((x0, y0), x1 - x0, y1 - y0, facecolor=face, alpha=alpha, linewidth=0))
         axis.add_patch(Patch((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=edge, linewidth=0.7))
     line = axis.axvline if panel.column == 0 else axis.axhline
@@ -65,5 +65,6 @@ def draw(axis: Any, panel: Panel, names: tuple[str, str]) -> None:
     )
     axis.set_xlabel(names[0])
     axis.set_ylabel(names[1])
+    axis.ticklabel_format(style="plain")
     axis.autoscale_view()
     axis.margins(0.02)
