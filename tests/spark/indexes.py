@@ -61,12 +61,14 @@ def table(spark: SparkSession, path: Path) -> list[Row]:
     )
 
 
-def loaded(spark: SparkSession, path: Path) -> list[Row]:
+def loaded_frame(spark: SparkSession, path: Path) -> DataFrame:
     """The same rows as the driver's arrays have them."""
-    return sorted(
-        _frame(spark, _api(spark).loaded(spark._jsparkSession, str(path))).collect(),
-        key=lambda row: row["path"],
-    )
+    return _frame(spark, _api(spark).loaded(spark._jsparkSession, str(path)))
+
+
+def loaded(spark: SparkSession, path: Path) -> list[Row]:
+    """The same rows as the driver's arrays have them, in the order of paths."""
+    return sorted(loaded_frame(spark, path).collect(), key=lambda row: row["path"])
 
 
 def check_sound(

@@ -138,7 +138,7 @@ private[index] object OrcFooterStatistics {
       least: Array[Byte],
       greatest: Array[Byte],
       nullCount: Long): Option[FooterAnswer] =
-    TruncatedBounds.of(least, greatest).map { case (a, b) =>
+    TruncatedBounds.of(least, greatest, isText = true).map { case (a, b) =>
       FooterAnswer.bounded(
         UTF8String.fromBytes(a),
         UTF8String.fromBytes(b),

@@ -85,7 +85,7 @@ private[index] object ParquetRules {
         // may cut bounds short, soundly, so they enclose; equal bounds leave one value only.
         val least = groups.map(bytesOf(_, least = true)).reduce(lesser)
         val greatest = groups.map(bytesOf(_, least = false)).reduce(greater)
-        TruncatedBounds.of(least, greatest) match {
+        TruncatedBounds.of(least, greatest, column.dataType == StringType) match {
           case Some((a, b)) =>
             val exact = TruncatedBounds.fits(least) && java.util.Arrays.equals(least, greatest)
             answer(text(a, column.dataType), text(b, column.dataType), exact)

@@ -173,7 +173,7 @@ private final class BytesCell(dataType: DataType) extends StatisticsCell {
       statistics(None, empty = true)
     } else {
       val exact = TruncatedBounds.fits(min) && TruncatedBounds.fits(max)
-      val bounds = TruncatedBounds.of(min, max)
+      val bounds = TruncatedBounds.of(min, max, dataType == StringType)
       statistics(bounds.map { case (a, b) => (typed(a), typed(b)) }, exact = exact)
     }
 
