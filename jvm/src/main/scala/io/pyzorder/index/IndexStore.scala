@@ -1,6 +1,7 @@
 package io.pyzorder.index
 
 import java.io.FileNotFoundException
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
@@ -16,7 +17,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.publish.TableFolder
+import io.pyzorder.publish.{CreateIfAbsent, Incarnation, TableFolder}
 
 /**
  * The index table of a table: immutable snapshots under `_zorder/_index`, each a data file and a
@@ -117,7 +118,7 @@ object IndexStore {
     val ref = SnapshotRef(
       folder,
       version,
-      SnapshotFiles.incarnation(conf, folder),
+      Incarnation.readOrCreate(conf, folder),
       s"_snapshot-$version-${UUID.randomUUID()}",
       bytes.length.toLong,
       SnapshotFiles.checksum(bytes),
@@ -126,7 +127,7 @@ object IndexStore {
     val data = new Path(folder.index, ref.file)
     SnapshotFiles.write(fileSystem, data, bytes)
     val pointer = new Path(folder.index, ref.pointer)
-    if (SnapshotFiles.createIfAbsent(conf, pointer, ref.toJson)) {
+    if (CreateIfAbsent.of(conf, pointer).create(pointer, ref.toJson.getBytes(UTF_8))) {
       Some(ref)
     } else {
       fileSystem.delete(data, false)
