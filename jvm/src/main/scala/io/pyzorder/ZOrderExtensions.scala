@@ -3,8 +3,8 @@ package io.pyzorder
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.commands.ResolveZOrderStatements
 import io.pyzorder.expressions.ZOrderFunctions
+import io.pyzorder.commands.{ResolveZOrderStatements, SkippingIndexFunction}
 import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.{SkippingStrategy, WrapFileIndexes}
 
@@ -13,6 +13,7 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     ZOrderConf.all // registers the settings
     extensions.injectParser((_, next) => new ZOrderSqlParser(next))
+    extensions.injectTableFunction(SkippingIndexFunction.description)
     extensions.injectResolutionRule { session =>
       ResolveZOrderStatements(session.asInstanceOf[shim.SparkSession])
     }

@@ -97,6 +97,11 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         val columns = ClusteringColumns.resolve(table, named, conf)
         val where = s.where.map(PartitionPredicate.resolve(session, table, _))
         optimize(table, where, columns, s)
+      case s: CreateSkippingIndexStatement =>
+        CreateSkippingIndexCommand(table, s.ifNotExists, s.columns)
+      case _: RefreshSkippingIndexStatement => RefreshSkippingIndexCommand(table)
+      case _: DescribeSkippingIndexStatement => DescribeSkippingIndexCommand(table)
+      case s: DropSkippingIndexStatement => DropSkippingIndexCommand(table, s.ifExists)
       case s => throw ZOrderErrors.notBuilt(s.statement)
     }
 

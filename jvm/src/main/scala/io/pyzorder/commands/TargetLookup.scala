@@ -3,8 +3,10 @@ package io.pyzorder.commands
 import java.util.Locale
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
-import org.apache.spark.sql.catalyst.catalog.{CatalogTable, HiveTableRelation}
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedTableOrView}
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, DataSource, FileFormat}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -54,6 +56,28 @@ final class TargetLookup(session: shim.SparkSession) {
       case files: HadoopFsRelation => ResolvedTable(None, root, known, files, Map.empty, None)
       case _ => throw ZOrderErrors.unsupportedProvider(s"'$root'", known)
     }
+  }
+
+  /** The table of a target outside of a statement: a name or a path. */
+  def ofTarget(target: LogicalPlan): ResolvedTable = target match {
+    case PathTarget(path, provider) => ofPath(path, provider.map(_.toLowerCase(Locale.ROOT)))
+    case table: UnresolvedTableOrView => ofName(table.multipartIdentifier)
+    case other => throw ZOrderErrors.unsupportedProvider(other.toString, other.nodeName)
+  }
+
+  private def ofName(parts: Seq[String]): ResolvedTable = {
+    val catalog = session.sessionState.catalog
+    val identifier = parts match {
+      case Seq(table) => TableIdentifier(table)
+      case Seq(database, table) => TableIdentifier(table, Some(database))
+      case Seq(CatalogAccess.sessionCatalog, database, table) =>
+        TableIdentifier(table, Some(database))
+      case _ => throw ZOrderErrors.unsupportedProvider(parts.mkString("."), "another catalog")
+    }
+    if (catalog.isTempView(identifier)) throw ZOrderErrors.view(identifier.table)
+    val entry = catalog.getTableMetadata(identifier)
+    if (entry.tableType == CatalogTableType.VIEW) throw ZOrderErrors.view(identifier.table)
+    ofCatalog(entry)
   }
 
   /** The format whose own log lies in a folder: its files are not ours to replace. */

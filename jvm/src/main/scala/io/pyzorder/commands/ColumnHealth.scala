@@ -1,0 +1,44 @@
+package io.pyzorder.commands
+
+import org.apache.spark.sql.catalyst.util.TypeUtils
+import org.apache.spark.sql.types.DataType
+
+/**
+ * How well one column's [min, max] ranges tell files apart.
+ *
+ * @param averageOverlap how many other files overlap a file, on average; 0 is best
+ * @param maxDepth       how many files hold one value, at most; 1 is best
+ */
+final case class ColumnHealth(averageOverlap: Double, maxDepth: Int)
+
+object ColumnHealth {
+
+  /** None: there are no ranges. */
+  def of(dataType: DataType, ranges: Seq[(Any, Any)]): Option[ColumnHealth] =
+    if (ranges.isEmpty) {
+      None
+    } else {
+      val order = TypeUtils.getInterpretedOrdering(dataType)
+      val mins = ranges.map(_._1).sorted(order).toArray
+      val maxs = ranges.map(_._2).sorted(order).toArray
+      // One walk over both: a range begins before another at the same value ends. When it begins,
+      // all that are open overlap it; each pair is counted once, for its later one.
+      var pairs = 0L
+      var depth = 0
+      var maxDepth = 0
+      var ended = 0
+      var begun = 0
+      while (begun < mins.length) {
+        if (order.lteq(mins(begun), maxs(ended))) {
+          pairs += depth
+          depth += 1
+          maxDepth = math.max(maxDepth, depth)
+          begun += 1
+        } else {
+          depth -= 1
+          ended += 1
+        }
+      }
+      Some(ColumnHealth(2.0 * pairs / ranges.size, maxDepth))
+    }
+}
