@@ -1,0 +1,71 @@
+"""sql/statements: what is accepted reaches its command, what is rejected says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+STATEMENTS = Path(__file__).parents[2] / "sql" / "statements"
+
+
+def _lines(name: str) -> list[str]:
+    text = (STATEMENTS / name).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession) -> Iterator[SparkSession]:
+    """The tables that the statements name."""
+    made = ("parts", "flat", "buckets", "as_json")
+    spark.sql(
+        "CREATE TABLE parts (a INT, b STRING, s STRUCT<x: INT, m: MAP<INT, INT>>, day DATE) "
+        "USING parquet PARTITIONED BY (day)"
+    )
+    spark.sql("INSERT INTO parts VALUES (1, 'a', NULL, DATE'2024-01-01')")
+    spark.sql("CREATE TABLE flat (a INT, b STRING) USING orc")
+    spark.sql("INSERT INTO flat VALUES (1, 'a')")
+    spark.sql("CREATE TABLE buckets (a INT) USING parquet CLUSTERED BY (a) INTO 2 BUCKETS")
+    spark.sql("CREATE TABLE as_json (a INT) USING json")
+    spark.sql("CREATE VIEW a_view AS SELECT * FROM parts")
+    spark.sql("CREATE TEMPORARY VIEW a_temp_view AS SELECT * FROM parts")
+    yield spark
+    spark.sql("DROP VIEW a_temp_view")
+    spark.sql("DROP VIEW a_view")
+    for table in made:
+        spark.sql(f"DROP TABLE {table}")
+
+
+@pytest.mark.parametrize("line", _lines("rejected.txt"))
+def test_rejected(tables: SparkSession, line: str) -> None:
+    statement, error_class, words = (part.strip() for part in line.split(" | "))
+    with pytest.raises(AnalysisException) as raised:
+        tables.sql(statement)
+    assert f"[{error_class}]" in str(raised.value)
+    assert words in str(raised.value)
+
+
+def test_accepted(tables: SparkSession) -> None:
+    for statement in _lines("accepted.txt"):
+        tables.sql(statement).collect()
+
+
+def test_index_commands(tables: SparkSession) -> None:
+    tables.sql("CREATE SKIPPING INDEX ON flat (a)")
+    tables.sql("INSERT INTO flat VALUES (2, 'b')")
+    (before,) = tables.sql("DESCRIBE SKIPPING INDEX ON flat").collect()
+    assert (before["column"], before["files"], before["unindexed"]) == ("a", 2, 1)
+    tables.sql("REFRESH SKIPPING INDEX ON flat")
+    (after,) = tables.sql("DESCRIBE SKIPPING INDEX ON flat").collect()
+    assert (after["unindexed"], after["unknown"], after["average_overlap"]) == (0, 0, 0.0)
+    rows = tables.sql("SELECT a_minValue, a_maxValue FROM skipping_index('flat')").collect()
+    assert sorted(tuple(row) for row in rows) == [(1, 1), (2, 2)]
+    tables.sql("DROP SKIPPING INDEX ON flat")
+
+
+def test_parameters_of_other_statements(tables: SparkSession) -> None:
+    assert tables.sql("SELECT :x AS x", {"x": 3}).first() == (3,)
+    assert tables.sql("SELECT ? AS x", [3]).first() == (3,)
