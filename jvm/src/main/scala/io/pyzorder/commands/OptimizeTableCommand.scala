@@ -1,0 +1,30 @@
+package io.pyzorder.commands
+
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.pyzorder.shim
+
+/**
+ * OPTIMIZE, resolved: the table exists, the columns are its own.
+ *
+ * @param where    over partition columns
+ * @param zOrderBy paths of the clustering columns; Nil: compaction only
+ * @param full     also what is clustered so already
+ * @param dryRun   tell only what would be done
+ */
+case class OptimizeTableCommand(
+    table: ResolvedTable,
+    where: Option[Expression],
+    zOrderBy: Seq[Seq[String]],
+    full: Boolean,
+    dryRun: Boolean) extends LeafRunnableCommand {
+
+  override val output: Seq[Attribute] = OptimizeMetrics.output
+
+  override def run(session: SparkSession): Seq[Row] = {
+    val run = new OptimizeRun(
+      session.asInstanceOf[shim.SparkSession], table, where, zOrderBy, full)
+    Seq((if (dryRun) run.estimate() else run.execute()).toRow)
+  }
+}

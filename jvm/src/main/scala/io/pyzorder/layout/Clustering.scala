@@ -1,0 +1,67 @@
+package io.pyzorder.layout
+
+import org.apache.spark.unsafe.hash.Murmur3_x86_32
+
+import io.pyzorder.expressions.{Boundaries, InterleaveBits}
+
+/**
+ * Where each row goes: its file, and its place inside. Built on the driver from a sample, then
+ * broadcast. The files of all table partitions are numbered through.
+ *
+ * @param boundaries of every clustering column, over all table partitions
+ * @param trees      one a table partition
+ * @param curve      `zorder`, `hilbert` or `linear`
+ */
+final class Clustering(
+    val boundaries: Array[Boundaries],
+    trees: Array[KdTree],
+    curve: String) extends Serializable {
+
+  private val firstLeaf: Array[Int] = trees.scanLeft(0)(_ + _.leafCount)
+
+  private val bits: Int = InterleaveBits.bitsPerColumn(boundaries.length)
+
+  /** Number of files of all table partitions together. */
+  def leafCount: Int = firstLeaf.last
+
+  /** The table partition of each file. */
+  def partitionOfLeaf: Array[Int] =
+    trees.indices.flatMap(p => Seq.fill(trees(p).leafCount)(p)).toArray
+
+  private val keys: Array[Int] = Clustering.keysOf(leafCount)
+
+  /** A number that Spark's hash partitioning sends to the task of the row's file. */
+  def shuffleKey(ids: Array[Int], partition: Int, turn: Int): Int =
+    keys(firstLeaf(partition) + trees(partition).leaf(ids, turn))
+
+  /** The row's place inside its file, 0 or more. The ids are overwritten. */
+  def place(ids: Array[Int]): Long = {
+    var c = 0
+    while (c < ids.length) {
+      ids(c) = boundaries(c).stretched(ids(c), bits)
+      c += 1
+    }
+    if (curve == "hilbert") HilbertCurve.transpose(ids, bits)
+    InterleaveBits.long(ids, bits)
+  }
+}
+
+object Clustering {
+
+  /** Seed of the hash that Spark partitions rows with. */
+  private val HashSeed = 42
+
+  /** For each of `count` tasks a number whose hash leads there. */
+  private[layout] def keysOf(count: Int): Array[Int] = {
+    val keys = new Array[Int](count)
+    val found = new Array[Boolean](count)
+    var left = count
+    var key = 0
+    while (left > 0) {
+      val task = Math.floorMod(Murmur3_x86_32.hashInt(key, HashSeed), count)
+      if (!found(task)) { found(task) = true; keys(task) = key; left -= 1 }
+      key += 1
+    }
+    keys
+  }
+}

@@ -1,0 +1,144 @@
+package io.pyzorder.layout
+
+import scala.collection.mutable.LinkedHashSet
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.orc.OrcFile
+import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.hadoop.util.HadoopInputFile
+import org.apache.parquet.schema.{LogicalTypeAnnotation, MessageType, Type}
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName.INT96
+import org.apache.spark.sql.execution.datasources.orc.OrcUtils
+import org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types._
+import org.apache.spark.util.SerializableConfiguration
+
+import io.pyzorder.ZOrderErrors
+
+/**
+ * What the footer of a data file tells.
+ *
+ * @param path       of the file
+ * @param numRows    rows of the file
+ * @param codec      as the format's option `compression` names it; None: the file has no data
+ * @param timestamps how Parquet timestamps are stored, as spark.sql.parquet.outputTimestampType
+ *                   names it, INT96 before the others
+ * @param undeclared columns and struct fields that the table's schema does not have
+ */
+final case class FileFacts(
+    path: String,
+    numRows: Long,
+    codec: Option[String],
+    timestamps: Set[String],
+    undeclared: Seq[String])
+
+object FileFacts {
+
+  /** Reads the footers of files in one Spark job; the result is in their order. */
+  def read(
+      session: shim.SparkSession,
+      format: String,
+      schema: StructType,
+      paths: Seq[String]): Seq[FileFacts] = {
+    val caseSensitive = session.sessionState.conf.caseSensitiveAnalysis
+    val conf = new SerializableConfiguration(session.sessionState.newHadoopConf())
+    val context = session.sparkContext
+    val tasks = math.max(1, math.min(paths.length, context.defaultParallelism * 2))
+    context.parallelize(paths, tasks).map { path =>
+      val comparison = new Comparison(caseSensitive)
+      if (format == "orc") ofOrc(path, schema, comparison, conf.value)
+      else ofParquet(path, schema, comparison, conf.value)
+    }.collect().toSeq
+  }
+
+  /** Throws ZORDER_UNDECLARED_COLUMNS for a file whose rewriting would lose a column. */
+  def check(facts: Seq[FileFacts]): Unit =
+    facts.find(_.undeclared.nonEmpty).foreach { file =>
+      throw ZOrderErrors.undeclaredColumns(file.path, file.undeclared)
+    }
+
+  private def ofParquet(
+      path: String,
+      schema: StructType,
+      comparison: Comparison,
+      conf: Configuration): FileFacts = {
+    val reader = ParquetFileReader.open(HadoopInputFile.fromPath(new Path(path), conf))
+    val footer = try reader.getFooter finally reader.close()
+    val message = footer.getFileMetaData.getSchema
+    val blocks = footer.getBlocks.asScala
+    val chunks = blocks.iterator.flatMap(_.getColumns.asScala)
+    FileFacts(
+      path,
+      blocks.map(_.getRowCount).sum,
+      if (chunks.hasNext) Some(chunks.next().getCodec.name.toLowerCase) else None,
+      timestampsOf(message),
+      comparison.undeclared(
+        new ParquetToSparkSchemaConverter(SQLConf.get).convert(message), schema))
+  }
+
+  private def timestampsOf(message: MessageType): Set[String] =
+    message.getPaths.asScala.map(message.getType(_: _*)).flatMap { leaf: Type =>
+      leaf.getLogicalTypeAnnotation match {
+        case t: LogicalTypeAnnotation.TimestampLogicalTypeAnnotation =>
+          Some(if (t.getUnit == LogicalTypeAnnotation.TimeUnit.MILLIS) "TIMESTAMP_MILLIS"
+            else "TIMESTAMP_MICROS")
+        case _ if leaf.asPrimitiveType.getPrimitiveTypeName == INT96 => Some("INT96")
+        case _ => None
+      }
+    }.toSet
+
+  private def ofOrc(
+      path: String,
+      schema: StructType,
+      comparison: Comparison,
+      conf: Configuration): FileFacts = {
+    val reader = OrcFile.createReader(new Path(path), OrcFile.readerOptions(conf))
+    try {
+      val fields = OrcUtils.toCatalystSchema(reader.getSchema)
+      val byPosition = fields.nonEmpty && fields.fieldNames.forall(_.matches("_col\\d+"))
+      FileFacts(
+        path,
+        reader.getNumberOfRows,
+        Some(reader.getCompressionKind.name.toLowerCase),
+        Set.empty,
+        if (byPosition) fields.fieldNames.drop(schema.length).toSeq
+        else comparison.undeclared(fields, schema))
+    } finally reader.close()
+  }
+
+  /** Finds the names in a file's schema that have no counterpart in the table's. */
+  private final class Comparison(caseSensitive: Boolean) {
+
+    private val found = LinkedHashSet.empty[String]
+
+    def undeclared(file: StructType, table: StructType): Seq[String] = {
+      compare("", file, table)
+      found.toSeq
+    }
+
+    private def compare(prefix: String, file: DataType, table: DataType): Unit =
+      (file, table) match {
+        case (f: StructType, t: StructType) =>
+          f.groupBy(field => key(field.name)).foreach { case (_, fields) =>
+            fields.tail.foreach(field => found += prefix + field.name)
+            t.find(other => key(other.name) == key(fields.head.name)) match {
+              case Some(same) =>
+                compare(prefix + fields.head.name + ".", fields.head.dataType, same.dataType)
+              case None => found += prefix + fields.head.name
+            }
+          }
+        case (f: ArrayType, t: ArrayType) =>
+          compare(prefix + "element.", f.elementType, t.elementType)
+        case (f: MapType, t: MapType) =>
+          compare(prefix + "key.", f.keyType, t.keyType)
+          compare(prefix + "value.", f.valueType, t.valueType)
+        case _ =>
+      }
+
+    private def key(name: String): String = if (caseSensitive) name else name.toLowerCase
+  }
+}

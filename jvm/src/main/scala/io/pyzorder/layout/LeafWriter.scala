@@ -1,0 +1,89 @@
+package io.pyzorder.layout
+
+import org.apache.hadoop.fs.Path
+import org.apache.hadoop.mapreduce.{TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.datasources.OutputWriterFactory
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+
+import io.pyzorder.index.{ColumnStatistics, IndexedColumn, StatisticsTracker}
+import io.pyzorder.publish.TableFolder
+
+/**
+ * A new file that waits in the staging folder.
+ *
+ * @param stagedPath where it lies now
+ * @param path       its name in the table, as TableFolder.relativize gives it
+ * @param size       bytes
+ * @param numRecords rows
+ * @param statistics by IndexedColumn.name
+ */
+final case class WrittenFile(
+    stagedPath: String,
+    path: String,
+    size: Long,
+    numRecords: Long,
+    statistics: Map[String, ColumnStatistics])
+
+/**
+ * Writes the rows of one task into one file in the staging folder. Every attempt of a task has a
+ * file name of its own, so that only files of attempts that succeeded are ever published.
+ *
+ * @param factory    the format's own writers
+ * @param schema     of the files
+ * @param columns    to take statistics of
+ * @param root       the table's folder
+ * @param run        number of the writing command in the journal
+ * @param folders    each file's folder, as TableFolder.relativize gives it
+ * @param id         part of all file names of this command
+ * @param millis     Parquet timestamps are stored in milliseconds
+ */
+final class LeafWriter(
+    factory: OutputWriterFactory,
+    schema: StructType,
+    statisticsSchema: StructType,
+    columns: Seq[IndexedColumn],
+    format: String,
+    millis: Boolean,
+    root: String,
+    run: Long,
+    folders: Array[String],
+    id: String,
+    conf: SerializableConfiguration) extends Serializable {
+
+  /** Writes file number `leaf`; None when there are no rows. */
+  def write(leaf: Int, rows: Iterator[InternalRow]): Option[WrittenFile] =
+    if (!rows.hasNext) None
+    else {
+      val task = taskContext(leaf)
+      val attempt = TaskContext.get().taskAttemptId()
+      val name = f"part-$leaf%05d-$id-a$attempt" + factory.getFileExtension(task)
+      val relative = if (folders(leaf).isEmpty) name else s"${folders(leaf)}/$name"
+      val staged = new TableFolder(new Path(root)).stagedPath(run, relative)
+      val tracker = new StatisticsTracker(columns, statisticsSchema)
+      val fileSystem = staged.getFileSystem(conf.value)
+      fileSystem.mkdirs(staged.getParent)
+      val writer = factory.newInstance(staged.toString, schema, task)
+      try {
+        while (rows.hasNext) {
+          val row = rows.next()
+          tracker.update(row)
+          writer.write(row)
+        }
+      } finally writer.close()
+      Some(WrittenFile(
+        staged.toString,
+        relative,
+        fileSystem.getFileStatus(staged).getLen,
+        tracker.numRecords,
+        tracker.written(format, millis)))
+    }
+
+  private def taskContext(leaf: Int): TaskAttemptContext = {
+    val task = new TaskID("pyzorder", 0, TaskType.REDUCE, leaf)
+    new TaskAttemptContextImpl(conf.value, new TaskAttemptID(task, 0))
+  }
+}

@@ -1,0 +1,72 @@
+package io.pyzorder.layout
+
+import java.util.SplittableRandom
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression}
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
+import org.apache.spark.sql.execution.SparkPlan
+
+import io.pyzorder.expressions.Boundaries
+
+/**
+ * Clustering values of rows drawn at random.
+ *
+ * @param values    Catalyst values, first by sampled row, then by clustering column
+ * @param partition number of each sampled row's table partition
+ */
+final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
+
+  /** Boundaries of a column at the values drawn, at most `limit` of them. */
+  def boundaries(column: Expression, number: Int, limit: Int): Boundaries = {
+    val all = Boundaries.fromValues(column.dataType, values.iterator.map(_(number)))
+    if (all.size <= limit) all
+    else {
+      val step = all.size / limit + 1
+      val perId = new Array[Any](all.idCount)
+      values.foreach { row =>
+        if (row(number) != null) perId(all.rangeId(row(number))) = row(number)
+      }
+      val kept = perId.iterator.filter(_ != null).zipWithIndex.filter(_._2 % step == 0).map(_._1)
+      Boundaries.fromValues(column.dataType, kept)
+    }
+  }
+
+  /** Range ids of the rows drawn from one table partition, first by column, then by row. */
+  def ids(boundaries: Array[Boundaries], number: Int): Array[Array[Int]] = {
+    val rows = values.indices.filter(partition(_) == number).toArray
+    boundaries.indices.map(c => rows.map(row => boundaries(c).rangeId(values(row)(c)))).toArray
+  }
+}
+
+object Sample {
+
+  /**
+   * Draws rows of a scan in one job, the same ones each time it runs.
+   *
+   * @param scan      rows with the clustering columns and `partition`
+   * @param columns   the clustering columns, over the scan's output
+   * @param fractions share of rows to draw of each table partition, 0 to 1
+   */
+  def take(
+      scan: SparkPlan,
+      columns: Seq[Expression],
+      partition: Attribute,
+      fractions: Array[Double]): Sample = {
+    val output = scan.output
+    val types = columns.map(_.dataType).toArray
+    val wanted = BindReferences.bindReferences(columns :+ partition, output)
+    val number = BindReferences.bindReference[Expression](partition, output)
+    val drawn = scan.execute().mapPartitions { rows =>
+      val random = new SplittableRandom(TaskContext.getPartitionId() * 0x9E3779B97F4A7C15L)
+      val project = UnsafeProjection.create(wanted)
+      rows.filter { row =>
+        random.nextDouble() < fractions(number.eval(row).asInstanceOf[Int])
+      }.map { row =>
+        val kept = project(row).copy()
+        (types.indices.map(c => kept.get(c, types(c))).toArray[Any], kept.getInt(types.length))
+      }
+    }.collect()
+    new Sample(drawn.map(_._1), drawn.map(_._2))
+  }
+}

@@ -1,0 +1,47 @@
+package io.pyzorder.layout
+
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.catalyst.expressions.{And, Expression}
+import org.apache.spark.sql.execution.datasources.FileIndex
+
+import io.pyzorder.publish.{FileRef, TableFolder}
+
+/**
+ * The data files of one table partition, or of a whole table without partitions.
+ *
+ * @param folder where they lie and new ones will, as TableFolder.relativize gives it
+ * @param files  at least one
+ */
+final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
+
+  /** Bytes of all files. */
+  def size: Long = files.iterator.map(_.getLen).sum
+}
+
+object TableFiles {
+
+  /**
+   * Lists a table's files anew, whatever Spark has cached.
+   *
+   * @param where chooses partitions; None: all of them
+   */
+  def list(
+      index: FileIndex,
+      table: TableFolder,
+      where: Option[Expression]): Seq[PartitionFiles] = {
+    index.refresh()
+    val filters = where.toSeq.flatMap(conjuncts)
+    index.listFiles(filters, Nil).map(_.files.map(_.fileStatus)).filter(_.nonEmpty).map { files =>
+      PartitionFiles(table.relativize(files.head.getPath.getParent), files.sortBy(_.getPath).toSeq)
+    }.sortBy(_.folder).toSeq
+  }
+
+  /** A file as the journal calls it. */
+  def refOf(table: TableFolder, file: FileStatus): FileRef =
+    FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)
+
+  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
+    case And(left, right) => conjuncts(left) ++ conjuncts(right)
+    case other => Seq(other)
+  }
+}

@@ -1,0 +1,327 @@
+"""OPTIMIZE end to end: on every kind of table it keeps the rows, and files become narrow."""
+
+from __future__ import annotations
+
+import decimal
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+FORMATS = ["parquet", "orc"]
+
+
+def rows_of(df: DataFrame) -> Counter[str]:
+    """The rows as a multiset, NaN equal to itself."""
+    return Counter(map(repr, df.collect()))
+
+
+def data_files(folder: Path | str) -> list[str]:
+    """The data files that any engine would see below a folder."""
+    found = glob.glob(f"{folder}/**/*", recursive=True)
+    visible = [f for f in found if not any(p[0] in "_." for p in os.path.relpath(f, folder).split("/"))]
+    return sorted(f for f in visible if os.path.isfile(f))
+
+
+def metrics(df: DataFrame) -> Any:
+    """The metrics of the one row that OPTIMIZE returns."""
+    (row,) = df.collect()
+    return row["metrics"]
+
+
+def sales(spark: SparkSession, rows: int = 6000) -> DataFrame:
+    """Rows with keys of several types; every column has nulls."""
+    df = spark.range(0, rows, 1, 3).select(
+        (F.xxhash64("id") % 1000).cast("int").alias("a"),
+        F.concat(F.lit("key-"), F.hash("id") % 500).alias("b"),
+        (F.xxhash64("id", F.lit(7)) % 100000).cast("decimal(12,2)").alias("c"),
+        F.expr("date_add(date'2020-01-01', cast(id % 900 as int))").alias("d"),
+        F.expr("named_struct('x', cast(id % 77 as double), 'y', id)").alias("s"),
+        F.expr("array(id, id + 1)").alias("list"),
+        (F.col("id") % 3).cast("int").alias("day"),
+    )
+    return df.select(
+        *[F.when(F.rand(3) > 0.05, F.col(n)).alias(n) for n in ("a", "b", "c", "d", "s", "list")],
+        "day",
+    )
+
+
+@pytest.fixture
+def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """A database of the test's own, the current one meanwhile."""
+    spark.sql("CREATE DATABASE optimize_test LOCATION '" + str(tmp_path / "db") + "'")
+    spark.sql("USE optimize_test")
+    yield "optimize_test"
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE optimize_test CASCADE")
+
+
+def small_files(spark: SparkSession, size: int) -> None:
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size))
+
+
+@pytest.fixture(autouse=True)
+def settings(spark: SparkSession) -> Iterator[None]:
+    yield
+    for key in ("targetFileSize", "curve", "method"):
+        spark.conf.unset(f"spark.sql.zorder.optimize.{key}")
+
+
+@pytest.mark.parametrize("provider", FORMATS)
+@pytest.mark.parametrize("external", [False, True])
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_catalog_tables(
+    spark: SparkSession,
+    database: str,
+    tmp_path: Path,
+    provider: str,
+    external: bool,
+    partitioned: bool,
+) -> None:
+    writer = sales(spark).write.format(provider)
+    if partitioned:
+        writer = writer.partitionBy("day")
+    if external:
+        writer = writer.option("path", str(tmp_path / "elsewhere"))
+    writer.saveAsTable("t")
+    folder = tmp_path / "elsewhere" if external else tmp_path / "db" / "t"
+    before = rows_of(spark.table("t"))
+    columns = spark.table("t").columns
+    old = data_files(folder)
+    small_files(spark, sum(map(os.path.getsize, old)) // 12)
+    result = metrics(spark.sql("OPTIMIZE t ZORDER BY (a, b)"))
+    new = data_files(folder)
+    assert result["numFilesRemoved"] == len(old)
+    assert result["numFilesAdded"] == len(new)
+    assert result["partitionsOptimized"] == (3 if partitioned else 1)
+    assert not set(old) & set(new)
+    assert 10 <= len(new) <= 14
+    assert rows_of(spark.table("t")) == before
+    assert spark.table("t").columns == columns
+    plain = spark.read.format(provider).load(str(folder)).select(columns)
+    assert rows_of(plain) == before
+    again = metrics(spark.sql("OPTIMIZE t ZORDER BY (a, b)"))
+    assert again["numFilesAdded"] == again["numFilesRemoved"] == 0
+    assert again["totalConsideredFiles"] == len(new)
+    assert data_files(folder) == new
+    full = metrics(spark.sql("OPTIMIZE t FULL ZORDER BY (a, b)"))
+    assert full["numFilesRemoved"] == len(new)
+    assert rows_of(spark.table("t")) == before
+
+
+@pytest.mark.parametrize("provider", FORMATS)
+def test_paths(spark: SparkSession, tmp_path: Path, provider: str) -> None:
+    folder = str(tmp_path / "t")
+    sales(spark).write.format(provider).save(folder)
+    before = rows_of(spark.read.format(provider).load(folder))
+    small_files(spark, 20_000)
+    result = metrics(spark.sql(f"OPTIMIZE '{folder}' ZORDER BY a, s.x, d"))
+    assert result["numFilesAdded"] == len(data_files(folder)) > 3
+    assert rows_of(spark.read.format(provider).load(folder)) == before
+    result = metrics(spark.sql(f"OPTIMIZE {provider}.`{folder}` ZORDER BY (c)"))
+    assert result["numFilesAdded"] == len(data_files(folder))
+    assert rows_of(spark.read.format(provider).load(folder)) == before
+
+
+def test_only_the_partitions_of_where(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    sales(spark).write.format("parquet").partitionBy("day").saveAsTable("t")
+    old = {day: data_files(tmp_path / "db" / "t" / f"day={day}") for day in range(3)}
+    before = rows_of(spark.table("t"))
+    spark.sql("OPTIMIZE t WHERE day = 1 ZORDER BY (a)")
+    new = {day: data_files(tmp_path / "db" / "t" / f"day={day}") for day in range(3)}
+    assert new[0] == old[0] and new[2] == old[2] and new[1] != old[1]
+    assert rows_of(spark.table("t")) == before
+
+
+def test_compaction_keeps_the_order_of_rows(spark: SparkSession, database: str) -> None:
+    spark.range(0, 4000, 1, 8).write.format("parquet").saveAsTable("t")
+    before = rows_of(spark.table("t"))
+    result = metrics(spark.sql("OPTIMIZE t"))
+    assert (result["numFilesRemoved"], result["numFilesAdded"]) == (8, 1)
+    assert result["zOrderStats"] is None
+    assert rows_of(spark.table("t")) == before
+    assert metrics(spark.sql("OPTIMIZE t"))["numFilesAdded"] == 0
+
+
+def test_dry_run_touches_nothing(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    sales(spark).write.format("parquet").saveAsTable("t")
+    found = sorted(glob.glob(str(tmp_path / "db" / "t" / "**"), recursive=True))
+    result = metrics(spark.sql("OPTIMIZE t ZORDER BY (a) DRY RUN"))
+    assert result["dryRun"] and result["numFilesRemoved"] == 3
+    assert sorted(glob.glob(str(tmp_path / "db" / "t" / "**"), recursive=True)) == found
+
+
+def test_an_empty_table(spark: SparkSession, database: str) -> None:
+    spark.sql("CREATE TABLE t (a INT, b STRING) USING parquet")
+    assert metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))["numFilesAdded"] == 0
+    spark.sql("INSERT INTO t SELECT 1, 'x' WHERE false")
+    assert metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))["numFilesAdded"] == 0
+    assert spark.table("t").count() == 0
+
+
+def test_files_are_narrow(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    spark.range(0, 100_000, 1, 4).selectExpr(
+        "cast(xxhash64(id) % 100000 as int) a", "cast(xxhash64(id, 1) % 100000 as int) b"
+    ).write.format("parquet").saveAsTable("t")
+    size = sum(map(os.path.getsize, data_files(tmp_path / "db" / "t")))
+    small_files(spark, size // 16)
+    spark.sql("OPTIMIZE t ZORDER BY (a, b)")
+    ranges = spark.table("t").groupBy(F.input_file_name()).agg(
+        F.max("a") - F.min("a"), F.max("b") - F.min("b"), F.count("*")
+    ).collect()
+    assert len(ranges) == 16
+    assert all(width_a < 70_000 and width_b < 70_000 for _, width_a, width_b, _ in ranges)
+    assert all(4500 < count < 8000 for *_, count in ranges)
+
+
+@pytest.mark.parametrize("curve", ["hilbert", "linear"])
+@pytest.mark.parametrize("provider", FORMATS)
+def test_curves(spark: SparkSession, database: str, curve: str, provider: str) -> None:
+    sales(spark).write.format(provider).saveAsTable("t")
+    before = rows_of(spark.table("t"))
+    small_files(spark, 30_000)
+    spark.conf.set("spark.sql.zorder.optimize.curve", curve)
+    result = metrics(spark.sql("OPTIMIZE t ZORDER BY (b, a)"))
+    assert result["numFilesAdded"] > 3
+    assert result["zOrderStats"]["strategyName"] == curve
+    assert rows_of(spark.table("t")) == before
+
+
+TYPES = [
+    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,2)",
+    "decimal(38,10)", "date", "timestamp", "timestamp_ntz", "string", "varchar(9)", "char(9)",
+    "binary", "interval year to month", "interval day to second",
+]  # fmt: skip
+
+VALUES = {
+    "boolean": "id % 2 = 0",
+    "float": "case id % 5 when 0 then float('nan') when 1 then -0.0f else cast(id - 50 as float) end",
+    "double": "case id % 5 when 0 then double('nan') when 1 then -0.0d else id - 50d end",
+    "date": "date_add(date'1500-01-01', cast(id * 1700 as int))",
+    "timestamp": "timestamp_seconds(id * 100000000 - 10000000000)",
+    "timestamp_ntz": "cast(timestamp_seconds(id * 1000000) as timestamp_ntz)",
+    "binary": "cast(cast(id as string) as binary)",
+    "interval year to month": "make_ym_interval(0, cast(id - 50 as int))",
+    "interval day to second": "make_dt_interval(0, 0, cast(id - 50 as int))",
+}
+
+
+@pytest.mark.parametrize("provider", FORMATS)
+@pytest.mark.parametrize("data_type", TYPES)
+def test_types(spark: SparkSession, database: str, provider: str, data_type: str) -> None:
+    spark.sql(f"CREATE TABLE t (k {data_type}, id BIGINT) USING {provider}")
+    value = VALUES.get(data_type, f"cast(id - 50 as {data_type.split('(')[0]})")
+    spark.sql(
+        f"INSERT INTO t SELECT /*+ REPARTITION(2) */ if(id % 9 = 0, null, {value}), id FROM range(100)"
+    )
+    before = rows_of(spark.table("t"))
+    small_files(spark, 500)
+    assert metrics(spark.sql("OPTIMIZE t ZORDER BY (k)"))["numFilesAdded"] > 1
+    assert rows_of(spark.table("t")) == before
+
+
+def test_partitions_with_their_own_location(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    spark.sql("CREATE TABLE t (a INT, day INT) USING parquet PARTITIONED BY (day)")
+    spark.sql(f"ALTER TABLE t ADD PARTITION (day=1) LOCATION '{tmp_path}/far/one'")
+    for _ in range(2):
+        spark.sql("INSERT INTO t SELECT id, id % 2 FROM range(100)")
+    before = rows_of(spark.table("t"))
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    assert len(data_files(tmp_path / "far" / "one")) == 1
+    assert rows_of(spark.table("t")) == before
+
+
+def test_columns_the_table_does_not_declare(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    spark.sql(f"CREATE TABLE t (a INT) USING parquet LOCATION '{tmp_path}/t'")
+    spark.range(5).selectExpr("cast(id as int) a", "id extra").write.parquet(
+        f"{tmp_path}/t", mode="append"
+    )
+    with pytest.raises(Exception, match="extra"):
+        spark.sql("OPTIMIZE t ZORDER BY (a)").collect()
+    assert rows_of(spark.read.parquet(f"{tmp_path}/t").select("extra")) == rows_of(
+        spark.range(5).selectExpr("id extra")
+    )
+
+
+def test_added_columns_keep_their_default(spark: SparkSession, database: str) -> None:
+    spark.sql("CREATE TABLE t (a INT) USING parquet")
+    spark.sql("INSERT INTO t VALUES (1), (2)")
+    spark.sql("ALTER TABLE t ADD COLUMNS (b INT DEFAULT 5, c STRING)")
+    spark.sql("INSERT INTO t VALUES (3, 7, 'x')")
+    before = rows_of(spark.table("t"))
+    spark.sql("OPTIMIZE t ZORDER BY (b)")
+    assert rows_of(spark.table("t")) == before
+
+
+@pytest.mark.parametrize(("provider", "codec"), [("parquet", "gzip"), ("orc", "zstd")])
+def test_the_codec_stays(
+    spark: SparkSession, database: str, tmp_path: Path, provider: str, codec: str
+) -> None:
+    sales(spark).write.format(provider).option("compression", codec).save(str(tmp_path / "x"))
+    spark.sql(f"CREATE TABLE t USING {provider} LOCATION '{tmp_path}/x'")
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    assert all(codec[:2] in os.path.basename(f).rsplit("-", 1)[1] for f in data_files(tmp_path / "x"))
+
+
+@pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+def test_the_timestamp_type_stays(
+    spark: SparkSession, database: str, tmp_path: Path, kind: str
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    key = "spark.sql.parquet.outputTimestampType"
+    spark.conf.set(key, kind)
+    spark.sql("SELECT timestamp_seconds(id) ts FROM range(50)").write.parquet(f"{tmp_path}/x")
+    spark.conf.unset(key)
+    spark.sql(f"CREATE TABLE t USING parquet LOCATION '{tmp_path}/x'")
+    spark.sql("OPTIMIZE t ZORDER BY (ts)")
+    (file,) = data_files(tmp_path / "x")
+    column = parquet.ParquetFile(file).schema.column(0)
+    expected = {"INT96": "INT96", "TIMESTAMP_MICROS": "microseconds",
+                "TIMESTAMP_MILLIS": "milliseconds"}[kind]  # fmt: skip
+    assert expected in str(column)
+
+
+def test_cached_tables_and_frames(spark: SparkSession, database: str) -> None:
+    sales(spark).write.format("parquet").saveAsTable("t")
+    frame = spark.table("t").where("a > 100")
+    before = rows_of(frame)
+    spark.sql("CACHE TABLE t")
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    assert rows_of(frame) == before
+    assert rows_of(spark.table("t").where("a > 100")) == before
+    spark.sql("UNCACHE TABLE t")
+    assert rows_of(spark.table("t").where("a > 100")) == before
+
+
+def test_what_others_append_meanwhile_is_clustered_next_time(
+    spark: SparkSession, database: str
+) -> None:
+    sales(spark).write.format("parquet").saveAsTable("t")
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    sales(spark, 100).write.format("parquet").mode("append").saveAsTable("t")
+    before = rows_of(spark.table("t"))
+    assert metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))["numFilesAdded"] == 1
+    assert rows_of(spark.table("t")) == before
+
+
+def test_decimal_order_in_files(spark: SparkSession, database: str) -> None:
+    spark.sql("CREATE TABLE t USING parquet AS SELECT cast(id - 500 as decimal(5,1)) / 10 k FROM range(1000)")
+    small_files(spark, 900)
+    spark.sql("OPTIMIZE t ZORDER BY (k)")
+    ends = spark.table("t").groupBy(F.input_file_name()).agg(F.min("k"), F.max("k")).collect()
+    ordered = sorted((low, high) for _, low, high in ends)
+    assert len(ordered) > 1
+    assert all(a[1] < b[0] for a, b in zip(ordered, ordered[1:], strict=False))
+    assert ordered[0][0] == decimal.Decimal("-50")
