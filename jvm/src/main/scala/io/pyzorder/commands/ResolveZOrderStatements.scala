@@ -96,7 +96,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         val named = if (s.zOrderBy.nonEmpty) s.zOrderBy else ClusteringColumns.declared(table)
         val columns = ClusteringColumns.resolve(table, named, conf)
         val where = s.where.map(PartitionPredicate.resolve(session, table, _))
-        optimize(table, where, columns, s)
+        OptimizeTableCommand(table, where, columns, s.full, s.dryRun)
       case s: CreateSkippingIndexStatement =>
         CreateSkippingIndexCommand(table, s.ifNotExists, s.columns)
       case _: RefreshSkippingIndexStatement => RefreshSkippingIndexCommand(table)
@@ -104,11 +104,4 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
       case s: DropSkippingIndexStatement => DropSkippingIndexCommand(table, s.ifExists)
       case s => throw ZOrderErrors.notBuilt(s.statement)
     }
-
-  private def optimize(
-      table: ResolvedTable,
-      where: Option[org.apache.spark.sql.catalyst.expressions.Expression],
-      columns: Seq[Seq[String]],
-      statement: OptimizeStatement): LogicalPlan =
-    throw ZOrderErrors.notBuilt(statement.statement)
 }
