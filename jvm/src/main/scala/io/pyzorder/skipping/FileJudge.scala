@@ -1,8 +1,9 @@
 package io.pyzorder.skipping
 
-import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.fs.FileStatus
 
 import io.pyzorder.index.{ColumnArrays, IndexSnapshot, ReadSettings}
+import io.pyzorder.publish.TableFolder
 
 /** A file's outcome. */
 sealed trait Verdict
@@ -22,18 +23,16 @@ object Verdict {
 /**
  * One index snapshot put to one scan: which files of its table may match?
  *
- * @param root     the folder that the entries' paths are relative to
+ * @param folder   the table's, which names the files
  * @param settings the scan's
  * @param columns  the arrays of a column; None: not indexed, or not as the scan reads it
  */
 final class FileJudge(
-    root: Path,
+    folder: TableFolder,
     snapshot: IndexSnapshot,
     filter: IndexFilter,
     settings: ReadSettings,
     columns: FilterColumn => Option[ColumnArrays]) {
-
-  private val prefix = if (root.toString.endsWith("/")) root.toString else root.toString + "/"
 
   private val facts: Map[FilterColumn, ColumnFacts] = filter.columns.flatMap { column =>
     columns(column).map(column -> new IndexedFacts(snapshot, _, settings.temporal))
@@ -46,8 +45,7 @@ final class FileJudge(
 
   /** What becomes of the file, which is as `status` says now. */
   def verdict(status: FileStatus): Verdict = {
-    val path = status.getPath.toString
-    val entry = if (path.startsWith(prefix)) snapshot.find(path.substring(prefix.length)) else -1
+    val entry = snapshot.find(folder.relativize(status.getPath))
     if (entry < 0 || !valid(entry, status)) Verdict.Unindexed
     else if (snapshot.numRecords(entry) == 0 || !test.mayMatch(entry)) Verdict.Skipped
     else Verdict.Selected

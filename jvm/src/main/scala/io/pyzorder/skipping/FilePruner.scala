@@ -94,7 +94,7 @@ final class FilePruner(
     IndexStore.load(session, ref).map { snapshot =>
       val settings = ReadSettings.of(session, options)
       val caseSensitive = session.sessionState.conf.caseSensitiveAnalysis
-      new FileJudge(ref.folder.root, snapshot, filter, settings, column =>
+      new FileJudge(ref.folder, snapshot, filter, settings, column =>
         snapshot.columnFor(dataSchema, column.path, caseSensitive)
           .filter(_.dataType == column.dataType))
     }

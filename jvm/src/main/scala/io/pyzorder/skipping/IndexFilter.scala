@@ -78,7 +78,7 @@ object IndexFilter {
     case (Never, _) | (_, Never) => Never
     case (Always, other) => other
     case (other, Always) => other
-    case (l, r) => if (l == r) l else And(l, r)
+    case (l, r) => And(l, r)
   }
 
   /** `a OR b`, where a side without a proof leaves none. */
@@ -191,8 +191,10 @@ object IndexFilter {
       }
     }
     override def toString: String =
-      if (values.length == 1) s"($min <= ${literal(values.head)} AND $max >= ${literal(values.head)})"
-      else s"exists(array(${listed(values.map(literal))}), v -> v BETWEEN $min AND $max)"
+      if (values.length == 1) {
+        val value = literal(values.head)
+        s"($min <= $value AND $max >= $value)"
+      } else s"exists(array(${listed(values.map(literal))}), v -> v BETWEEN $min AND $max)"
   }
 
   /**

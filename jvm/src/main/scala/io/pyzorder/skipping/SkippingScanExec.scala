@@ -11,8 +11,8 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 import org.apache.spark.sql.vectorized.ColumnarBatch
 
 /**
- * Passes a file scan's rows or batches through as they are, and shows in EXPLAIN and in the Spark UI
- * what skipping did to the scan's files.
+ * Passes a file scan's rows or batches through as they are, and shows in EXPLAIN and in the Spark
+ * UI what skipping did to the scan's files.
  */
 case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
 

@@ -1,5 +1,6 @@
 package io.pyzorder.skipping
 
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.catalyst.expressions.AttributeReference
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
@@ -14,21 +15,33 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.publish.{JournaledListing, ZOrderOrcFileFormat, ZOrderParquetFileFormat}
 
 /**
- * Gives every Parquet and ORC relation the ZOrderFileIndex, after Spark has pruned its partitions. A
- * table that has no `_zorder` yet gets it too: a scan planned now must find its files after the
+ * Gives every Parquet and ORC relation the ZOrderFileIndex, after Spark has pruned its partitions.
+ * A table that has no `_zorder` yet gets it too: a scan planned now must find its files after the
  * first OPTIMIZE. The filters above a relation only tell the cost model what will be read.
  */
 case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
-  override def apply(plan: LogicalPlan): LogicalPlan = estimated(wrapped(plan))
+  override def apply(plan: LogicalPlan): LogicalPlan = withoutFilters(withFilters(plan))
 
-  private def wrapped(plan: LogicalPlan): LogicalPlan = plan.transform {
-    case relation: LogicalRelation if !relation.isStreaming =>
-      relation.relation match {
-        case files: HadoopFsRelation if isSparks(files.location) =>
-          formatOf(files.fileFormat).fold[LogicalPlan](relation)(wrap(relation, files, _))
-        case _ => relation
-      }
+  /**
+   * In one step: a relation with an estimate equals one without, and Spark drops a rewriting whose
+   * result equals what was there.
+   */
+  private def withFilters(plan: LogicalPlan): LogicalPlan = plan.transformDown {
+    case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
+        if filters.nonEmpty && serves(relation) =>
+      val wrapped = estimated(wrap(relation), filters)
+      operation.transform { case r: LogicalRelation if r eq relation => wrapped }
+  }
+
+  private def withoutFilters(plan: LogicalPlan): LogicalPlan = plan.transform {
+    case relation: LogicalRelation if serves(relation) => wrap(relation)
+  }
+
+  private def serves(relation: LogicalRelation): Boolean = relation.relation match {
+    case files: HadoopFsRelation =>
+      !relation.isStreaming && isSparks(files.location) && formatOf(files.fileFormat).isDefined
+    case _ => false
   }
 
   /** Exactly Spark's classes: a subclass belongs to somebody who knows more about the files. */
@@ -41,44 +54,25 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     else if (format.getClass == classOf[OrcFileFormat]) Some(new ZOrderOrcFileFormat)
     else None
 
-  private def wrap(
-      relation: LogicalRelation,
-      files: HadoopFsRelation,
-      format: FileFormat): LogicalPlan = {
-    val location = relation.catalogTable.flatMap(_.storage.locationUri)
-      .map(new org.apache.hadoop.fs.Path(_))
+  private def wrap(relation: LogicalRelation): LogicalRelation = {
+    val files = relation.relation.asInstanceOf[HadoopFsRelation]
+    val location = relation.catalogTable.flatMap(_.storage.locationUri).map(new Path(_))
     val folders = JournaledListing.foldersOf(
       session.sessionState.newHadoopConf(), files.location.rootPaths, location)
     val name = relation.catalogTable.map(_.identifier.table)
       .orElse(files.location.rootPaths.headOption.map(_.getName)).getOrElse("files")
     val index = ZOrderFileIndex(
       session, files.location, files.options, files.dataSchema, name, folders)
-    val copied = relation.copy(relation =
+    val format = formatOf(files.fileFormat).getOrElse(files.fileFormat)
+    val wrapped = relation.copy(relation =
       files.copy(location = index, fileFormat = format)(files.sparkSession))
-    copied.copyTagsFrom(relation)
-    copied
+    wrapped.copyTagsFrom(relation)
+    wrapped
   }
 
-  private def estimated(plan: LogicalPlan): LogicalPlan = plan.transformDown {
-    case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
-        if filters.nonEmpty =>
-      relation.relation match {
-        case files: HadoopFsRelation =>
-          files.location match {
-            case index: ZOrderFileIndex if index.estimate.isEmpty =>
-              val cheaper = estimate(relation, files, index, filters)
-              operation.transform { case r: LogicalRelation if r eq relation => cheaper }
-            case _ => operation
-          }
-        case _ => operation
-      }
-  }
-
-  private def estimate(
-      relation: LogicalRelation,
-      files: HadoopFsRelation,
-      index: ZOrderFileIndex,
-      filters: Seq[Expression]): LogicalRelation = {
+  private def estimated(relation: LogicalRelation, filters: Seq[Expression]): LogicalRelation = {
+    val files = relation.relation.asInstanceOf[HadoopFsRelation]
+    val index = files.location.asInstanceOf[ZOrderFileIndex]
     val usable = filters
       .filter(f => f.deterministic && !SubqueryExpression.hasSubquery(f))
       .map(_.transform { // names as the relation spells them

@@ -11,12 +11,12 @@ import io.pyzorder.index.{IndexStore, ReadSettings, SnapshotRef}
 import io.pyzorder.publish.{Journal, JournaledListing, TableFolder}
 
 /**
- * Wraps the file index of a Parquet or ORC relation: lists through the journal, then drops the files
- * that the index proves to hold no matching row.
+ * Wraps the file index of a Parquet or ORC relation: lists through the journal, then drops the
+ * files that the index proves to hold no matching row.
  *
- * The filters come with each call of `listFiles` and are never part of the object: Spark merges and
- * reuses scans whose relations are equal, and then lists once for the filters of both. Equal are two
- * with an equal wrapped index and the same states of journal and index.
+ * The filters come with each call of `listFiles` and are never part of the object: Spark merges
+ * and reuses scans whose relations are equal, and then lists once for the filters of both. Equal
+ * are two with an equal wrapped index and the same states of journal and index.
  *
  * @param wrapped    Spark's own file index
  * @param options    the relation's options
@@ -61,7 +61,7 @@ final class ZOrderFileIndex private (
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
     answer(partitionFilters, dataFilters).partitions
 
-  /** What skipping does to the files that the filters select; filters with subqueries do nothing. */
+  /** What skipping does to the files that the filters select, those with subqueries aside. */
   def outcome(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): SkippingOutcome =
     answer(partitionFilters, dataFilters).outcome
 

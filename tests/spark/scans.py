@@ -1,0 +1,85 @@
+"""Helpers that ask a query which files it opens, and hold the answer against the files' rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+
+ENABLED = "spark.sql.zorder.skipping.enabled"
+
+
+def explain(df: DataFrame) -> list[dict[str, Any]]:
+    """What skipping does to each scan of the query."""
+    jvm: Any = df.sparkSession._jvm
+    return list(json.loads(jvm.io.pyzorder.api.PythonApi.explain(df._jdf.queryExecution())))
+
+
+def opened(df: DataFrame) -> set[str]:
+    """Names of the files that the query's scans open."""
+    return {path.rsplit("/", 1)[-1] for scan in explain(df) for path in scan["opened"]}
+
+
+@contextmanager
+def settings(spark: SparkSession, **values: str) -> Iterator[None]:
+    """Sets what is given (two underscores for a dot) and puts back what was."""
+    before = {
+        key.replace("__", "."): spark.conf.get(key.replace("__", "."), None) for key in values
+    }
+    for key, value in values.items():
+        spark.conf.set(key.replace("__", "."), value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
+
+
+def plain(spark: SparkSession) -> Any:
+    """Skipping off: the oracle."""
+    return settings(spark, spark__sql__zorder__skipping__enabled="false")
+
+
+def truth(
+    spark: SparkSession, relation: str, predicates: Sequence[str]
+) -> list[dict[str, set[str]]]:
+    """For each predicate, the files with rows that make it TRUE, FALSE and NULL; one plain scan."""
+    columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
+    with plain(spark):
+        rows = spark.sql(f"SELECT input_file_name() AS f, {columns} FROM {relation}").collect()
+    found: list[dict[str, set[str]]] = [
+        {"true": set(), "false": set(), "null": set()} for _ in predicates
+    ]
+    for row in rows:
+        name = unquote(row["f"]).rsplit("/", 1)[-1]
+        for i, outcome in enumerate(found):
+            value = row[i + 1]
+            outcome["null" if value is None else "true" if value else "false"].add(name)
+    return found
+
+
+def check_sound(spark: SparkSession, relation: str, predicates: Sequence[str]) -> dict[str, int]:
+    """
+    Asserts that no predicate, its negation, or its being NULL skips a file with a matching row.
+    Returns how many files each predicate opens.
+    """
+    counts, unsound = {}, []
+    for predicate, files in zip(predicates, truth(spark, relation, predicates), strict=True):
+        for text, needed in (
+            (predicate, files["true"]),
+            (f"NOT ({predicate})", files["false"]),
+            (f"({predicate}) IS NULL", files["null"]),
+        ):
+            read = opened(spark.sql(f"SELECT * FROM {relation} WHERE {text}"))
+            counts.setdefault(predicate, len(read))
+            if not needed <= read:
+                unsound.append(f"{text}: skips {sorted(needed - read)}")
+    assert not unsound, "\n".join(unsound)
+    return counts

@@ -1,0 +1,271 @@
+"""Which files a query opens: every kind of predicate on every type, in Parquet and in ORC."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from indexes import build
+from pyspark.sql import SparkSession
+from scans import check_sound, explain, opened, plain, settings
+
+FILES, ROWS = 8, 20
+
+# File g holds the ids 20 g to 20 g + 19; the last row of each file is null in most columns; file 6
+# has nothing but nulls in most columns.
+COLUMNS = """
+    id,
+    if({null}, NULL, CAST(id - 64 AS TINYINT)) AS by,
+    if({null}, NULL, CAST(id * 10 AS SMALLINT)) AS sh,
+    if({null}, NULL, CAST(id - 50 AS INT)) AS i,
+    if({null}, NULL, id * 10000000000) AS l,
+    if({null}, NULL, if(id = 47, float('NaN'), CAST(id * 0.25 - 10 AS FLOAT))) AS f,
+    if({null}, NULL, if(id IN (47, 60), double('NaN'), if(id = 41, -0.0D, id * 1.5D - 61.5D))) AS d,
+    if({null}, NULL, CAST(id * 1.25 - 50 AS DECIMAL(10, 2))) AS n,
+    if({null}, NULL, CAST(id * 12345678901234567890.5 - 7 AS DECIMAL(38, 4))) AS w,
+    if({null}, NULL, id >= 80) AS b,
+    if({null}, NULL, date_add(DATE'1570-01-01', CAST(id * 400 AS INT))) AS dt,
+    if({null}, NULL, TIMESTAMP'1969-12-31 23:59:59.999999' + make_dt_interval(CAST(id AS INT), 0, 0, 0.000001)) AS ts,
+    if({null}, NULL, TIMESTAMP_NTZ'1960-01-01 00:00:00' + make_dt_interval(CAST(id AS INT), 0, 0, 0.5)) AS tn,
+    if({null}, NULL, make_ym_interval(0, CAST(id AS INT))) AS ym,
+    if({null}, NULL, make_dt_interval(CAST(id AS INT), 1)) AS dy,
+    if({null}, NULL, concat(chr(97 + id div 20), lpad(id % 20, 2, '0'), 'é𝄞')) AS s,
+    if({null}, NULL, unhex(hex(id * 100))) AS x,
+    if({null}, NULL, id div 20) AS k,
+    if({null}, NULL, concat('same', id div 40)) AS ks,
+    if(id % 3 = 0, NULL, struct(CAST(id AS INT) AS a, struct(CAST(id AS STRING) AS z) AS b)) AS st,
+    CAST(NULL AS INT) AS nothing
+""".format(null="id % 20 = 19 OR id div 20 = 6")
+
+# (predicate, files it opens at most)
+PREDICATES = [
+    ("id = 47", 1),
+    ("47 = id", 1),
+    ("id IN (3, 47, 159)", 3),
+    ("id IN (1, 158)", 2),
+    ("id <=> 47", 1),
+    ("id != 47", 8),
+    ("id < 40", 2),
+    ("40 > id", 2),
+    ("id <= 40", 3),
+    ("id > 119", 2),
+    ("id >= 119", 3),
+    ("id BETWEEN 35 AND 45", 2),
+    ("id NOT BETWEEN 10 AND 149", 2),
+    ("NOT (id < 140)", 1),
+    ("id = 1000", 0),
+    ("id > 5 AND id < 7", 1),
+    ("id = 5 OR id = 150", 2),
+    ("id = 5 OR length(s) = 1", 8),
+    ("id = 5 AND length(s) > 0", 1),
+    ("by = -17Y", 1),
+    ("sh BETWEEN 400 AND 410", 1),
+    ("i = -3", 1),
+    ("i > 2.5", 5),
+    ("i = 2.5", 0),
+    ("i < 3000000000", 7),
+    ("i = 3000000000", 0),
+    ("i IS NULL", 8),
+    ("i IS NOT NULL", 7),
+    ("i <=> NULL", 8),
+    ("NOT (i <=> 5)", 8),
+    ("l = 470000000000", 1),
+    ("l > 1.5e12D", 1),
+    ("f = 1.75", 2),  # and the file with a NaN is not one of them
+    ("f > 29", 2),
+    ("f < -9", 1),
+    ("d > 1e300", 2),
+    ("d = double('NaN')", 2),
+    ("d >= double('NaN')", 2),
+    ("d > double('NaN')", 0),
+    ("d < double('NaN')", 7),
+    ("d != 0.0D", 7),
+    ("d = 0.0D", 1),
+    ("d = -0.0D", 1),
+    ("d < 0.0D", 3),
+    ("d <= -0.0D", 3),
+    ("NOT (d < 100)", 4),
+    ("isnan(d)", 2),
+    ("NOT isnan(d)", 8),
+    ("d IN (double('NaN'), -61.5D)", 3),
+    ("n = -48.75", 1),
+    ("n > 100", 2),
+    ("n < -49.999", 1),
+    ("w > 1.8e21BD", 1),
+    ("w = -7", 1),
+    ("b", 3),
+    ("NOT b", 4),
+    ("b = false", 4),
+    ("dt < DATE'1580-01-01'", 1),
+    ("dt = DATE'1570-01-01'", 1),
+    ("dt > TIMESTAMP'1738-01-01 12:00:00'", 1),
+    ("ts <= TIMESTAMP'1970-01-01 00:00:00'", 1),
+    ("ts = TIMESTAMP'1970-01-01 00:00:00'", 1),
+    ("CAST(ts AS DATE) = DATE'1970-01-20'", 1),
+    ("tn < TIMESTAMP_NTZ'1960-01-05 00:00:00'", 1),
+    ("ym = INTERVAL '1-1' YEAR TO MONTH", 1),
+    ("dy > INTERVAL '141 00' DAY TO HOUR", 1),
+    ("s = 'c07é𝄞'", 1),
+    ("s LIKE 'c%'", 1),
+    ("s LIKE 'c0%é%'", 1),
+    ("s LIKE '%é'", 7),
+    ("s LIKE 'c__é%'", 1),
+    ("s NOT LIKE 'c%'", 6),
+    ("s LIKE 'zz%'", 0),
+    ("s LIKE ''", 0),
+    ("s IN ('a00é𝄞', 'h05é𝄞')", 2),
+    ("startswith(s, 'h')", 1),
+    ("s > 'h'", 1),
+    ("x = unhex(hex(4700))", 8),
+    ("x < X'00'", 1),
+    ("k = 3", 1),
+    ("k != 3", 6),
+    ("k NOT IN (0, 1, 2, 3, 4)", 2),
+    ("k NOT IN (0, NULL)", 0),
+    ("NOT (k <=> 3)", 8),
+    ("ks != 'same1'", 5),
+    ("ks NOT LIKE 'same%'", 0),
+    ("st.a = 46", 1),
+    ("st.a > 139", 1),
+    ("st.b.z = '46'", 8),
+    ("st.a IS NULL", 8),
+    ("st IS NULL", 8),
+    ("nothing = 5", 0),
+    ("nothing IS NULL", 8),
+    ("nothing IS NOT NULL", 0),
+    ("i < sh", 7),
+    ("sh < i", 2),
+    ("id = sh", 1),
+    ("(id > 5) IS NULL", 0),
+    ("(i > 5) IS NULL", 8),
+    ("(i > 5) <=> true", 8),
+    ("coalesce(i > 5, true)", 8),
+    ("CASE WHEN i > 5 THEN true END", 8),
+    ("if(i > 5, true, NULL)", 8),
+    ("(i > 5) = (id > 100)", 8),
+    ("i + 1 = 5", 7),
+    ("lower(s) = 'a00é𝄞'", 7),
+    ("true", 8),
+    ("id = 5 AND NULL", 0),
+]
+
+
+@pytest.fixture(scope="module", params=["parquet", "orc"])
+def relation(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """A folder of 8 indexed files, as a view: SQL on the folder would infer its schema each time."""
+    fmt = str(request.param)
+    path = Path(tmp_path_factory.mktemp("pruning")) / fmt
+    spark.range(0, FILES * ROWS, 1, FILES).selectExpr(*_split(COLUMNS)).write.format(fmt).save(
+        str(path)
+    )
+    build(spark, path, fmt)
+    view = f"pruning_{fmt}"
+    spark.read.format(fmt).load(str(path)).createOrReplaceTempView(view)
+    return view
+
+
+def _split(columns: str) -> list[str]:
+    """One expression a line."""
+    return [line.strip().rstrip(",") for line in columns.splitlines() if line.strip()]
+
+
+def test_no_matching_row_is_skipped(spark: SparkSession, relation: str) -> None:
+    counts = check_sound(spark, relation, [predicate for predicate, _ in PREDICATES])
+    loose = {p: (counts[p], most) for p, most in PREDICATES if counts[p] > most}
+    assert not loose, f"files opened, and at most expected: {loose}"
+
+
+@pytest.mark.parametrize(
+    "predicate", ["id = 47", "d > 1e300", "s LIKE 'c%'", "k != 3", "i IS NULL", "st.a = 46"]
+)
+def test_rows_are_those_of_plain_spark(spark: SparkSession, relation: str, predicate: str) -> None:
+    query = f"SELECT id, s, d FROM {relation} WHERE {predicate} ORDER BY id"
+    with plain(spark):
+        expected = repr(spark.sql(query).collect())
+    assert repr(spark.sql(query).collect()) == expected
+
+
+def test_every_row_is_in_one_of_three_parts(spark: SparkSession, relation: str) -> None:
+    for p in ["i > 5", "d > 1e300", "k IN (1, 2)", "s LIKE 'c%'", "NOT (f <= 3)"]:
+        parts = [
+            spark.sql(f"SELECT count(*) FROM {relation} WHERE {part}").first()
+            for part in (p, f"NOT ({p})", f"({p}) IS NULL")
+        ]
+        assert sum(part[0] for part in parts if part) == FILES * ROWS, p
+
+
+def test_off_means_off(spark: SparkSession, relation: str) -> None:
+    query = f"SELECT * FROM {relation} WHERE id = 47"
+    assert len(opened(spark.sql(query))) == 1
+    with plain(spark):
+        assert len(opened(spark.sql(query))) == FILES
+        assert (
+            "spark.sql.zorder.skipping.enabled is false" in explain(spark.sql(query))[0]["reasons"]
+        )
+
+
+def test_an_other_time_zone_than_at_indexing(spark: SparkSession, relation: str) -> None:
+    predicates = ["ts <= TIMESTAMP'1970-01-05 00:00:00'", "dt < DATE'1580-01-01'", "id = 47"]
+    with settings(spark, spark__sql__session__timeZone="America/St_Johns"):
+        check_sound(spark, relation, predicates)
+
+
+NUMBERS = st.integers(-70, 240)
+DOUBLES = st.one_of(
+    NUMBERS.map(lambda n: f"{n * 0.75}D"), st.sampled_from(["double('NaN')", "-0.0D", "0.0D"])
+)
+STRINGS = st.one_of(
+    st.sampled_from(["''", "'c'", "'c07é𝄞'", "'same1'", "'zz'"]),
+    st.integers(0, 200).map(lambda n: f"'{chr(97 + n // 20)}{n % 20:02d}'"),
+)
+OPERATORS = st.sampled_from(["=", "<=>", "!=", "<", "<=", ">", ">="])
+
+
+def _compare(column: str, values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    operands = st.one_of(values, st.just("NULL"))
+    return st.one_of(
+        st.tuples(OPERATORS, operands).map(lambda t: f"{column} {t[0]} {t[1]}"),
+        st.tuples(OPERATORS, operands).map(lambda t: f"{t[1]} {t[0]} {column}"),
+        st.lists(operands, min_size=1, max_size=14).map(lambda v: f"{column} IN ({', '.join(v)})"),
+        st.lists(values, min_size=1, max_size=3).map(lambda v: f"{column} NOT IN ({', '.join(v)})"),
+        st.tuples(values, values).map(lambda t: f"{column} BETWEEN {t[0]} AND {t[1]}"),
+        st.sampled_from([f"{column} IS NULL", f"{column} IS NOT NULL"]),
+    )
+
+
+LEAVES = st.one_of(
+    *[_compare(c, NUMBERS.map(str)) for c in ("id", "i", "sh", "by", "k", "st.a", "nothing", "n")],
+    *[_compare(c, DOUBLES) for c in ("d", "f", "i", "n")],
+    *[_compare(c, STRINGS) for c in ("s", "ks", "st.b.z")],
+    STRINGS.map(lambda v: f"s LIKE concat({v}, '%')"),
+    st.tuples(st.sampled_from(["i", "sh", "id", "d", "f", "n"]), OPERATORS).map(
+        lambda t: f"{t[0]} {t[1]} i"
+    ),
+    st.sampled_from(["b", "b = false", "length(s) = 3", "isnan(d)", "coalesce(i > 5, true)"]),
+)
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda t: f"({t[0]} AND {t[1]})"),
+        st.tuples(inner, inner).map(lambda t: f"({t[0]} OR {t[1]})"),
+        inner.map(lambda p: f"NOT ({p})"),
+        inner.map(lambda p: f"({p}) IS NULL"),
+        st.tuples(inner, inner).map(lambda t: f"({t[0]}) <=> ({t[1]})"),
+    ),
+    max_leaves=5,
+)
+
+
+@hypothesis_settings(
+    max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=False
+)
+@given(st.lists(TREES, min_size=20, max_size=20))
+def test_drawn_predicates_skip_no_matching_row(
+    spark: SparkSession, relation: str, predicates: list[str]
+) -> None:
+    check_sound(spark, relation, predicates)

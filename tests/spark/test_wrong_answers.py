@@ -1,0 +1,235 @@
+"""Wrong answers that others have shipped: each must be right here (NaN, added columns, changed files)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from indexes import build
+from pyspark.sql import SparkSession
+from scans import check_sound, explain, opened, plain, settings
+
+FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
+
+
+def _write(spark: SparkSession, path: Path, fmt: str, *selects: str) -> None:
+    """One file for each select, in order."""
+    for select in selects:
+        spark.sql(select).coalesce(1).write.format(fmt).mode("append").save(str(path))
+
+
+@FORMATS
+def test_nan_alone_first_and_last(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
+    path = tmp_path / "t"
+    for values in (
+        "(double('NaN'))",
+        "(double('NaN')), (1D)",
+        "(1D), (double('NaN'))",
+        "(1D), (2D)",
+        "(-0.0D)",
+        "(0.0D)",
+        "(-0.0D), (5D)",
+        "(CAST(NULL AS DOUBLE))",
+        "(CAST(NULL AS DOUBLE)), (double('NaN'))",
+    ):
+        _write(spark, path, fmt, f"SELECT x, CAST(x AS FLOAT) AS y FROM VALUES {values} AS t(x)")
+    build(spark, path, fmt)
+    spark.read.format(fmt).load(str(path)).createOrReplaceTempView("nans")
+    counts = check_sound(
+        spark,
+        "nans",
+        [
+            f"{c} {p}"
+            for c in "xy"
+            for p in (
+                "> 1e300",
+                "= double('NaN')",
+                ">= 2",
+                "= 0.0D",
+                "< 0.0D",
+                ">= 0.0D",
+                "= -0.0D",
+                "!= 1",
+                "NOT IN (1, 2)",
+                "IN (1, double('NaN'))",
+            )
+        ]
+        + ["NOT (x < 5)", "NOT (y < 5)"],
+    )
+    assert counts["x > 1e300"] == 4 and counts["x = 0.0D"] == 3 and counts["x < 0.0D"] == 0
+    with plain(spark):
+        expected = spark.sql("SELECT count(*) FROM nans WHERE x >= 2").collect()
+    assert spark.sql("SELECT count(*) FROM nans WHERE x >= 2").collect() == expected
+
+
+def test_an_added_column_reads_as_its_default(spark: SparkSession) -> None:
+    spark.sql("DROP TABLE IF EXISTS added")
+    spark.sql("CREATE TABLE added (a INT) USING parquet")
+    try:
+        spark.sql("INSERT INTO added SELECT /*+ COALESCE(1) */ 1")
+        spark.sql("ALTER TABLE added ADD COLUMN c INT DEFAULT 5")
+        spark.sql("ALTER TABLE added ADD COLUMN e INT")
+        spark.sql("INSERT INTO added SELECT /*+ COALESCE(1) */ 2, 7, 8")
+        location = spark.sql("DESCRIBE FORMATTED added").where("col_name = 'Location'")
+        path = Path(location.first()["data_type"].removeprefix("file:"))  # type: ignore[index]
+        predicates = ["c = 5", "c IS NULL", "c = 7", "c IS NOT NULL", "e IS NULL", "e = 8", "c < 6"]
+        # Indexed by one who knows the default, and by one who does not; read by both.
+        for schema in (spark.table("added").schema, spark.read.parquet(str(path)).schema):
+            build(spark, path, "parquet", schema)
+            check_sound(spark, "added", predicates)
+            reader = spark.read.schema("a INT, c INT, e INT").parquet(str(path))
+            reader.createOrReplaceTempView("added_files")
+            check_sound(spark, "added_files", predicates)
+    finally:
+        spark.sql("DROP TABLE added")
+
+
+def test_char_is_padded_on_reading(spark: SparkSession) -> None:
+    spark.sql("DROP TABLE IF EXISTS padded")
+    spark.sql("CREATE TABLE padded (c CHAR(4), v VARCHAR(4)) USING parquet")
+    try:
+        for value in ("a", "a\\t", "b", ""):
+            spark.sql(f"INSERT INTO padded SELECT /*+ COALESCE(1) */ '{value}', '{value}'")
+        location = spark.sql("DESCRIBE FORMATTED padded").where("col_name = 'Location'")
+        path = Path(location.first()["data_type"].removeprefix("file:"))  # type: ignore[index]
+        build(spark, path, "parquet", spark.table("padded").schema)
+        check_sound(
+            spark,
+            "padded",
+            [
+                "c = 'a'",
+                "c < 'a'",
+                "c > 'a'",
+                "c IN ('a', 'b')",
+                "v = 'a'",
+                "c LIKE 'a%'",
+                "v < 'a\\t'",
+            ],
+        )
+        for charts in ("true", "false"):
+            with settings(spark, spark__sql__readSideCharPadding=charts):
+                check_sound(spark, "padded", ["c = 'a'", "c > 'a'", "c = ''"])
+    finally:
+        spark.sql("DROP TABLE padded")
+
+
+@FORMATS
+def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
+    path, other = tmp_path / "t", tmp_path / "u"
+    spark.range(0, 40, 1, 4).write.format(fmt).save(str(path))
+    build(spark, path, fmt)
+    read = spark.read.format(fmt).load(str(path))
+    old = read.where("id > 100")
+    assert len(opened(read.where("id = 35"))) == 1 and opened(old) == set()
+
+    # Appended by somebody else: unindexed, and read.
+    spark.range(100, 110, 1, 1).write.format(fmt).save(str(other))
+    (new,) = other.glob(f"part-*.{fmt}")
+    shutil.copy(new, path / f"part-foreign.{fmt}")
+    fresh = spark.read.format(fmt).load(str(path)).where("id = 105")
+    assert explain(fresh)[0]["unindexed"] == 1 and fresh.count() == 1
+
+    # Replaced in place under the same name, also for a listing made before.
+    held = spark.read.format(fmt).load(str(path))
+    assert held.where("id = 5").count() == 1
+    victim = sorted(path.glob("part-00000-*"))[0]
+    for crc in path.glob(".*.crc"):
+        crc.unlink()
+    shutil.copy(new, victim)
+    assert victim.name in opened(held.where("id = 107"))
+    assert spark.read.format(fmt).load(str(path)).where("id = 107").count() == 2
+
+    # Deleted.
+    victim.unlink()
+    assert spark.read.format(fmt).load(str(path)).where("id = 107").count() == 1
+
+
+def test_partition_columns_in_the_predicate(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    spark.range(0, 40, 1, 1).selectExpr(
+        "id", "id div 10 AS p", "if(id < 20, 'A', 'a') AS q"
+    ).write.partitionBy("p", "q").parquet(str(path))
+    build(spark, path, "parquet")
+    spark.read.parquet(str(path)).createOrReplaceTempView("parts")
+    for predicate, rows in {
+        "p = 1": 10,
+        "q = 'A'": 20,
+        "p = 1 AND id = 15": 1,
+        "p = 1 OR id = 35": 11,
+        "p = 1 AND id = 35": 0,
+        "id = p * 10": 4,
+        "(p = 0 AND id < 5) OR (p = 3 AND id > 37)": 7,
+    }.items():
+        assert spark.sql(f"SELECT * FROM parts WHERE {predicate}").count() == rows, predicate
+    assert len(opened(spark.sql("SELECT * FROM parts WHERE id = 15"))) == 1
+
+
+@FORMATS
+def test_empty_files_and_files_of_nulls(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
+    path = tmp_path / "t"
+    _write(
+        spark,
+        path,
+        fmt,
+        "SELECT 1 AS a WHERE false",
+        "SELECT CAST(NULL AS INT) AS a",
+        "SELECT 1 AS a",
+    )
+    build(spark, path, fmt)
+    spark.read.format(fmt).load(str(path)).createOrReplaceTempView("empties")
+    counts = check_sound(spark, "empties", ["a = 1", "a IS NULL", "a IS NOT NULL", "a != 2"])
+    assert counts["a = 1"] == counts["a IS NULL"] == 1
+
+
+def test_expressions_that_see_the_file(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    spark.range(0, 40, 1, 4).selectExpr("id", "id AS file_size").write.parquet(str(path))
+    build(spark, path, "parquet")
+    spark.read.parquet(str(path)).createOrReplaceTempView("files")
+    spark.udf.register("plus_one", lambda n: n + 1, "long")
+    for predicate in (
+        "_metadata.file_size > 100",
+        "_metadata.file_size > 100 AND id = 5",
+        "file_size = 5",
+        "input_file_name() LIKE '%part%' AND id = 5",
+        "rand() >= 0 AND id = 5",
+        "plus_one(id) = 6",
+        "plus_one(id) = 6 AND id < 20",
+        "id IN (SELECT 5)",
+        "id = (SELECT max(id) FROM files)",
+    ):
+        query = f"SELECT id FROM files WHERE {predicate} ORDER BY id"
+        with plain(spark):
+            expected = spark.sql(query).collect()
+        assert spark.sql(query).collect() == expected, predicate
+
+
+def test_names_of_another_case_and_strange_names(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    spark.range(0, 40, 1, 4).selectExpr(
+        "id AS Id", "id AS `a.b c`", "id AS id_minValue", "named_struct('x.y', id) AS s"
+    ).write.parquet(str(path))
+    build(spark, path, "parquet")
+    spark.read.parquet(str(path)).createOrReplaceTempView("names")
+    for predicate in ("ID = 5", "`a.b c` = 5", "id_minValue = 5", "s.`x.y` = 5"):
+        query = spark.sql(f"SELECT * FROM names WHERE {predicate}")
+        assert query.count() == 1 and len(opened(query)) == 1, predicate
+    reader = spark.read.schema("ID INT").parquet(str(path))
+    assert len(opened(reader.where("ID = 5"))) == 4  # another type than the index has
+    with settings(spark, spark__sql__caseSensitive="true"):
+        reader = spark.read.schema("iD LONG").parquet(str(path))
+        assert reader.where("iD IS NULL").count() == 40
+
+
+def test_a_broken_index_breaks_no_query(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    spark.range(0, 40, 1, 4).write.parquet(str(path))
+    build(spark, path, "parquet")
+    assert len(opened(spark.read.parquet(str(path)).where("id = 5"))) == 1
+    for file in sorted((path / "_zorder" / "_index").glob("_v*.json")):
+        file.write_text(file.read_text()[:40])
+    for crc in (path / "_zorder" / "_index").glob(".*.crc"):
+        crc.unlink()
+    query = spark.read.parquet(str(path)).where("id = 5")
+    assert query.count() == 1 and len(opened(query)) == 4
