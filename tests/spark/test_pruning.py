@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from indexes import build
+from tests.spark.indexes import build
 from pyspark.sql import SparkSession
-from scans import check_sound, explain, opened, plain, settings
+from tests.spark.scans import check_sound, explain, opened, plain, settings
 
 FILES, ROWS = 8, 20
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from indexes import build
+from tests.spark.indexes import build
 from pyspark.sql import Row, SparkSession
-from scans import explain, opened, plain
+from tests.spark.scans import explain, opened, plain
 
 
 @pytest.fixture(scope="module")
