@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,19 +14,19 @@ from pyspark.sql import DataFrame, SparkSession
 DRIVER = Path(__file__).parent / "journal_driver.py"
 ALL = list(range(40))
 
-# Where the run is killed, and whether its new files are the table after that.
+# Where the run is killed, and the records that it has written by then.
 POINTS = {
-    "after-prepare": False,
-    "after-verify": False,
-    "after-markers": False,
-    "after-index": False,
-    "after-retire": False,
-    "mid-retire": False,
-    "before-commit": False,
-    "after-commit": True,
-    "mid-move-in": True,
-    "before-done": True,
-    "after-done": True,
+    "after-prepare": ["prepare"],
+    "after-verify": ["prepare"],
+    "after-markers": ["prepare"],
+    "after-index": ["prepare"],
+    "after-retire": ["prepare", "retire"],
+    "mid-retire": ["prepare", "retire"],
+    "before-commit": ["prepare", "retire"],
+    "after-commit": ["outcome", "prepare", "retire"],
+    "mid-move-in": ["outcome", "prepare", "retire"],
+    "before-done": ["outcome", "prepare", "retire"],
+    "after-done": ["done", "outcome", "prepare", "retire"],
 }
 
 
@@ -45,21 +46,28 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     old = data_files(table)
 
     child = subprocess.run(
-        [sys.executable, str(DRIVER), str(table), point], capture_output=True, text=True, timeout=300
+        [sys.executable, str(DRIVER), str(table), point],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(DRIVER.parents[2])},
     )
-    assert child.returncode != 0, child.stderr
+    assert child.returncode != 0
+    records = [p.suffix[1:] for p in sorted((table / "_zorder" / "_journal").glob("_1.*"))]
+    assert [r for r in records if r != "lease"] == POINTS[point], child.stderr
+    committed = "outcome" in records
 
     assert ids(read(spark, table)) == ALL
     assert ids(through_journal(spark, made)) == ALL
     assert ids(planned) == ALL
     seen = {Path(name).name for name in read(spark, table).inputFiles()}
-    assert (seen == {path.name for path in old}) == (not POINTS[point])
+    assert (seen == {path.name for path in old}) == (not committed)
 
     Rewrite(spark, table).writer.abort()  # the next writer: begins, which recovers, and gives up
 
     assert ids(read(spark, table)) == ALL
     assert ids(spark.read.parquet(str(table))) == ALL
-    assert (data_files(table) == old) == (not POINTS[point])
+    assert (data_files(table) == old) == (not committed)
     assert ids(planned) == ALL
     assert not list(table.rglob("*.staged"))
     if point not in ("after-markers", "after-index"):
