@@ -4,7 +4,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.ZOrderConf
+import io.pyzorder.{ZOrderConf, ZOrderErrors}
 import io.pyzorder.index._
 import io.pyzorder.layout._
 import io.pyzorder.publish.{StagedFile, TableFolder, Writer}
@@ -27,6 +27,12 @@ final class OptimizeRun(
   private val names = zOrderBy.map(IndexedColumn.nameOf)
   private val targetSize = ZOrderConf.targetFileSize.get(conf, table.properties)
   private val curve = ZOrderConf.curve.get(conf, table.properties)
+  private val direct =
+    ZOrderConf.method.get(conf, table.properties) == "direct" && curve != "linear"
+  if (direct && curve == "hilbert") {
+    throw ZOrderErrors.invalidSetting(ZOrderConf.curve.key, curve,
+      s"It needs ${ZOrderConf.method.key}=boundaries.")
+  }
 
   /** What `execute` would do, as far as the files' sizes tell; takes no lock, writes nothing. */
   def estimate(): OptimizeMetrics = {
@@ -56,7 +62,7 @@ final class OptimizeRun(
       }
     }
 
-  private def list(): Seq[PartitionFiles] = TableFiles.list(table.relation.location, folder, where)
+  private def list(): Seq[PartitionFiles] = PartitionListing.list(table.relation.location, folder, where)
 
   private def choose(files: Seq[PartitionFiles]): Seq[RewriteGroup] =
     if (zOrderBy.isEmpty) Choice.toCompact(files, targetSize)
@@ -88,7 +94,7 @@ final class OptimizeRun(
         withCodec(facts.values), timestamps.contains("TIMESTAMP_MILLIS"), statisticsColumns,
         writer.run)
       if (zOrderBy.isEmpty) rewrite.compact(groups)
-      else rewrite.cluster(groups, zOrderBy, curve, fractions(groups, facts))
+      else rewrite.cluster(groups, zOrderBy, curve, direct, fractions(groups, facts))
     }
   }
 
@@ -97,7 +103,7 @@ final class OptimizeRun(
       groups: Seq[RewriteGroup],
       written: Seq[WrittenFile]): Unit = {
     val settings = ReadSettings.of(session, table.options).fingerprint
-    val retire = groups.flatMap(_.files).map(TableFiles.refOf(writer.folder, _))
+    val retire = groups.flatMap(_.files).map(PartitionListing.refOf(writer.folder, _))
     val staged = written.map { file =>
       StagedFile(new Path(file.stagedPath), file.path, file.size, file.numRecords)
     }

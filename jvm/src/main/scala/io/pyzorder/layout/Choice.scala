@@ -35,7 +35,7 @@ object Choice {
       index: Option[IndexSnapshot],
       full: Boolean): Seq[RewriteGroup] = {
     def isClustered(file: FileStatus): Boolean = index.exists { entries =>
-      val ref = TableFiles.refOf(table, file)
+      val ref = PartitionListing.refOf(table, file)
       val i = entries.find(ref.path)
       i >= 0 && entries.size(i) == ref.size &&
         entries.modificationTime(i) == ref.modificationTime && entries.clusteredBy(i) == columns

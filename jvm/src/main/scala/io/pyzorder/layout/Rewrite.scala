@@ -17,6 +17,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
+import io.pyzorder.expressions.ZOrderValue
 import io.pyzorder.index.IndexedColumn
 
 /**
@@ -47,29 +48,34 @@ final class Rewrite(
    *
    * @param columns   paths of the clustering columns, as the schema spells them
    * @param curve     `zorder`, `hilbert` or `linear`
+   * @param direct    z-values of the values' own ordered bytes, not of their ranks: the rows are
+   *                  sorted by them alone, and cut into even files; only with curve `zorder`
    * @param fractions share of each group's rows to sample
    */
   def cluster(
       groups: Seq[RewriteGroup],
       columns: Seq[Seq[String]],
       curve: String,
+      direct: Boolean,
       fractions: Array[Double]): Seq[WrittenFile] = {
     val input = new InputRelation(session, root, format, schema, options, groups.map(_.files))
-    val keys = columns.map(input.column)
+    val keys =
+      if (direct) Seq(ZOrderValue(columns.map(input.column))) else columns.map(input.column)
+    val lexical = direct || curve == "linear"
     describe("sample the clustering columns")
     val sample = Sample.take(input.only(columns), keys, input.partition, fractions)
     val boundaries = keys.zipWithIndex.map { case (key, number) =>
       sample.boundaries(key, number, Rewrite.MaxBoundaries)
     }.toArray
     val trees = groups.zipWithIndex.map { case (group, number) =>
-      KdTree.build(sample.ids(boundaries, number), group.leaves, lexical = curve == "linear")
+      KdTree.build(sample.ids(boundaries, number), group.leaves, lexical)
     }.toArray
     val clustering = new Clustering(boundaries, trees, curve)
     val shared = session.sparkContext.broadcast(clustering)
     try {
       val sent = HashPartitioning(
         Seq(ShuffleKey(keys, input.partition, shared)), clustering.leafCount)
-      val order = if (curve == "linear") keys else Seq(PlaceInFile(keys, shared))
+      val order = if (lexical) keys else Seq(PlaceInFile(keys, shared))
       val sorted = SortExec(
         order.map(SortOrder(_, Ascending)), global = false, ShuffleExchangeExec(sent, input.all))
       describe(s"lay out ${clustering.leafCount} files")

@@ -18,7 +18,7 @@ final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
   def size: Long = files.iterator.map(_.getLen).sum
 }
 
-object TableFiles {
+object PartitionListing {
 
   /**
    * Lists a table's files anew, whatever Spark has cached.
