@@ -91,6 +91,7 @@ private[index] object ParquetRules {
             answer(text(a, column.dataType), text(b, column.dataType), exact)
           case None => FooterAnswer.nullsOnly(nullCount)
         }
+      case StringType | BinaryType => scan // of fixed length
       case decimal: DecimalType => decimals(groups, leaf, decimal, origin, answer, scan)
       case BooleanType =>
         val pairs = groups.map(g => (boolean(g.genericGetMin), boolean(g.genericGetMax)))
