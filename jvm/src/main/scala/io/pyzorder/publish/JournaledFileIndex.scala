@@ -70,10 +70,13 @@ final class JournaledFileIndex(
     val result = mutable.LinkedHashMap[Path, FileStatus]()
     listed.foreach(status => result.put(status.getPath, status))
     for (look <- looks; over <- look.overlay) {
-      val gone = over.hidden ++ over.added.filter(file => look.lost(file.folder))
-      gone.foreach { file =>
+      val added = over.added.toSet
+      (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
-        if (result.get(path).exists(s => s.getLen == file.size)) result.remove(path)
+        // An old file that is hidden was never moved; a new one may have another time at its place.
+        val same = result.get(path).exists(s => s.getLen == file.size &&
+          (added(file) || s.getModificationTime == file.modificationTime))
+        if (same) result.remove(path)
       }
       for (file <- over.shown if !look.lost(file.folder)) {
         val path = over.table.resolve(file.path)

@@ -33,9 +33,10 @@ private[publish] object Recovery {
     close(records, files)
   }
 
-  /** After COMMIT: the new files go in, the index forgets the old ones. */
+  /** After COMMIT: the new files go in, the last old one out, the index forgets the old ones. */
   def complete(session: shim.SparkSession, files: RunFiles, moved: Int => Unit): Seq[String] = {
     val problems = files.moveIn(moved)
+    files.retireLast()
     if (files.sameLife) forget(session, files, files.record.retire)
     problems
   }

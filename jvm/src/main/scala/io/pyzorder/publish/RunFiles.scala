@@ -66,14 +66,20 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Moves the inputs away; an error, with some of them moved, when one is not the file that was
+   * The one old file that stays at its place until the new ones are in: a table folder without any
+   * visible file has no schema, and reading its path would fail before the journal is looked at.
+   */
+  private def last: Option[FileRef] = record.retire.lastOption
+
+  /**
+   * Moves the inputs but the last away; an error, with some of them moved, when one is not the file that was
    * read. A writer that was paused for so long that it may have been declared dead stops (`alive`),
    * and puts back the one file it may have moved after that.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
     var made: Path = null
-    record.retire.foreach { input =>
+    record.retire.dropRight(1).foreach { input =>
       val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
       val fs = to.getFileSystem(hadoopConf)
       if (!alive()) throw paused
@@ -90,6 +96,18 @@ private[publish] final class RunFiles(
       }
       count += 1
       moved(count)
+    }
+    last.foreach(input => checkSame(table.resolve(input.path), table.resolve(input.path), input))
+  }
+
+  /** After COMMIT and the move-in: the last input too, unless its name holds another file by now. */
+  def retireLast(): Unit = last.foreach { input =>
+    val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
+    val fs = from.getFileSystem(hadoopConf)
+    if (sameLife && Journal.status(fs, from).exists(s =>
+        s.getLen == input.size && s.getModificationTime == input.modificationTime)) {
+      fs.mkdirs(to.getParent)
+      MoveFile.move(hadoopConf, from, to)
     }
   }
 

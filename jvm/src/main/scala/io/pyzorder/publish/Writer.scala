@@ -20,8 +20,9 @@ import io.pyzorder.index.{FileEntry, IndexedColumn, IndexStore}
  *    reader looks at. The entries come this early so that a run which is killed after COMMIT loses
  *    no statistics; they count only for a file of that name, size and time.
  *  - RETIRE: the old files, at either place, wherever their folder still has its marker.
- *  - COMMIT: the new files, at either place. By now all old ones lie retired, the markers and the
- *    incarnation were looked at since, and what is left to do can only go forward.
+ *  - COMMIT: the new files, at either place. By now all old ones but one lie retired, that one is
+ *    hidden, the markers and the incarnation were looked at since, and what is
+ *    left to do can only go forward.
  *  - DONE: a listing as it is. Markers are taken away after it.
  * The next writer undoes the run before COMMIT and completes it after.
  */
