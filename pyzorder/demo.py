@@ -154,7 +154,9 @@ def rectangles(spark: SparkSession) -> list[Rectangle]:
 
     bounds = [g(c) for c in COLUMNS for g in (f.min, f.max)]
     by_file = spark.table("store_sales").groupBy("_metadata.file_path").agg(*bounds)
-    return [tuple(row[1:]) for row in by_file.collect() if None not in row]
+    nothing = float("nan")  # a file whose values are all null
+    values = [[nothing if v is None else float(v) for v in row[1:]] for row in by_file.collect()]
+    return [(a, b, c, d) for a, b, c, d in values]
 
 
 def value_bounds(spark: SparkSession) -> tuple[tuple[int, int], tuple[int, int]]:

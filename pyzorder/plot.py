@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 Rectangle = tuple[float, float, float, float]
-"""Minimum and maximum of the first column, then of the second: one file."""
+"""Minimum and maximum of the first column, then of the second: one file. NaN: only nulls."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ def draw(axis: Any, panel: Panel, names: tuple[str, str]) -> None:
     for (x0, x1, y0, y1), touched in sorted(
         zip(panel.files, opened, strict=True), key=lambda pair: pair[1]
     ):
+        if isnan(x0) or isnan(y0):
+            continue
         face, edge = ("#e8743b", "#8c3a10") if touched else ("#dfe6ee", "#7d8fa3")
         alpha = 0.02 if touched and all(opened) else 0.75
         axis.add_patch(Patch((x0, y0), x1 - x0, y1 - y0, facecolor=face, alpha=alpha, linewidth=0))

@@ -8,17 +8,18 @@ import pytest
 
 from pyzorder.plot import Panel, save_layouts
 
-FILES = [(0.0, 5.0, 0.0, 9.0), (6.0, 9.0, 0.0, 4.0), (6.0, 9.0, 5.0, 9.0)]
+NAN = float("nan")
+FILES = [(0.0, 5.0, 0.0, 9.0), (6.0, 9.0, 0.0, 4.0), (6.0, 9.0, 5.0, 9.0), (NAN, NAN, 0.0, 1.0)]
 
 
 @pytest.mark.parametrize(
     ("column", "value", "opened"),
     [
-        (0, 5, [True, False, False]),
-        (0, 6, [False, True, True]),
-        (0, 5.5, [False, False, False]),
-        (1, 9, [True, False, True]),
-        (1, 0, [True, True, False]),
+        (0, 5, [True, False, False, False]),
+        (0, 6, [False, True, True, False]),
+        (0, 5.5, [False, False, False, False]),
+        (1, 9, [True, False, True, False]),
+        (1, 0, [True, True, False, True]),
     ],
 )
 def test_opened(column: int, value: float, opened: list[bool]) -> None:
