@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from tests.spark.indexes import build
 from pyspark.sql import SparkSession
+
+from tests.spark.indexes import build
 from tests.spark.scans import check_sound, explain, opened, plain, settings
 
 FILES, ROWS = 8, 20

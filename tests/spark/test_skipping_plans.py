@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.spark.indexes import build
 from pyspark.sql import Row, SparkSession
+
+from tests.spark.indexes import build
 from tests.spark.scans import explain, opened, plain
 
 

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.spark.indexes import build
 from pyspark.sql import SparkSession
+
+from tests.spark.indexes import build
 from tests.spark.scans import check_sound, explain, opened, plain, settings
 
 FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
