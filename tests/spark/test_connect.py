@@ -23,7 +23,7 @@ import re, sys
 import pyzorder
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
-rows = spark.range(20000).selectExpr("id % 400 AS a", "id * 7919 % 400 AS b", "id")
+rows = spark.range(20000).selectExpr("id % 400 AS a", "id div 400 * 7 % 50 AS b", "id")
 rows.repartition(16).write.saveAsTable("t")
 df = spark.sql("SELECT * FROM t WHERE a = 7")
 before = sorted(df.collect())

@@ -43,7 +43,7 @@ def create(name: str) -> str:
     """A table of 16 files, in each of which both columns have all their values."""
     return (
         f"CREATE TABLE {name} USING parquet AS SELECT /*+ REPARTITION({FILES}) */ id % 400 AS a, "
-        "(id * 7919) % 400 AS b, id FROM range(20000)"
+        "id div 400 * 7 % 50 AS b, id FROM range(20000)"
     )
 
 
