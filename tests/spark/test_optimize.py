@@ -195,6 +195,18 @@ def test_curves(spark: SparkSession, database: str, curve: str, provider: str) -
     assert rows_of(spark.table("t")) == before
 
 
+def test_the_direct_method(spark: SparkSession, database: str) -> None:
+    sales(spark).write.format("parquet").saveAsTable("t")
+    before = rows_of(spark.table("t"))
+    small_files(spark, 30_000)
+    spark.conf.set("spark.sql.zorder.optimize.method", "direct")
+    assert metrics(spark.sql("OPTIMIZE t ZORDER BY (b, a)"))["numFilesAdded"] > 3
+    assert rows_of(spark.table("t")) == before
+    spark.conf.set("spark.sql.zorder.optimize.curve", "hilbert")
+    with pytest.raises(Exception, match="boundaries"):
+        spark.sql("OPTIMIZE t FULL ZORDER BY (b, a)").collect()
+
+
 TYPES = [
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9,2)",
     "decimal(38,10)", "date", "timestamp", "timestamp_ntz", "string", "varchar(9)", "char(9)",
