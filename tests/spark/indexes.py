@@ -19,6 +19,11 @@ def _frame(spark: SparkSession, java: Any) -> DataFrame:
     return DataFrame(java, spark)
 
 
+def schema(spark: SparkSession, ddl: str) -> StructType:
+    """The schema that a column list such as `a int, b string` declares."""
+    return spark.createDataFrame([], ddl).schema
+
+
 def build(
     spark: SparkSession,
     path: Path,

@@ -169,7 +169,7 @@ def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
     """A column that a file lacks is null, of a struct as well; with a default it is unknown."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
-    schema = StructType.fromDDL("a int, b int, s struct<x: int, y: int>, d int")
+    schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")
     with_default = StructType.fromJson(schema.jsonValue())
     with_default["d"].metadata = {"EXISTS_DEFAULT": "5", "CURRENT_DEFAULT": "5"}
     indexes.build(spark, path, fmt, with_default)
@@ -186,7 +186,7 @@ def test_char_keeps_nulls_only(spark: SparkSession, tmp_path: Path, fmt: str) ->
     spark.sql(f"CREATE TABLE chars (c CHAR(3), v VARCHAR(3)) USING {fmt} LOCATION '{path}'")
     try:
         spark.sql("INSERT INTO chars VALUES ('a', 'a'), (NULL, NULL)")
-        schema = StructType.fromDDL("c string, v string")
+        schema = indexes.schema(spark, "c string, v string")
         schema["c"].metadata = {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}
         schema["v"].metadata = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}
         indexes.build(spark, path, fmt, schema)
@@ -360,7 +360,7 @@ def test_files_of_another_type(
     values = {"date": "date'2000-01-01'", "binary": "X'41'", "int": "100000", "bigint": "1L"}
     value = values.get(stored, "7")
     write(spark, path, fmt, f"SELECT CAST({value} AS {stored}) AS c")
-    schema = StructType.fromDDL(f"c {declared}")
+    schema = indexes.schema(spark, f"c {declared}")
     indexes.build(spark, path, fmt, schema)
     try:
         spark.read.schema(schema).format(fmt).load(str(path)).collect()
@@ -373,7 +373,7 @@ def test_names_by_case(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     write(spark, path, "parquet", "SELECT 1 AS Id")
     write(spark, path, "parquet", "SELECT 2 AS ID")
-    schema = StructType.fromDDL("id int")
+    schema = indexes.schema(spark, "id int")
     indexes.build(spark, path, "parquet", schema)
     entries = indexes.check_sound(spark, path, "parquet", schema)
     assert {e["id_minValue"] for e in entries.values()} == {1, 2}
@@ -398,7 +398,7 @@ def test_positional_orc_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
     """Files of old Hives have no names; what a name means is the reader's schema's affair."""
     path = tmp_path / "t"
     write(spark, path, "orc", "SELECT 1 AS _col0, 2 AS _col1")
-    indexes.build(spark, path, "orc", StructType.fromDDL("a int, b int"))
+    indexes.build(spark, path, "orc", indexes.schema(spark, "a int, b int"))
     entry = indexes.loaded(spark, path)[0]
     assert not indexes.known(entry, "a") and entry["a_num_nulls"] is None
 
