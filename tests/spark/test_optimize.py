@@ -122,7 +122,7 @@ def test_paths(spark: SparkSession, tmp_path: Path, provider: str) -> None:
     before = rows_of(spark.read.format(provider).load(folder))
     small_files(spark, 20_000)
     result = metrics(spark.sql(f"OPTIMIZE '{folder}' ZORDER BY a, s.x, d"))
-    assert result["numFilesAdded"] == len(data_files(folder)) > 3
+    assert result["numFilesAdded"] == len(data_files(folder)) >= 3
     assert rows_of(spark.read.format(provider).load(folder)) == before
     result = metrics(spark.sql(f"OPTIMIZE {provider}.`{folder}` ZORDER BY (c)"))
     assert result["numFilesAdded"] == len(data_files(folder))

@@ -78,6 +78,7 @@ object IndexFilter {
     case (Never, _) | (_, Never) => Never
     case (Always, other) => other
     case (other, Always) => other
+    case (l, r) if l == r => l
     case (l, r) => And(l, r)
   }
 
