@@ -37,7 +37,7 @@ demo: $(VENV)/made-demo ## TPC-DS store_sales before and after OPTIMIZE: files o
 	@$(RUN) jvm/build.py
 	@$(RUN) -m pyzorder.demo
 
-lint: $(VENV)/made-lint ## Check Python and Scala style, and Python types
+lint: $(VENV)/made-test $(VENV)/made-lint ## Check Python and Scala style, and Python types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 
