@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
+from pyhive import hive
 
-from tests.spark.servers import BIN, free_port, spark_server
+from tests.spark.servers import BIN
 
 FILES = 16
 SELECTED = re.compile(r"(\d+) of (\d+) files selected")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a Thrift server with pyzorder, a Derby metastore and a warehouse of its own."""
-    port = free_port()
-    hive = [f"hive.server2.thrift.port={port}", "hive.server2.thrift.bind.host=127.0.0.1"]
-    arguments = [word for setting in hive for word in ("--hiveconf", setting)]
-    main_class = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
-    with spark_server(tmp_path_factory.mktemp("thrift"), port, main_class, {}, *arguments):
-        yield port
 
 
 def beeline(port: int, *statements: str) -> str:
@@ -54,19 +42,18 @@ def files_selected(plan: str) -> tuple[int, int]:
     return int(found.group(1)), int(found.group(2))
 
 
-def test_beeline(server: int) -> None:
+def test_beeline(thrift_server: int) -> None:
     query = "SELECT count(*) FROM from_beeline WHERE a = 7 AND b < 40"
-    before = beeline(server, create("from_beeline"), query).split()[-1]
-    said = beeline(server, "OPTIMIZE from_beeline ZORDER BY (a, b)")
+    before = beeline(thrift_server, create("from_beeline"), query).split()[-1]
+    said = beeline(thrift_server, "OPTIMIZE from_beeline ZORDER BY (a, b)")
     assert "numFilesAdded" in said or "numfilesadded" in said.lower(), said
-    assert beeline(server, query).split()[-1] == before
-    selected, total = files_selected(beeline(server, f"EXPLAIN {query}"))
+    assert beeline(thrift_server, query).split()[-1] == before
+    selected, total = files_selected(beeline(thrift_server, f"EXPLAIN {query}"))
     assert 1 <= selected <= total // 2
 
 
-def test_pyhive(server: int) -> None:
-    hive = pytest.importorskip("pyhive.hive")
-    with hive.connect("127.0.0.1", port=server, username="me") as connection:
+def test_pyhive(thrift_server: int) -> None:
+    with hive.connect("127.0.0.1", port=thrift_server, username="me") as connection:
         cursor = connection.cursor()
 
         def rows(statement: str) -> list[Any]:

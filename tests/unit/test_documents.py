@@ -33,3 +33,10 @@ def test_scala_never_catches_throwable() -> None:
     caught = re.compile(r"case \w+: (java\.lang\.)?Throwable\b")
     files = sorted((ROOT / "jvm" / "src").rglob("*.scala"))
     assert [file.name for file in files if caught.search(file.read_text())] == []
+
+
+def test_scala_lines_fit() -> None:
+    """As .scalafmt.conf's maxColumn says; scalafmt itself leaves comments and strings alone."""
+    files = sorted((ROOT / "jvm" / "src").rglob("*.scala"))
+    lines = [(f.name, n, line) for f in files for n, line in enumerate(f.open(encoding="utf-8"), 1)]
+    assert [place for *place, line in lines if len(line.rstrip("\n")) > 100] == []

@@ -43,9 +43,9 @@ object ZOrderErrors {
 
   def bucketedTable(table: String, columns: Seq[String]): ZOrderException =
     error("ZORDER_BUCKETED_TABLE", "0A000",
-      s"$table is bucketed by ${columns.mkString(", ")}, and clustering its files would break its " +
-        "buckets. Copy it into a table without CLUSTERED BY … INTO … BUCKETS, or build only the " +
-        "statistics: CREATE SKIPPING INDEX ON the table.", "table" -> table)
+      s"$table is bucketed by ${columns.mkString(", ")}, and clustering its files would break " +
+        "its buckets. Copy it into a table without CLUSTERED BY … INTO … BUCKETS, or build only " +
+        "the statistics: CREATE SKIPPING INDEX ON the table.", "table" -> table)
 
   def streamingSink(path: String): ZOrderException =
     error("ZORDER_STREAMING_SINK", "0A000",

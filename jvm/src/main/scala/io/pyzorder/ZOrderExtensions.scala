@@ -11,6 +11,7 @@ import io.pyzorder.skipping.{SkippingStrategy, WrapFileIndexes}
 /** The map of the project: everything pyzorder adds to a Spark session is named on this page. */
 class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
+    EagerClasses.load()
     ZOrderConf.all // registers the settings
     extensions.injectParser((_, next) => new ZOrderSqlParser(next))
     extensions.injectTableFunction(SkippingIndexFunction.description)

@@ -2,9 +2,9 @@ package io.pyzorder.api
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
-import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanHelper}
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 
-import io.pyzorder.skipping.{SkippingScanExec}
+import io.pyzorder.skipping.SkippingScanExec
 
 /** What Python calls: plain types in, JSON out. */
 object PythonApi extends AdaptiveSparkPlanHelper {

@@ -3,11 +3,11 @@ package io.pyzorder.commands
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import org.apache.spark.sql.catalyst.expressions.RowOrdering
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{ArrayType, DataType, MapType, NullType, StructField, StructType}
+import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructField, StructType}
 
 import io.pyzorder.ZOrderErrors
+import io.pyzorder.expressions.OrderedBytes
 import io.pyzorder.index.IndexedColumn
 import io.pyzorder.parser.StatementGrammar
 
@@ -60,7 +60,7 @@ object ClusteringColumns {
       fields = column.dataType
       column.name
     }
-    if (!hasOrder(fields)) throw ZOrderErrors.unsupportedType(asked, fields)
+    if (!OrderedBytes.supports(fields)) throw ZOrderErrors.unsupportedType(asked, fields)
     path
   }
 
@@ -76,9 +76,4 @@ object ClusteringColumns {
     }
     candidates.headOption
   }
-
-  private def hasOrder(dataType: DataType): Boolean =
-    !dataType.isInstanceOf[StructType] && !dataType.isInstanceOf[ArrayType] &&
-      !dataType.isInstanceOf[MapType] && RowOrdering.isOrderable(dataType) &&
-      dataType != NullType
 }

@@ -37,10 +37,11 @@ final case class OptimizeMetrics(
   import OptimizeMetrics._
 
   /** The one row, of the columns `output`. */
-  def toRow: Row = Row(path, Row(
-    added.length.toLong, removed.length.toLong, sizes(added), sizes(removed), partitions,
-    zOrderStats, removed.length.toLong, 1L, considered, considered - removed.length, false,
-    started, ended, tasks, tableColumns, withStatistics, clusteredBy, dryRun))
+  def toRow: Row = Row(path,
+    Row(
+      added.length.toLong, removed.length.toLong, sizes(added), sizes(removed), partitions,
+      zOrderStats, removed.length.toLong, 1L, considered, considered - removed.length, false,
+      started, ended, tasks, tableColumns, withStatistics, clusteredBy, dryRun))
 
   private def zOrderStats: Row =
     if (clusteredBy.isEmpty) null

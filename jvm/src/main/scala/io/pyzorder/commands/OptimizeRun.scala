@@ -62,7 +62,8 @@ final class OptimizeRun(
       }
     }
 
-  private def list(): Seq[PartitionFiles] = PartitionListing.list(table.relation.location, folder, where)
+  private def list(): Seq[PartitionFiles] =
+    PartitionListing.list(table.relation.location, folder, where)
 
   private def choose(files: Seq[PartitionFiles]): Seq[RewriteGroup] =
     if (zOrderBy.isEmpty) Choice.toCompact(files, targetSize)
@@ -111,14 +112,15 @@ final class OptimizeRun(
       FileEntry(file.path, file.size, 0L, file.numRecords, names, settings, file.statistics)
     }
     val columns = statisticsColumns
-    writer.publish(retire, staged, entries, old =>
-      old.filterNot(o => columns.exists(_.name == o.name)) ++ columns)
+    writer.publish(retire, staged, entries,
+      old =>
+        old.filterNot(o => columns.exists(_.name == o.name)) ++ columns)
   }
 
   /** The index's columns, or those it starts with, and the clustering columns. */
   private lazy val statisticsColumns: Seq[IndexedColumn] =
     if (ReadSettings.matchesFieldIds(session) ||
-        ReadSettings.matchesPositions(session, table.options)) {
+      ReadSettings.matchesPositions(session, table.options)) {
       Nil
     } else {
       val limit = ZOrderConf.indexMaxColumns.get(conf)

@@ -18,7 +18,8 @@ case class OptimizeTableCommand(
     where: Option[Expression],
     zOrderBy: Seq[Seq[String]],
     full: Boolean,
-    dryRun: Boolean) extends LeafRunnableCommand {
+    dryRun: Boolean)
+    extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = OptimizeMetrics.output
 

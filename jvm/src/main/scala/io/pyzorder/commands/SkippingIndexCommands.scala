@@ -7,7 +7,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 
 import io.pyzorder.{ZOrderConf, ZOrderErrors}
-import io.pyzorder.index.{Collector, FileEntry, IndexedColumn, IndexedColumns, IndexStore}
+import io.pyzorder.index.{Collector, FileEntry, IndexStore, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.SnapshotRef
 import io.pyzorder.publish.{FileRef, TableFolder}
 
@@ -111,7 +111,10 @@ private object SkippingIndex {
   }
 
   /** Publishes entries of every file of the table; those that are still valid are kept. */
-  def update(session: shim.SparkSession, table: ResolvedTable, columns: Seq[IndexedColumn]): Unit = {
+  def update(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      columns: Seq[IndexedColumn]): Unit = {
     val files = TableFiles.list(session, table)
     val known = latest(session, table).flatMap(IndexStore.load(session, _)).toSeq
       .filter(snapshot => columns.forall(snapshot.columns.contains))

@@ -24,14 +24,15 @@ object SkippingIndexFunction {
     val target = arguments match {
       case Seq(Literal(text, _: StringType)) if text != null => text.toString
       case _ => throw ZOrderErrors.error("ZORDER_INVALID_ARGUMENT", "42K08",
-        "skipping_index takes one string literal, the table: skipping_index('db.t').")
+          "skipping_index takes one string literal, the table: skipping_index('db.t').")
     }
     val session = SparkSession.active.asInstanceOf[shim.SparkSession]
     val plan = ZOrderSqlParser.targetPlan(StatementGrammar.target(target), "skipping_index",
-      literal => session.sessionState.sqlParser.parseExpression(literal) match {
-        case Literal(value, _: StringType) => value.toString
-        case other => other.sql
-      })
+      literal =>
+        session.sessionState.sqlParser.parseExpression(literal) match {
+          case Literal(value, _: StringType) => value.toString
+          case other => other.sql
+        })
     val table = new TargetLookup(session).ofTarget(plan)
     IndexStore.relation(session, SkippingIndex.required(session, table))
   }

@@ -109,7 +109,7 @@ final class TargetLookup(session: shim.SparkSession) {
       case Seq(TargetLookup.Files(files)) => files
       case Seq(hive: HiveTableRelation) => unconverted(hive.tableMeta, provider)
       case _ => throw ZOrderErrors.unsupportedProvider(
-        entry.identifier.copy(catalog = None).quotedString, TargetLookup.storedAs(entry))
+          entry.identifier.copy(catalog = None).quotedString, TargetLookup.storedAs(entry))
     }
   }
 

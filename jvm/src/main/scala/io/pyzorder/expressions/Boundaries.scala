@@ -20,7 +20,8 @@ import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 final class Boundaries private (
     val dataType: DataType,
     longs: Array[Long],
-    wholes: Array[Array[Byte]]) extends Serializable {
+    wholes: Array[Array[Byte]])
+    extends Serializable {
 
   /** Number of boundaries. */
   def size: Int = longs.length

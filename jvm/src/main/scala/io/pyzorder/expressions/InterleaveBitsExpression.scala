@@ -3,7 +3,9 @@ package io.pyzorder.expressions
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.TypeCheckResult
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, CodeGenerator, ExprCode, FalseLiteral}
+import org.apache.spark.sql.catalyst.expressions.codegen.{
+  CodeGenerator, CodegenContext, ExprCode, FalseLiteral
+}
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.types._
 
@@ -45,8 +47,8 @@ case class InterleaveBitsExpression(children: Seq[Expression]) extends Expressio
       columns(i) = child.dataType match {
         case BinaryType => value.asInstanceOf[Array[Byte]]
         case t => InterleaveBitsExpression.integerBytes(
-          if (value == null) 0L else value.asInstanceOf[Number].longValue,
-          InterleaveBitsExpression.widthOf(t).get)
+            if (value == null) 0L else value.asInstanceOf[Number].longValue,
+            InterleaveBitsExpression.widthOf(t).get)
       }
       i += 1
     }

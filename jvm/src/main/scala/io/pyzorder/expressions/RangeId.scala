@@ -2,7 +2,9 @@ package io.pyzorder.expressions
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.{TypeCheckResult, TypeCoercion}
-import org.apache.spark.sql.catalyst.expressions.{BinaryExpression, Expression, ImplicitCastInputTypes}
+import org.apache.spark.sql.catalyst.expressions.{
+  BinaryExpression, Expression, ImplicitCastInputTypes
+}
 import org.apache.spark.sql.catalyst.expressions.codegen.{CodegenContext, ExprCode}
 import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.catalyst.util.ArrayData
@@ -80,7 +82,8 @@ case class RangeId(left: Expression, right: Expression)
   }
 
   override protected def withNewChildrenInternal(
-      newLeft: Expression, newRight: Expression): Expression =
+      newLeft: Expression,
+      newRight: Expression): Expression =
     copy(left = newLeft, right = newRight)
 }
 

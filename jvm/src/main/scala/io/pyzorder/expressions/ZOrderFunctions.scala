@@ -30,7 +30,7 @@ object ZOrderFunctions {
       {
         case Seq(value, boundaries) => RangeId(value, boundaries)
         case other => throw new IllegalArgumentException(
-          s"range_id takes a value and an array of boundaries, not ${other.length} arguments")
+            s"range_id takes a value and an array of boundaries, not ${other.length} arguments")
       }))
 
   private def function(

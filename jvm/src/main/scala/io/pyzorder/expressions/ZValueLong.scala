@@ -66,7 +66,8 @@ final class ZValueParts(counts: Array[Int]) extends Serializable {
     val bits = InterleaveBits.bitsPerColumn(n)
     counts.zipWithIndex.map { case (count, column) =>
       Array.tabulate(count) { id =>
-        InterleaveBits.spread(InterleaveBits.stretched(id, count, bits), n, bits) << (n - 1 - column)
+        InterleaveBits.spread(InterleaveBits.stretched(id, count, bits), n,
+          bits) << (n - 1 - column)
       }
     }
   }

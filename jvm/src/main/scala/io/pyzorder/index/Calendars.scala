@@ -14,8 +14,8 @@ private[index] object Calendars {
 
   /**
    * The value is one at or after which the hybrid and the proleptic Gregorian calendar agree in
-   * every zone (dates 1582-10-15, timestamps about 1900): Spark's rebasing leaves it, and all values
-   * after it, unchanged. Spark's own check in the mode EXCEPTION is the same.
+   * every zone (dates 1582-10-15, timestamps about 1900): Spark's rebasing leaves it, and all
+   * values after it, unchanged. Spark's own check in the mode EXCEPTION is the same.
    */
   def isModern(value: Any, dataType: DataType): Boolean = (value, dataType) match {
     case (days: Int, DateType) => days >= RebaseDateTime.lastSwitchJulianDay

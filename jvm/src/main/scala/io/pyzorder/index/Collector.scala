@@ -9,6 +9,7 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
 
+import io.pyzorder.TaskFunction
 import io.pyzorder.publish.FileRef
 
 /**
@@ -38,9 +39,10 @@ object Collector {
     val open = footers.map { case (i, footer) =>
       i -> collected.zip(footer.answers).collect { case (c, _: FooterAnswer.Scan) => c }
     }
-    val scanned = ScannedStatistics.of(session, data, open.filter { case (i, _) =>
-      footers(i).numRecords > 0
-    })
+    val scanned = ScannedStatistics.of(session, data,
+      open.filter { case (i, _) =>
+        footers(i).numRecords > 0
+      })
     data.files.indices.flatMap { i =>
       footers.get(i).flatMap { footer =>
         val rows = scanned.get(i).map(_._1).getOrElse(
@@ -129,10 +131,10 @@ object Collector {
     } else {
       val slices = math.min(paths.length, math.max(1, context.defaultParallelism * 4))
       context.parallelize(paths, slices)
-        .flatMap { case (i, path) =>
-          Collector.footer(path, orc, conf.value.value, question).map(i -> _)
-        }
-        .collect().toMap
+        .map(TaskFunction { (file: (Int, String)) =>
+          Collector.footer(file._2, orc, conf.value.value, question).map(file._1 -> _)
+        })
+        .collect().flatten.toMap
     }
   }
 

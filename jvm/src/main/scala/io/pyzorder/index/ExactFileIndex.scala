@@ -3,12 +3,14 @@ package io.pyzorder.index
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMetadata, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.{
+  FileIndex, FileStatusWithMetadata, PartitionDirectory
+}
 import org.apache.spark.sql.types.StructType
 
 /**
- * A file index of exactly the given files, which lists nothing: for pyzorder's own scans. It is never
- * wrapped and nothing is ever pruned from it or laid over it.
+ * A file index of exactly the given files, which lists nothing: for pyzorder's own scans. It is
+ * never wrapped and nothing is ever pruned from it or laid over it.
  *
  * @param rootPath        what EXPLAIN names
  * @param partitionSchema columns whose values the groups give
@@ -17,7 +19,8 @@ import org.apache.spark.sql.types.StructType
 final class ExactFileIndex(
     rootPath: Path,
     override val partitionSchema: StructType,
-    groups: Seq[(InternalRow, Seq[FileStatus])]) extends FileIndex {
+    groups: Seq[(InternalRow, Seq[FileStatus])])
+    extends FileIndex {
 
   override def rootPaths: Seq[Path] = Seq(rootPath)
 

@@ -22,12 +22,12 @@ object FooterAnswer {
 
   /** Every row is null. */
   def allNull(numRecords: Long): FooterAnswer = Known(ColumnStatistics(
-    bounds = None,
-    exact = false,
-    nullCount = Some(numRecords),
-    nanSeen = false,
-    empty = true,
-    settingsDependent = false))
+      bounds = None,
+      exact = false,
+      nullCount = Some(numRecords),
+      nanSeen = false,
+      empty = true,
+      settingsDependent = false))
 
   /** Only the number of nulls, which are not all of the rows. */
   def nullsOnly(nullCount: Long): FooterAnswer =
@@ -41,12 +41,12 @@ object FooterAnswer {
       nullCount: Long,
       settingsDependent: Boolean = false): FooterAnswer =
     Known(ColumnStatistics(
-      bounds = Some((least, greatest)),
-      exact = exact,
-      nullCount = Some(nullCount),
-      nanSeen = false,
-      empty = false,
-      settingsDependent = settingsDependent))
+        bounds = Some((least, greatest)),
+        exact = exact,
+        nullCount = Some(nullCount),
+        nanSeen = false,
+        empty = false,
+        settingsDependent = settingsDependent))
 }
 
 /**

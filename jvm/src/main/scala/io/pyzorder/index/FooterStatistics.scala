@@ -12,12 +12,13 @@ import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
 
 /**
- * Reads statistics out of a Parquet footer, where they are provably those of the values Spark reads.
+ * Reads statistics out of a Parquet footer, where they are provably those of the values Spark
+ * reads.
  *
- * Which statistics parquet-mr shows us at all is already a choice it makes soundly: the old `min` and
- * `max` fields only where their order was signed and is right, none of writers known to have written
- * wrong ones (PARQUET-251), none of a column whose order it does not know. ParquetRules says what a
- * pair of shown bounds means as a value of Spark's type.
+ * Which statistics parquet-mr shows us at all is already a choice it makes soundly: the old `min`
+ * and `max` fields only where their order was signed and is right, none of writers known to have
+ * written wrong ones (PARQUET-251), none of a column whose order it does not know. ParquetRules
+ * says what a pair of shown bounds means as a value of Spark's type.
  */
 private[index] object FooterStatistics {
 
@@ -25,7 +26,9 @@ private[index] object FooterStatistics {
   def read(path: Path, conf: Configuration, question: FooterQuestion): FileFooter = {
     val options = HadoopReadOptions.builder(conf, path).useSignedStringMinMax(false).build()
     val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf), options)
-    val footer = try reader.getFooter finally reader.close()
+    val footer =
+      try reader.getFooter
+      finally reader.close()
     val numRecords = footer.getBlocks.asScala.map(_.getRowCount).sum
     val origin = ParquetOrigin.of(footer.getFileMetaData, question.datetimeRebase)
     FileFooter(numRecords, question.columns.map(answer(footer, numRecords, origin, question, _)))
@@ -40,7 +43,8 @@ private[index] object FooterStatistics {
     find(footer.getFileMetaData.getSchema, column.path.toList, question) match {
       // A column that a file lacks reads as null. With a default only readers who know the default
       // see it, and others see null in the same file: unknown is right for both.
-      case Absent => if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
+      case Absent =>
+        if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown
       case Present(_, leaf) if !ParquetRules.isReadable(leaf, column.dataType) =>
         FooterAnswer.Unknown
@@ -106,8 +110,9 @@ private[index] object FooterStatistics {
   private final case class Present(path: List[String], leaf: PrimitiveType) extends Found
 
   /**
-   * The leaf that Spark reads a column from: the one field of that name at each step. Several are an
-   * error or the reader's choice; lists, maps and repeated fields have no value of their own a row.
+   * The leaf that Spark reads a column from: the one field of that name at each step. Several are
+   * an error or the reader's choice; lists, maps and repeated fields have no value of their own a
+   * row.
    */
   private def find(group: GroupType, path: List[String], question: FooterQuestion): Found = {
     val fields = group.getFields.asScala.filter(f => question.sameName(f.getName, path.head))

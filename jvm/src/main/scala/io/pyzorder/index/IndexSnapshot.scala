@@ -6,8 +6,8 @@ import java.util.concurrent.ConcurrentHashMap
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
 
 /**
- * One immutable state of the index table, as the driver holds it: one entry a data file, the columns'
- * statistics read from the snapshot's bytes when they are first asked for.
+ * One immutable state of the index table, as the driver holds it: one entry a data file, the
+ * columns' statistics read from the snapshot's bytes when they are first asked for.
  *
  * @param columns the columns that have statistics
  * @param files   what is known of each file beside its columns
@@ -126,7 +126,9 @@ final class IndexSnapshot(
   }
 }
 
-/** What an index snapshot keeps of each file beside its columns; file i at index i of every array. */
+/**
+ * What an index snapshot keeps of each file beside its columns; file i at index i of every array.
+ */
 final class FileArrays(
     val paths: Array[String],
     val sizes: Array[Long],

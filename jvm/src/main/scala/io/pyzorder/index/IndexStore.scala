@@ -62,9 +62,9 @@ object IndexStore {
     }
 
   /**
-   * Publishes a new snapshot: the latest one's entries after `change`. Whoever publishes at the same
-   * time makes this load the newer snapshot and change that one, so that `columns` and `change` may
-   * be called several times. An unreadable index counts as one without entries.
+   * Publishes a new snapshot: the latest one's entries after `change`. Whoever publishes at the
+   * same time makes this load the newer snapshot and change that one, so that `columns` and
+   * `change` may be called several times. An unreadable index counts as one without entries.
    *
    * @param columns from the columns that had statistics to those that shall have them
    * @param change  from the entries to those that shall be kept; statistics of columns that are not
@@ -98,7 +98,7 @@ object IndexStore {
       new ExactFileIndex(path, new StructType(), Seq((InternalRow.empty, files)))
     val schema = IndexSchema.of(ref.columns)
     LogicalRelation(HadoopFsRelation(
-      location, new StructType(), schema, None, new ParquetFileFormat, Map.empty)(session))
+        location, new StructType(), schema, None, new ParquetFileFormat, Map.empty)(session))
   }
 
   private def tryPublish(
@@ -150,14 +150,15 @@ object IndexStore {
       throw new IllegalStateException("its bytes do not have the checksum of its pointer")
     }
     val reader = new SnapshotReader(bytes, ref.numFiles)
-    new IndexSnapshot(ref.columns, reader.files(), column => {
-      try Some(reader.column(column))
-      catch {
-        case NonFatal(failure) =>
-          warn(ref.folder, s"$path, column ${column.name}", failure)
-          None
-      }
-    }, heldBytes = bytes.length.toLong, grown = () => SnapshotCache.grown(ref))
+    new IndexSnapshot(ref.columns, reader.files(),
+      column => {
+        try Some(reader.column(column))
+        catch {
+          case NonFatal(failure) =>
+            warn(ref.folder, s"$path, column ${column.name}", failure)
+            None
+        }
+      }, heldBytes = bytes.length.toLong, grown = () => SnapshotCache.grown(ref))
   }
 
   /** The versions that pointers exist of, in order. */
@@ -170,7 +171,9 @@ object IndexStore {
       case _: FileNotFoundException => Array.empty
     }
 
-  /** Takes away pointers, then the data files that no pointer left names and no writer may await. */
+  /**
+   * Takes away pointers, then the data files that no pointer left names and no writer may await.
+   */
   private def deleteOld(fileSystem: FileSystem, folder: TableFolder): Unit =
     try {
       versions(fileSystem, folder).dropRight(KeptSnapshots).foreach { version =>

@@ -29,7 +29,9 @@ object IndexedColumns {
   /** Strings that compare as unsigned bytes; of others byte order says nothing. */
   def isBinaryOrdered(string: StringType): Boolean = string == StringType
 
-  /** The first `limit` leaf columns of a schema that can have statistics, struct fields included. */
+  /**
+   * The first `limit` leaf columns of a schema that can have statistics, struct fields included.
+   */
   def default(schema: StructType, limit: Int): Seq[IndexedColumn] =
     leaves(Nil, schema).take(limit).toList
 
@@ -92,7 +94,7 @@ object IndexedColumns {
   private[pyzorder] def isChar(field: StructField): Boolean =
     field.dataType.typeName.startsWith("char") ||
       field.metadata.contains(CharVarchar) &&
-        field.metadata.getString(CharVarchar).toLowerCase(Locale.ROOT).startsWith("char")
+      field.metadata.getString(CharVarchar).toLowerCase(Locale.ROOT).startsWith("char")
 
   private def leaves(prefix: Seq[String], schema: StructType): Iterator[IndexedColumn] =
     schema.fields.iterator.flatMap { field =>

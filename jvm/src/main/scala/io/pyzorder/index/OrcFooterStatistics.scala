@@ -12,7 +12,9 @@ import org.apache.orc.TypeDescription.Category
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** Reads statistics out of an ORC footer, where they are provably those of the values Spark reads. */
+/**
+ * Reads statistics out of an ORC footer, where they are provably those of the values Spark reads.
+ */
 private[index] object OrcFooterStatistics {
 
   /**
@@ -28,12 +30,13 @@ private[index] object OrcFooterStatistics {
         None
       } else {
         val numRecords = reader.getNumberOfRows
-        // Files of old Hives name their columns _col0, _col1, ...: Spark then takes columns by their
-        // place in the reader's schema, so that another schema reads other values.
+        // Files of old Hives name their columns _col0, _col1, ...: Spark then takes columns by
+        // their place in the reader's schema, so that another schema reads other values.
         val byPlace = names.forall(_.startsWith("_col"))
-        Some(FileFooter(numRecords, question.columns.map { column =>
-          if (byPlace) FooterAnswer.Unknown else answer(reader, numRecords, question, column)
-        }))
+        Some(FileFooter(numRecords,
+            question.columns.map { column =>
+              if (byPlace) FooterAnswer.Unknown else answer(reader, numRecords, question, column)
+            }))
       }
     } finally {
       reader.close()
@@ -47,7 +50,8 @@ private[index] object OrcFooterStatistics {
       column: FooterColumn): FooterAnswer =
     find(reader.getSchema, column.path.toList, question) match {
       // See FooterStatistics: null for readers without the default.
-      case Absent => if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
+      case Absent =>
+        if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown
       case Present(leaf) if !isReadable(leaf, column.dataType) => FooterAnswer.Unknown
       case Present(leaf) => ofLeaf(reader, numRecords, leaf, column)
@@ -90,7 +94,7 @@ private[index] object OrcFooterStatistics {
       Some(FooterAnswer.bounded(least, greatest, byOrcJava, nullCount))
     (statistics, column.dataType) match {
       case (numbers: IntegerColumnStatistics, ByteType | ShortType | IntegerType | LongType |
-          _: YearMonthIntervalType | _: DayTimeIntervalType)
+            _: YearMonthIntervalType | _: DayTimeIntervalType)
           if numbers.getMinimum <= numbers.getMaximum =>
         val ends = Seq(numbers.getMinimum, numbers.getMaximum)
         // A value outside the narrower type would read as null.
@@ -127,8 +131,8 @@ private[index] object OrcFooterStatistics {
   }
 
   /**
-   * A bound that the footer keeps whole. It cuts long ones (then there is no minimum or maximum), and
-   * keeps text as characters: bytes that are no UTF-8 have become U+FFFD there, whose order is
+   * A bound that the footer keeps whole. It cuts long ones (then there is no minimum or maximum),
+   * and keeps text as characters: bytes that are no UTF-8 have become U+FFFD there, whose order is
    * another than theirs.
    */
   private def text(bound: String): Option[Array[Byte]] =
@@ -151,7 +155,7 @@ private[index] object OrcFooterStatistics {
     (leaf.getCategory, dataType) match {
       case (Category.BOOLEAN, BooleanType) => true
       case (Category.BYTE | Category.SHORT | Category.INT | Category.LONG,
-          ByteType | ShortType | IntegerType | LongType) => true
+            ByteType | ShortType | IntegerType | LongType) => true
       case (Category.INT, _: YearMonthIntervalType) => true
       case (Category.LONG, _: DayTimeIntervalType | TimestampNTZType) => true
       case (Category.LONG, time) if IndexedColumns.isTime(time) => true

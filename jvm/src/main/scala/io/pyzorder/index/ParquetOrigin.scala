@@ -5,9 +5,9 @@ import org.apache.parquet.hadoop.metadata.FileMetaData
 /**
  * Who wrote a Parquet file, as far as Spark reads its values by it.
  *
- * @param byParquetMr     the footers' bounds are values of the file where the type is not cut short,
- *                        and INT96 is not converted between zones
- * @param datetimeRebase  CORRECTED, LEGACY or EXCEPTION: how its dates and INT64 timestamps are read
+ * @param byParquetMr     the footers' bounds are values of the file where the type is not cut
+ *                        short, and INT96 is not converted between zones
+ * @param datetimeRebase  CORRECTED, LEGACY or EXCEPTION: how dates and INT64 timestamps are read
  * @param datetimeByFile  the file itself says so, whatever the settings are
  * @param int96ByFile     the file itself says that its INT96 timestamps are not rebased
  */
@@ -25,8 +25,8 @@ private[index] object ParquetOrigin {
 
   /**
    * Spark's rule: a file that names a Spark from 3.0 on (INT96: 3.1), and not the legacy key, keeps
-   * the proleptic calendar; one that names an older Spark or the key keeps the hybrid one; of others
-   * the setting decides.
+   * the proleptic calendar; one that names an older Spark or the key keeps the hybrid one; of
+   * others the setting decides.
    */
   def of(metadata: FileMetaData, modeBySetting: String): ParquetOrigin = {
     val keys = metadata.getKeyValueMetaData

@@ -55,8 +55,9 @@ private[index] object ParquetRules {
 
   /**
    * Values that Spark reads from the column may depend on the temporal settings. INT96 does unless
-   * the file says that it is not rebased and its writer is one Spark does not convert for; dates and
-   * INT64 timestamps unless the file names its calendar, or (which the scan shows) all are modern.
+   * the file says that it is not rebased and its writer is one Spark does not convert for; dates
+   * and INT64 timestamps unless the file names its calendar, or (which the scan shows) all are
+   * modern.
    */
   def scanDependsOnSettings(leaf: PrimitiveType, origin: ParquetOrigin): Boolean =
     (leaf.getPrimitiveTypeName, leaf.getLogicalTypeAnnotation) match {
@@ -148,7 +149,10 @@ private[index] object ParquetRules {
     }
   }
 
-  /** Footers give decimals of INT32 and INT64 in numeric order; of bytes only where parquet-mr wrote. */
+  /**
+   * Footers give decimals of INT32 and INT64 in numeric order; of bytes only where parquet-mr
+   * wrote.
+   */
   private def decimals(
       groups: Seq[Statistics[_]],
       leaf: PrimitiveType,

@@ -58,8 +58,9 @@ object ReadSettings {
       "nanosAsLong" -> conf.getConf(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG),
       "inferTimestampNtz" -> conf.getConf(SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED),
       "orcImplementation" -> conf.getConf(SQLConf.ORC_IMPLEMENTATION),
-      "orcPositions" -> settings.other("orc.force.positional.evolution")
-    ).map { case (name, value) => s"$name=$value" }.mkString(";")
+      "orcPositions" -> settings.other("orc.force.positional.evolution")).map {
+      case (name, value) => s"$name=$value"
+    }.mkString(";")
   }
 
   private def temporal(settings: Lookup): String = {
@@ -70,17 +71,19 @@ object ReadSettings {
       "int96Conversion" -> conf.getConf(SQLConf.PARQUET_INT96_TIMESTAMP_CONVERSION),
       "datetimeRebase" -> datetimeRebase(settings),
       "int96Rebase" -> int96Rebase(settings),
-      "orcProleptic" -> settings.other("orc.proleptic.gregorian.default")
-    ).map { case (name, value) => s"$name=$value" }.mkString(";")
+      "orcProleptic" -> settings.other("orc.proleptic.gregorian.default")).map {
+      case (name, value) => s"$name=$value"
+    }.mkString(";")
   }
 
   /** The rebase mode of Parquet dates and INT64 timestamps of files that do not tell their own. */
-  private[index] def datetimeRebase(session: shim.SparkSession, options: Map[String, String])
-      : String = datetimeRebase(new Lookup(session, options))
+  private[index] def datetimeRebase(
+      session: shim.SparkSession,
+      options: Map[String, String]): String = datetimeRebase(new Lookup(session, options))
 
   /** The rebase mode of Parquet INT96 timestamps of files that do not tell their own. */
-  private[index] def int96Rebase(session: shim.SparkSession, options: Map[String, String])
-      : String = int96Rebase(new Lookup(session, options))
+  private[index] def int96Rebase(session: shim.SparkSession, options: Map[String, String]): String =
+    int96Rebase(new Lookup(session, options))
 
   private def datetimeRebase(settings: Lookup): String =
     settings.option("datetimeRebaseMode")

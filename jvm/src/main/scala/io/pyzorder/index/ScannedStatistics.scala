@@ -7,7 +7,9 @@ import scala.collection.mutable
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Alias, Expression, GetStructField, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias, Expression, GetStructField, NamedExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical.Project
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
@@ -15,6 +17,8 @@ import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
+
+import io.pyzorder.TaskFunction
 
 /** Statistics from one Spark job that reads the values themselves, as every query reads them. */
 private[index] object ScannedStatistics {
@@ -56,12 +60,12 @@ private[index] object ScannedStatistics {
       StructType(Array(number)),
       files.map(i => (InternalRow(i), Seq(statusOf(data, i)))))
     val relation = LogicalRelation(HadoopFsRelation(
-      location,
-      StructType(Array(number)),
-      data.dataSchema,
-      None,
-      formatOf(data.format),
-      scanOptions(session, data.options))(session))
+        location,
+        StructType(Array(number)),
+        data.dataSchema,
+        None,
+        formatOf(data.format),
+        scanOptions(session, data.options))(session))
     val attributes = relation.output
     val flat = columns.zipWithIndex.map { case (column, i) =>
       Alias(valueOf(attributes, column.path), s"c$i")()
@@ -70,24 +74,25 @@ private[index] object ScannedStatistics {
     val names = columns.map(_.name)
     val tracked = columns.zipWithIndex.map { case (c, i) => IndexedColumn(Seq(s"c$i"), c.dataType) }
     val schema = StructType(tracked.map(c => StructField(c.path.head, c.dataType)).toArray)
-    shim.dataFrame(session, plan).queryExecution.toRdd.mapPartitions { rows =>
-      val trackers = mutable.HashMap.empty[Int, StatisticsTracker]
-      var last = -1
-      var tracker: StatisticsTracker = null
-      rows.foreach { row =>
-        val file = row.getInt(tracked.length)
-        if (file != last) {
-          tracker = trackers.getOrElseUpdate(file, new StatisticsTracker(tracked, schema))
-          last = file
+    shim.dataFrame(session, plan).queryExecution.toRdd.mapPartitions(TaskFunction {
+      (rows: Iterator[InternalRow]) =>
+        val trackers = mutable.HashMap.empty[Int, StatisticsTracker]
+        var last = -1
+        var tracker: StatisticsTracker = null
+        rows.foreach { row =>
+          val file = row.getInt(tracked.length)
+          if (file != last) {
+            tracker = trackers.getOrElseUpdate(file, new StatisticsTracker(tracked, schema))
+            last = file
+          }
+          tracker.update(row)
         }
-        tracker.update(row)
-      }
-      trackers.iterator.map { case (file, seen) =>
-        val result = seen.result
-        val named = names.zip(tracked).map { case (name, c) => name -> result(c.name) }.toMap
-        (file, (seen.numRecords, named))
-      }
-    }
+        trackers.iterator.map { case (file, seen) =>
+          val result = seen.result
+          val named = names.zip(tracked).map { case (name, c) => name -> result(c.name) }.toMap
+          (file, (seen.numRecords, named))
+        }
+    })
   }
 
   /** The format's reader, and none of ours around it: exactly these files, or an error. */
@@ -135,9 +140,10 @@ private[index] object ScannedStatistics {
   private def merged(parts: Seq[(Int, Scanned)], columns: Seq[IndexedColumn]): Map[Int, Scanned] = {
     val types = columns.map(c => c.name -> c.dataType).toMap
     def merge(a: Scanned, b: Scanned): Scanned =
-      (a._1 + b._1, a._2.map { case (name, known) =>
-        name -> ColumnStatistics.merge(known, b._2(name), types(name))
-      })
+      (a._1 + b._1,
+        a._2.map { case (name, known) =>
+          name -> ColumnStatistics.merge(known, b._2(name), types(name))
+        })
     parts.groupBy(_._1).map { case (file, pieces) => file -> pieces.map(_._2).reduce(merge _) }
   }
 }

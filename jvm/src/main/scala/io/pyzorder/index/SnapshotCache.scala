@@ -6,8 +6,9 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.ZOrderConf
 
 /**
- * The snapshots loaded on this driver, bounded by the bytes they take. The key is the data file: its
- * name holds a random id, so that a table made anew never meets the snapshot of its former life.
+ * The snapshots loaded on this driver, bounded by the bytes they take. The key is the data file:
+ * its name holds a random id, so that a table made anew never meets the snapshot of its former
+ * life.
  */
 private[index] object SnapshotCache {
 

@@ -18,7 +18,8 @@ private[index] object SnapshotFiles {
   /** Writes a file that nobody else knows the name of yet. */
   def write(fileSystem: FileSystem, path: Path, bytes: Array[Byte]): Unit = {
     val out = withoutSideFiles(fileSystem).create(path, false)
-    try out.write(bytes) finally out.close()
+    try out.write(bytes)
+    finally out.close()
   }
 
   /** The file's bytes, which must be exactly `length` many. */
@@ -29,14 +30,17 @@ private[index] object SnapshotFiles {
     }
     val bytes = new Array[Byte](Math.toIntExact(length))
     val in = fileSystem.open(path)
-    try in.readFully(0L, bytes) finally in.close()
+    try in.readFully(0L, bytes)
+    finally in.close()
     bytes
   }
 
   def readText(fileSystem: FileSystem, path: Path): String =
     new String(readBytes(fileSystem, path, fileSystem.getFileStatus(path).getLen), UTF_8)
 
-  /** Hadoop's local file system writes a `.crc` beside each file; the index has its own checksums. */
+  /**
+   * Hadoop's local file system writes a `.crc` beside each file; the index has its own checksums.
+   */
   private def withoutSideFiles(fileSystem: FileSystem): FileSystem = fileSystem match {
     case local: LocalFileSystem => local.getRaw
     case other => other

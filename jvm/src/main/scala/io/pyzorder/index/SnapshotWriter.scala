@@ -17,7 +17,9 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.unsafe.types.UTF8String
 
-/** Turns entries into the Parquet bytes of a snapshot, in memory and with Spark's own row writer. */
+/**
+ * Turns entries into the Parquet bytes of a snapshot, in memory and with Spark's own row writer.
+ */
 object SnapshotWriter {
 
   /** The session's settings must not change the format: it is read without asking them. */
@@ -87,7 +89,7 @@ object SnapshotWriter {
   }
 
   private class RowWriterBuilder(file: OutputFile)
-    extends ParquetWriter.Builder[InternalRow, RowWriterBuilder](file) {
+      extends ParquetWriter.Builder[InternalRow, RowWriterBuilder](file) {
 
     override protected def self(): RowWriterBuilder = this
 

@@ -72,7 +72,7 @@ private final class NullsCell extends StatisticsCell {
 }
 
 private final class LongCell(dataType: DataType, value: (SpecializedGetters, Int) => Long)
-  extends StatisticsCell {
+    extends StatisticsCell {
 
   private var values = false
   private var min = Long.MaxValue
@@ -93,7 +93,7 @@ private final class LongCell(dataType: DataType, value: (SpecializedGetters, Int
 
 /** NaN is kept apart; -0.0 and 0.0 are equal, as in Spark's comparisons, and stay as they come. */
 private final class DoubleCell(dataType: DataType, value: (SpecializedGetters, Int) => Double)
-  extends StatisticsCell {
+    extends StatisticsCell {
 
   private var values = false
   private var nan = false

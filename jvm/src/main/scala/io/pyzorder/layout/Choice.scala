@@ -38,7 +38,7 @@ object Choice {
       val ref = PartitionListing.refOf(table, file)
       val i = entries.find(ref.path)
       i >= 0 && entries.size(i) == ref.size &&
-        entries.modificationTime(i) == ref.modificationTime && entries.clusteredBy(i) == columns
+      entries.modificationTime(i) == ref.modificationTime && entries.clusteredBy(i) == columns
     }
     partitions.filter(full || !_.files.forall(isClustered)).map { partition =>
       RewriteGroup(partition.folder, partition.files, leavesFor(partition.size, targetSize))

@@ -15,7 +15,8 @@ import io.pyzorder.expressions.{Boundaries, InterleaveBits}
 final class Clustering(
     val boundaries: Array[Boundaries],
     trees: Array[KdTree],
-    curve: String) extends Serializable {
+    curve: String)
+    extends Serializable {
 
   private val firstLeaf: Array[Int] = trees.scanLeft(0)(_ + _.leafCount)
 

@@ -74,7 +74,8 @@ sealed abstract class RangeIdsExpression extends Expression {
 case class ShuffleKey(
     columns: Seq[Expression],
     partition: Expression,
-    clustering: Broadcast[Clustering]) extends RangeIdsExpression {
+    clustering: Broadcast[Clustering])
+    extends RangeIdsExpression {
 
   @transient private var turn: Int = 0
 
@@ -91,11 +92,12 @@ case class ShuffleKey(
     val (idsCode, shared, array) = rangeIdsCode(ctx)
     val taken = ctx.addMutableState(CodeGenerator.JAVA_INT, "turn", forceInline = true)
     val number = partition.genCode(ctx)
-    ev.copy(isNull = FalseLiteral, code = code"""
-      |$idsCode
-      |${number.code}
-      |$taken = ($taken + 1) & ${Int.MaxValue};
-      |int ${ev.value} = $shared.shuffleKey($array, ${number.value}, $taken);
+    ev.copy(isNull = FalseLiteral,
+      code = code"""
+        |$idsCode
+        |${number.code}
+        |$taken = ($taken + 1) & ${Int.MaxValue};
+        |int ${ev.value} = $shared.shuffleKey($array, ${number.value}, $taken);
     """.stripMargin)
   }
 
@@ -107,7 +109,8 @@ case class ShuffleKey(
 /** The row's place inside its file: a LONG, which Spark sorts by radix alone. */
 case class PlaceInFile(
     columns: Seq[Expression],
-    clustering: Broadcast[Clustering]) extends RangeIdsExpression {
+    clustering: Broadcast[Clustering])
+    extends RangeIdsExpression {
 
   override def dataType: DataType = LongType
 
@@ -117,9 +120,10 @@ case class PlaceInFile(
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
     val (idsCode, shared, array) = rangeIdsCode(ctx)
-    ev.copy(isNull = FalseLiteral, code = code"""
-      |$idsCode
-      |long ${ev.value} = $shared.place($array);
+    ev.copy(isNull = FalseLiteral,
+      code = code"""
+        |$idsCode
+        |long ${ev.value} = $shared.place($array);
     """.stripMargin)
   }
 

@@ -17,7 +17,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.ZOrderErrors
+import io.pyzorder.{TaskFunction, ZOrderErrors}
 
 /**
  * What the footer of a data file tells.
@@ -48,11 +48,11 @@ object FileFacts {
     val conf = new SerializableConfiguration(session.sessionState.newHadoopConf())
     val context = session.sparkContext
     val tasks = math.max(1, math.min(paths.length, context.defaultParallelism * 2))
-    context.parallelize(paths, tasks).map { path =>
+    context.parallelize(paths, tasks).map(TaskFunction { (path: String) =>
       val comparison = new Comparison(caseSensitive)
       if (format == "orc") ofOrc(path, schema, comparison, conf.value)
       else ofParquet(path, schema, comparison, conf.value)
-    }.collect().toSeq
+    }).collect().toSeq
   }
 
   /** Throws ZORDER_UNDECLARED_COLUMNS for a file whose rewriting would lose a column. */
@@ -67,7 +67,9 @@ object FileFacts {
       comparison: Comparison,
       conf: Configuration): FileFacts = {
     val reader = ParquetFileReader.open(HadoopInputFile.fromPath(new Path(path), conf))
-    val footer = try reader.getFooter finally reader.close()
+    val footer =
+      try reader.getFooter
+      finally reader.close()
     val message = footer.getFileMetaData.getSchema
     val blocks = footer.getBlocks.asScala
     val chunks = blocks.iterator.flatMap(_.getColumns.asScala)

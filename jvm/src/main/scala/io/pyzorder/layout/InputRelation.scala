@@ -33,14 +33,15 @@ final class InputRelation(
     new StructType().add(freeName(schema), IntegerType, nullable = false)
 
   private val relation: LogicalPlan = LogicalRelation(HadoopFsRelation(
-    new ExactFileIndex(root, numbers, groups.zipWithIndex.map { case (files, number) =>
-      (InternalRow(number), files)
-    }),
-    numbers,
-    schema,
-    bucketSpec = None,
-    format,
-    options.filterNot { case (key, _) => NotOurs.contains(key.toLowerCase) })(session))
+      new ExactFileIndex(root, numbers,
+        groups.zipWithIndex.map { case (files, number) =>
+          (InternalRow(number), files)
+        }),
+      numbers,
+      schema,
+      bucketSpec = None,
+      format,
+      options.filterNot { case (key, _) => NotOurs.contains(key.toLowerCase) })(session))
 
   /** The columns of the files, in the table's order. */
   val data: Seq[Attribute] = relation.output.take(schema.length)
@@ -75,11 +76,14 @@ object InputRelation {
 
   private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"
 
-  /** The schema without what makes Spark pad CHAR values; values of added columns' defaults stay. */
+  /**
+   * The schema without what makes Spark pad CHAR values; values of added columns' defaults stay.
+   */
   private[layout] def asStored(schema: StructType): StructType =
     StructType(schema.map { field =>
-      field.copy(nullable = true, metadata =
-        new MetadataBuilder().withMetadata(field.metadata).remove(CharVarchar).build())
+      field.copy(nullable = true,
+        metadata =
+          new MetadataBuilder().withMetadata(field.metadata).remove(CharVarchar).build())
     })
 
   private def freeName(schema: StructType): String =

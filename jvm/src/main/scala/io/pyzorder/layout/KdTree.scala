@@ -13,7 +13,8 @@ final class KdTree private[layout] (
     column: Array[Int],
     cut: Array[Int],
     right: Array[Int],
-    val leafCount: Int) extends Serializable {
+    val leafCount: Int)
+    extends Serializable {
 
   /**
    * The leaf of a row, 0 until `leafCount`.
@@ -55,7 +56,8 @@ object KdTree {
    */
   def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree = {
     require(leaves >= 1, s"a k-d tree has at least one leaf, not $leaves")
-    if (leaves == 1 || columns.isEmpty) heavy(leaves) else new KdTreeBuilder(columns, lexical).build(leaves)
+    if (leaves == 1 || columns.isEmpty) heavy(leaves)
+    else new KdTreeBuilder(columns, lexical).build(leaves)
   }
 
   /** One cell whose rows are dealt out over all leaves. */

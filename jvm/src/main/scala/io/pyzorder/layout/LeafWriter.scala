@@ -52,7 +52,8 @@ final class LeafWriter(
     run: Long,
     folders: Array[String],
     id: String,
-    conf: SerializableConfiguration) extends Serializable {
+    conf: SerializableConfiguration)
+    extends Serializable {
 
   /** Writes file number `leaf`; None when there are no rows. */
   def write(leaf: Int, rows: Iterator[InternalRow]): Option[WrittenFile] =
@@ -75,11 +76,11 @@ final class LeafWriter(
         }
       } finally writer.close()
       Some(WrittenFile(
-        staged.toString,
-        relative,
-        fileSystem.getFileStatus(staged).getLen,
-        tracker.numRecords,
-        tracker.written(format, millis)))
+          staged.toString,
+          relative,
+          fileSystem.getFileStatus(staged).getLen,
+          tracker.numRecords,
+          tracker.written(format, millis)))
     }
 
   private def taskContext(leaf: Int): TaskAttemptContext = {

@@ -17,6 +17,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
+import io.pyzorder.TaskFunction
 import io.pyzorder.expressions.ZOrderValue
 import io.pyzorder.index.IndexedColumn
 
@@ -97,7 +98,9 @@ final class Rewrite(
     })
     describe(s"compact into ${groups.length} files")
     val rows = session.sparkContext.parallelize(files, files.length)
-      .mapPartitions(_.flatMap(_.iterator).flatMap(read))
+      .mapPartitions(TaskFunction { (groups: Iterator[Seq[PartitionedFile]]) =>
+        groups.flatMap(_.iterator).flatMap(read)
+      })
     write(rows, groups.map(_.folder).toArray)
   }
 
@@ -108,8 +111,10 @@ final class Rewrite(
     val writer = new LeafWriter(
       factory, stored, schema, statistics, formatName, millis, root.toString, run, folders,
       UUID.randomUUID().toString, new SerializableConfiguration(job.getConfiguration))
-    session.sparkContext.runJob(rows, (task: TaskContext, leaf: Iterator[InternalRow]) =>
-      writer.write(task.partitionId(), leaf)).toSeq.flatten
+    session.sparkContext.runJob(rows,
+      TaskFunction { (leaf: Iterator[InternalRow]) =>
+        writer.write(TaskContext.getPartitionId(), leaf)
+      }).toSeq.flatten
   }
 
   private def describe(what: String): Unit =

@@ -3,10 +3,12 @@ package io.pyzorder.layout
 import java.util.SplittableRandom
 
 import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression}
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
 import org.apache.spark.sql.execution.SparkPlan
 
+import io.pyzorder.TaskFunction
 import io.pyzorder.expressions.Boundaries
 
 /**
@@ -57,8 +59,8 @@ object Sample {
     val types = columns.map(_.dataType).toArray
     val wanted = BindReferences.bindReferences(columns :+ partition, output)
     val number = BindReferences.bindReference[Expression](partition, output)
-    val drawn = scan.execute().mapPartitions { rows =>
-      val random = new SplittableRandom(TaskContext.getPartitionId() * 0x9E3779B97F4A7C15L)
+    val drawn = scan.execute().mapPartitions(TaskFunction { (rows: Iterator[InternalRow]) =>
+      val random = new SplittableRandom(TaskContext.getPartitionId() * 0x9e3779b97f4a7c15L)
       val project = UnsafeProjection.create(wanted)
       rows.filter { row =>
         random.nextDouble() < fractions(number.eval(row).asInstanceOf[Int])
@@ -66,7 +68,7 @@ object Sample {
         val kept = project(row).copy()
         (types.indices.map(c => kept.get(c, types(c))).toArray[Any], kept.getInt(types.length))
       }
-    }.collect()
+    }).collect()
     new Sample(drawn.map(_._1), drawn.map(_._2))
   }
 }

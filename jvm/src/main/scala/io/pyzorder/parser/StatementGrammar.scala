@@ -54,7 +54,8 @@ object StatementGrammar extends Parsers {
       case Right(parsed) => Right(parsed)
       case Left((near, expected)) =>
         val first = tokens.head.text.toUpperCase(java.util.Locale.ROOT)
-        Left(ZOrderErrors.syntax(near, expected, usages(if (first == "DESC") "DESCRIBE" else first)))
+        Left(ZOrderErrors.syntax(near, expected,
+            usages(if (first == "DESC") "DESCRIBE" else first)))
     }
   }
 
@@ -70,8 +71,9 @@ object StatementGrammar extends Parsers {
     run(target, Tokens.of(text)) match {
       case Right(parsed) => parsed
       case Left((near, expected)) =>
-        throw ZOrderErrors.syntax(near, expected, "[[catalog.]database.]table, 'path', " +
-          "parquet.`path` or orc.`path`")
+        throw ZOrderErrors.syntax(near, expected,
+          "[[catalog.]database.]table, 'path', " +
+            "parquet.`path` or orc.`path`")
     }
 
   // ---- the statements -------------------------------------------------------------------------

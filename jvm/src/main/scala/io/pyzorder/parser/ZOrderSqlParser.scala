@@ -68,14 +68,14 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
     parseNext(s"SELECT 1 WHERE $text\n") match {
       case Project(_, Filter(predicate, OneRowRelation())) => predicate
       case _ => throw ZOrderErrors.syntax(
-        text, "expected one predicate", StatementGrammar.usages("OPTIMIZE"))
+          text, "expected one predicate", StatementGrammar.usages("OPTIMIZE"))
     }
 
   /** The value of a string literal, under the session's rules for escapes. */
   private def string(literal: String): String = next.parseExpression(literal) match {
     case Literal(value, _: StringType) => value.toString
     case _ => throw ZOrderErrors.syntax(literal, "expected a table name or a path in single quotes",
-      "parquet.`path`, orc.`path` or 'path'")
+        "parquet.`path`, orc.`path` or 'path'")
   }
 }
 
@@ -100,7 +100,7 @@ object ZOrderSqlParser {
       if (first.is("OPTIMIZE") || first.is("VACUUM") || first.is("RESTORE")) {
         true
       } else if (first.is("CREATE") || first.is("REFRESH") || first.is("DESCRIBE") ||
-          first.is("DESC") || first.is("DROP")) {
+        first.is("DESC") || first.is("DROP")) {
         at = Tokens.skipBlank(sql, first.end)
         at < sql.length && Tokens.tokenAt(sql, at).is("SKIPPING")
       } else {

@@ -9,7 +9,9 @@ import org.apache.hadoop.fs.{FileContext, FileSystem, Options, Path}
 
 import io.pyzorder.ZOrderErrors
 
-/** The one primitive the protocol rests on: a whole file appears under a name, or someone was first. */
+/**
+ * The one primitive the protocol rests on: a whole file appears under a name, or someone was first.
+ */
 trait CreateIfAbsent {
 
   /**
@@ -98,9 +100,9 @@ object CreateIfAbsent {
           case failure: IllegalArgumentException =>
             throw ZOrderErrors.storeUnsupported(
               "s3a",
-              "this version of hadoop-aws has no conditional put, without which two writers could " +
-                s"both believe they hold the table (${failure.getMessage}). Use Hadoop 3.4.2 or " +
-                "later, with fs.s3a.create.conditional.enabled=true")
+              "this version of hadoop-aws has no conditional put, without which two writers " +
+                s"could both believe they hold the table (${failure.getMessage}). Use Hadoop " +
+                "3.4.2 or later, with fs.s3a.create.conditional.enabled=true")
         }
       try {
         out.write(bytes)

@@ -19,7 +19,8 @@ final class JournalState private[publish] (
    * Changes whenever a record is added, and when another journal takes this one's place: runs are
    * finished in order, so the last run's records tell, with the times they were made at.
    */
-  val token: String = if (run == 0) "none" else {
+  val token: String = if (run == 0) "none"
+  else {
     records.toSeq.sortBy(_._1).map { case (kind, status) =>
       s"$kind@${status.getModificationTime}"
     }.mkString(s"$run:", ":", "")
@@ -44,7 +45,8 @@ final class JournalState private[publish] (
 
   /** What a reader adds to and takes from a listing; None: a listing is right as it is. */
   lazy val overlay: Option[Overlay] =
-    if (!unfinished) None else retire.map { record =>
+    if (!unfinished) None
+    else retire.map { record =>
       val commit = outcome.exists(_.commit)
       new Overlay(folder, run, record, commit)
     }

@@ -13,8 +13,8 @@ import org.apache.spark.sql.types.StructType
  * A listing that shows every row of the tables below `folders` once, whatever an OPTIMIZE is doing.
  * Files appear under their own names, also while they lie elsewhere: ZOrder…FileFormat opens them.
  *
- * It reads the journals, lists, looks for the files an unfinished run has moved (see Overlay for why
- * none is missed), reads the journals again, and starts over when they have changed meanwhile.
+ * It reads the journals, lists, looks for the files an unfinished run has moved (see Overlay for
+ * why none is missed), reads the journals again, and starts over when they have changed meanwhile.
  *
  * @param folders the tables with a journal that the paths can belong to
  * @param pinned  files that are root paths themselves, as they were when the query was made: should
@@ -56,10 +56,12 @@ final class JournaledFileIndex(
 
   private def look(folder: TableFolder, roots: Seq[Path]): Look = {
     val state = Journal.read(hadoopConf, folder)
-    val lost = state.overlay.map(o => o.lost(hadoopConf, o.folders.filter { name =>
-      val path = folder.resolve(name)
-      roots.exists(root => isBelow(path, root) || isBelow(root, path))
-    }))
+    val lost = state.overlay.map(o =>
+      o.lost(hadoopConf,
+        o.folders.filter { name =>
+          val path = folder.resolve(name)
+          roots.exists(root => isBelow(path, root) || isBelow(root, path))
+        }))
     Look(state.token, lost.getOrElse(Set.empty))(state.overlay)
   }
 
@@ -74,8 +76,9 @@ final class JournaledFileIndex(
       (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
         // An old file that is hidden was never moved; a new one may have another time at its place.
-        val same = result.get(path).exists(s => s.getLen == file.size &&
-          (added(file) || s.getModificationTime == file.modificationTime))
+        val same = result.get(path).exists(s =>
+          s.getLen == file.size &&
+            (added(file) || s.getModificationTime == file.modificationTime))
         if (same) result.remove(path)
       }
       for (file <- over.shown if !look.lost(file.folder)) {
@@ -90,9 +93,10 @@ final class JournaledFileIndex(
         }
       }
     }
-    pinned.foreach(status => if (!result.contains(status.getPath)) {
-      result.put(status.getPath, status)
-    })
+    pinned.foreach(status =>
+      if (!result.contains(status.getPath)) {
+        result.put(status.getPath, status)
+      })
     mutable.LinkedHashSet[FileStatus]() ++= result.values
   }
 

@@ -72,9 +72,10 @@ object JournaledListing {
         known.getOrElse {
           val spec = givenSpec(listed)
           val fromCatalog = spec.isDefined && !options.keys.exists(_.equalsIgnoreCase("basePath"))
-          val made = Cached(key, listing(
-            session, listed, if (fromCatalog) Map.empty else options, Some(partitionSchema), spec,
-            folders))
+          val made = Cached(key,
+            listing(
+              session, listed, if (fromCatalog) Map.empty else options, Some(partitionSchema), spec,
+              folders))
           cache.put(wrapped, made)
           made
         }.listing
@@ -94,7 +95,9 @@ object JournaledListing {
     new JournaledFileIndex(session, listed.rootPaths, options, schema, spec, folders, pinned)
   }
 
-  /** The partitions, when they are the root paths: then they were given and not found by listing. */
+  /**
+   * The partitions, when they are the root paths: then they were given and not found by listing.
+   */
   private def givenSpec(listed: InMemoryFileIndex): Option[PartitionSpec] = {
     val spec = listed.partitionSpec()
     val isGiven = spec.partitionColumns.nonEmpty &&

@@ -10,8 +10,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path}
 
 /**
- * A writer's sign of life: `_<n>.lease`, written anew every quarter of its length by a daemon thread.
- * Whoever looks at it compares its modification time with the store's own clock.
+ * A writer's sign of life: `_<n>.lease`, written anew every quarter of its length by a daemon
+ * thread. Whoever looks at it compares its modification time with the store's own clock.
  */
 private[publish] final class Lease(
     hadoopConf: Configuration,
@@ -42,8 +42,9 @@ private[publish] final class Lease(
     Lease.live.remove(owner)
     thread.interrupt()
     thread.join(5000)
-    if (started) try Lease.fileSystem(hadoopConf, folder).delete(Lease.path(folder, run), false)
-    catch { case NonFatal(_) => () }
+    if (started)
+      try Lease.fileSystem(hadoopConf, folder).delete(Lease.path(folder, run), false)
+      catch { case NonFatal(_) => () }
   }
 
   private def keep(): Unit =
@@ -53,7 +54,8 @@ private[publish] final class Lease(
         // Not recursive: an overwrite of the table must not find its `_zorder` made anew.
         val out = Lease.fileSystem(hadoopConf, folder).createFile(Lease.path(folder, run))
           .overwrite(true).build()
-        try out.write(owner.getBytes(UTF_8)) finally out.close()
+        try out.write(owner.getBytes(UTF_8))
+        finally out.close()
         renewed = now
       } catch {
         case NonFatal(_) => () // the next try may succeed; until then `held` tells

@@ -14,12 +14,16 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 private[publish] object MoveFile {
 
   sealed trait Result
+
   /** It is at the new name now, and was moved there now or before. */
   case object Moved extends Result
+
   /** It is not at the old name (nor was it seen at the new one). */
   case object SourceGone extends Result
+
   /** Another file has the new name; nothing was done. */
   case object TargetTaken extends Result
+
   /** The new name's folder is gone; nothing was done. */
   case object FolderGone extends Result
 

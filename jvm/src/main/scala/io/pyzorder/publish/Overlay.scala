@@ -7,15 +7,16 @@ import org.apache.hadoop.fs.Path
  * What a reader adds to and takes from a listing while a run is unfinished.
  *
  * Before COMMIT (and after ABORT) the OLD files are the table, wherever they lie; after it the NEW
- * ones are. Let L be a listing that saw one of them at its own place or not. Until COMMIT an old file
- * only moves from its own place to the retired one, after ABORT only back; a new file only moves in.
- * A move creates the second name before it removes the first. So whoever looks at the own place (L),
- * then at the other, then at the own place again finds the file if it exists at all, in each
- * direction; and the journal's token, equal before and after, proves the direction did not change.
+ * ones are. Let L be a listing that saw one of them at its own place or not. Until COMMIT an old
+ * file only moves from its own place to the retired one, after ABORT only back; a new file only
+ * moves in. A move creates the second name before it removes the first. So whoever looks at the own
+ * place (L), then at the other, then at the own place again finds the file if it exists at all, in
+ * each direction; and the journal's token, equal before and after, proves the direction did not
+ * change.
  *
- * A folder that lost its marker was overwritten by someone else since RETIRE: there the table is what
- * L shows, less what the run itself moved in; nothing of the run's is added (G4: overwritten rows
- * never come back). The markers too are looked at before and after.
+ * A folder that lost its marker was overwritten by someone else since RETIRE: there the table is
+ * what L shows, less what the run itself moved in; nothing of the run's is added (G4: overwritten
+ * rows never come back). The markers too are looked at before and after.
  */
 final class Overlay private[publish] (
     val table: TableFolder,

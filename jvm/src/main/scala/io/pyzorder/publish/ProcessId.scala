@@ -17,7 +17,9 @@ import scala.util.control.NonFatal
  */
 final case class ProcessId(host: String, pid: Long, started: Long) {
 
-  /** Proved: the process has ended. False for processes of other hosts, and when it is not known. */
+  /**
+   * Proved: the process has ended. False for processes of other hosts, and when it is not known.
+   */
   def isDead: Boolean =
     host == ProcessId.current.host && started >= 0 && Files.exists(ProcessId.Proc) &&
       !ProcessId.startOf(pid).contains(started)
@@ -47,7 +49,9 @@ object ProcessId {
     s"$name/$boot/$space"
   }
 
-  /** Clock ticks from boot to the process's start; None: it runs no more (a zombie does not run). */
+  /**
+   * Clock ticks from boot to the process's start; None: it runs no more (a zombie does not run).
+   */
   private def startOf(pid: Long): Option[Long] =
     text(Paths.get(s"/proc/$pid/stat")).flatMap { stat =>
       val fields = stat.drop(stat.lastIndexOf(')') + 2).split(' ')

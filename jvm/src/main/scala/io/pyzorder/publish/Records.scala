@@ -93,8 +93,9 @@ object Records {
 
   private def putFiles(node: ObjectNode, name: String, files: Seq[FileRef]): Unit = {
     val array = node.putArray(name)
-    files.foreach(f => array.addObject().put("path", f.path).put("size", f.size)
-      .put("modificationTime", f.modificationTime))
+    files.foreach(f =>
+      array.addObject().put("path", f.path).put("size", f.size)
+        .put("modificationTime", f.modificationTime))
   }
 
   private def files(node: JsonNode, name: String): Seq[FileRef] =

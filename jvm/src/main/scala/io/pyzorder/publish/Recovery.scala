@@ -8,9 +8,10 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.index.{FileEntry, IndexStore}
 
 /**
- * Brings a run that was left unfinished to its end, by a writer that is about to take the lock. Until
- * COMMIT it is undone, after COMMIT it is completed. COMMIT and ABORT are one create-if-absent
- * object: the run's own writer, should it wake up, cannot commit what is being undone here.
+ * Brings a run that was left unfinished to its end, by a writer that is about to take the lock.
+ * Until COMMIT it is undone, after COMMIT it is completed. COMMIT and ABORT are one
+ * create-if-absent object: the run's own writer, should it wake up, cannot commit what is being
+ * undone here.
  */
 private[publish] object Recovery {
 

@@ -10,6 +10,8 @@ import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.util.SerializableConfiguration
 
+import io.pyzorder.TaskFunction
+
 /** The numbers of rows that data files say they hold, read from their footers. */
 object RowCounts {
 
@@ -22,7 +24,8 @@ object RowCounts {
       val shared = session.sparkContext.broadcast(conf)
       val parts = math.min(files.length, session.sparkContext.defaultParallelism * 4)
       session.sparkContext.parallelize(files.map(_.toString), parts)
-        .map(name => of(shared.value.value, new Path(name))).fold(0L)(_ + _)
+        .map(TaskFunction((name: String) => of(shared.value.value, new Path(name))))
+        .collect().sum
     }
 
   /** Rows of one Parquet or ORC file; an empty file has none. */
@@ -37,17 +40,20 @@ object RowCounts {
   private def tail(hadoopConf: Configuration, path: Path, length: Long): String = {
     val bytes = new Array[Byte](math.min(4L, length).toInt)
     val in = path.getFileSystem(hadoopConf).open(path)
-    try in.readFully(length - bytes.length, bytes) finally in.close()
+    try in.readFully(length - bytes.length, bytes)
+    finally in.close()
     new String(bytes, US_ASCII)
   }
 
   private def parquet(hadoopConf: Configuration, path: Path): Long = {
     val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, hadoopConf))
-    try reader.getRecordCount finally reader.close()
+    try reader.getRecordCount
+    finally reader.close()
   }
 
   private def orc(hadoopConf: Configuration, path: Path): Long = {
     val reader = OrcFile.createReader(path, OrcFile.readerOptions(hadoopConf))
-    try reader.getNumberOfRows finally reader.close()
+    try reader.getNumberOfRows
+    finally reader.close()
   }
 }

@@ -27,7 +27,9 @@ private[publish] final class RunFiles(
     CreateIfAbsent.of(hadoopConf, marker).create(marker, Array.emptyByteArray)
   }
 
-  /** Takes the markers away; only after DONE, for a marker that is missing before means a conflict. */
+  /**
+   * Takes the markers away; only after DONE, for a marker that is missing before means a conflict.
+   */
   def unmark(): Unit = record.folders.foreach { folder =>
     try {
       val marker = Marker.path(table, run, record.incarnation, folder)
@@ -72,9 +74,9 @@ private[publish] final class RunFiles(
   private def last: Option[FileRef] = record.retire.lastOption
 
   /**
-   * Moves the inputs but the last away; an error, with some of them moved, when one is not the file that was
-   * read. A writer that was paused for so long that it may have been declared dead stops (`alive`),
-   * and puts back the one file it may have moved after that.
+   * Moves the inputs but the last away; an error, with some of them moved, when one is not the file
+   * that was read. A writer that was paused for so long that it may have been declared dead stops
+   * (`alive`), and puts back the one file it may have moved after that.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
@@ -100,7 +102,9 @@ private[publish] final class RunFiles(
     last.foreach(input => checkSame(table.resolve(input.path), table.resolve(input.path), input))
   }
 
-  /** After COMMIT and the move-in: the last input too, unless its name holds another file by now. */
+  /**
+   * After COMMIT and the move-in: the last input too, unless its name holds another file by now.
+   */
   def retireLast(): Unit = last.foreach { input =>
     val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
     val fs = from.getFileSystem(hadoopConf)
@@ -133,8 +137,9 @@ private[publish] final class RunFiles(
           }
         }
         if (!isIntact(folder)) {
-          inputs.foreach(input => MoveFile.move(
-            hadoopConf, table.resolve(input.path), table.retiredPath(run, input.path)))
+          inputs.foreach(input =>
+            MoveFile.move(
+              hadoopConf, table.resolve(input.path), table.retiredPath(run, input.path)))
           problems += s"$path was overwritten or dropped"
         }
       }
@@ -201,8 +206,9 @@ private[publish] final class RunFiles(
   private def checkSame(at: Path, name: Path, input: FileRef): Unit = {
     val fs = at.getFileSystem(hadoopConf)
     val renameKeepsTime = at == name || fs.getUri.getScheme != "s3a"
-    if (!Journal.status(fs, at).exists(s => s.getLen == input.size &&
-        (!renameKeepsTime || s.getModificationTime == input.modificationTime))) {
+    if (!Journal.status(fs, at).exists(s =>
+        s.getLen == input.size &&
+          (!renameKeepsTime || s.getModificationTime == input.modificationTime))) {
       throw changed(name)
     }
   }

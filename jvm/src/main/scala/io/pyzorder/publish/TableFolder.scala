@@ -3,8 +3,9 @@ package io.pyzorder.publish
 import org.apache.hadoop.fs.Path
 
 /**
- * Every name pyzorder uses inside a table's folder. Each folder and file name below `_zorder` begins
- * with "_" and none ends in .parquet or .orc, so that no engine and no glob takes them for data.
+ * Every name pyzorder uses inside a table's folder. Each folder and file name below `_zorder`
+ * begins with "_" and none ends in .parquet or .orc, so that no engine and no glob takes them for
+ * data.
  *
  * A data file is named by its path relative to the table's folder, parts joined by "/"; a file of a
  * partition that lies elsewhere is named by its whole path, scheme included, and what belongs to it
@@ -29,11 +30,15 @@ final class TableFolder(val root: Path) {
   /** Where the OPTIMIZE of number `run` keeps the files it replaced. */
   def retired(run: Long): Path = new Path(zorder, s"_retired/_$run")
 
-  /** `day=1/part-0.parquet` retired by run 7: `_zorder/_retired/_7/_day=1/_part-0.parquet.retired`. */
+  /**
+   * `day=1/part-0.parquet` retired by run 7: `_zorder/_retired/_7/_day=1/_part-0.parquet.retired`.
+   */
   def retiredPath(run: Long, relative: String): Path =
     hidden(s"_retired/_$run", relative, ".retired")
 
-  /** `day=1/part-0.parquet` staged by run 7: `_zorder/_staging/_7/_day=1/_part-0.parquet.staged`. */
+  /**
+   * `day=1/part-0.parquet` staged by run 7: `_zorder/_staging/_7/_day=1/_part-0.parquet.staged`.
+   */
   def stagedPath(run: Long, relative: String): Path =
     hidden(s"_staging/_$run", relative, ".staged")
 

@@ -9,7 +9,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.{ZOrderConf, ZOrderErrors}
-import io.pyzorder.index.{FileEntry, IndexedColumn, IndexStore}
+import io.pyzorder.index.{FileEntry, IndexStore, IndexedColumn}
 
 /**
  * The one writer of a table: holds the lock from `begin` to `publish` or `abort`, one of which must
@@ -104,7 +104,7 @@ final class Writer private (
     } catch {
       case NonFatal(failure) =>
         Writer.log.warn(s"Run $run of $folder could not be undone; the next writing command on " +
-          "the table does it", failure)
+            "the table does it", failure)
     } finally {
       end()
       if (interrupted) Thread.currentThread().interrupt()
@@ -206,7 +206,7 @@ object Writer {
       val lease = new Lease(conf, folder, run, record.owner, length)
       lease.claim()
       if (new RunRecords(conf, folder, run).prepare(record) &&
-          Incarnation.read(conf, folder).contains(incarnation)) {
+        Incarnation.read(conf, folder).contains(incarnation)) {
         lease.start()
         writer = Some(new Writer(session, folder, run, incarnation, record.owner, lease))
       } else {
@@ -227,8 +227,8 @@ object Writer {
         owner.map(p => s"${p.operation} by ${p.process.describe}").getOrElse("a writer"),
         owner.map(p => java.time.Instant.ofEpochMilli(p.began).toString).getOrElse("?"),
         s"If it is dead, its lock ends ${owner.map(_.lease).getOrElse(length) / 1000} seconds " +
-          s"after its last sign of life; SET ${ZOrderConf.journalTakeOver.key}=${state.run} takes " +
-          "the lock at once.")
+          s"after its last sign of life; SET ${ZOrderConf.journalTakeOver.key}=${state.run} " +
+          "takes the lock at once.")
     }
     Recovery.finish(session, state)
   }

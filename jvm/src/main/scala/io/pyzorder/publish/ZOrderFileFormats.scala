@@ -17,7 +17,9 @@ import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
-/** Spark's Parquet format, except that a planned file which an OPTIMIZE moved is read where it is. */
+/**
+ * Spark's Parquet format, except that a planned file which an OPTIMIZE moved is read where it is.
+ */
 class ZOrderParquetFileFormat extends ParquetFileFormat {
 
   // Spark's own equality is "any Parquet format"; hashes must agree with it.
@@ -33,8 +35,9 @@ class ZOrderParquetFileFormat extends ParquetFileFormat {
       filters: Seq[Filter],
       options: Map[String, String],
       hadoopConf: Configuration): PartitionedFile => Iterator[InternalRow] =
-    FollowMoved(sparkSession, hadoopConf, super.buildReaderWithPartitionValues(
-      sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
+    FollowMoved(sparkSession, hadoopConf,
+      super.buildReaderWithPartitionValues(
+        sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
 }
 
 /** Spark's ORC format, except that a planned file which an OPTIMIZE moved is read where it is. */
@@ -52,8 +55,9 @@ class ZOrderOrcFileFormat extends OrcFileFormat {
       filters: Seq[Filter],
       options: Map[String, String],
       hadoopConf: Configuration): PartitionedFile => Iterator[InternalRow] =
-    FollowMoved(sparkSession, hadoopConf, super.buildReaderWithPartitionValues(
-      sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
+    FollowMoved(sparkSession, hadoopConf,
+      super.buildReaderWithPartitionValues(
+        sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
 }
 
 /**

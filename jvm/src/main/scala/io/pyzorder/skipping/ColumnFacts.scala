@@ -68,8 +68,7 @@ abstract class FileTest {
 }
 
 /** A column's facts seen through a widening cast; bounds that the cast fails on are unknown. */
-final class CastFacts(facts: ColumnFacts, convert: Any => Any, to: DataType)
-    extends ColumnFacts {
+final class CastFacts(facts: ColumnFacts, convert: Any => Any, to: DataType) extends ColumnFacts {
 
   override val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(to)
 

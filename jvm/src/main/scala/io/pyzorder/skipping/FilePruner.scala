@@ -48,14 +48,15 @@ final class FilePruner(
 
     val counts = new FilePruner.Counts
     val changed = stale(partitions.iterator.flatMap(_.files).map(_.fileStatus)
-      .filter(file => verdictOf(judges, file) == Verdict.Skipped))
-    val kept = partitions.map(partition => partition.copy(files = partition.files.filter { file =>
-      val status = file.fileStatus
-      val verdict =
-        if (changed(status.getPath)) Verdict.Unindexed else verdictOf(judges, status)
-      counts.add(status, verdict)
-      verdict != Verdict.Skipped
-    }))
+        .filter(file => verdictOf(judges, file) == Verdict.Skipped))
+    val kept = partitions.map(partition =>
+      partition.copy(files = partition.files.filter { file =>
+        val status = file.fileStatus
+        val verdict =
+          if (changed(status.getPath)) Verdict.Unindexed else verdictOf(judges, status)
+        counts.add(status, verdict)
+        verdict != Verdict.Skipped
+      }))
 
     val notUsed = filters.collect { case (p, IndexFilter.Always) => p.sql }
     val reasons =
@@ -94,9 +95,10 @@ final class FilePruner(
     IndexStore.load(session, ref).map { snapshot =>
       val settings = ReadSettings.of(session, options)
       val caseSensitive = session.sessionState.conf.caseSensitiveAnalysis
-      new FileJudge(ref.folder, snapshot, filter, settings, column =>
-        snapshot.columnFor(dataSchema, column.path, caseSensitive)
-          .filter(_.dataType == column.dataType))
+      new FileJudge(ref.folder, snapshot, filter, settings,
+        column =>
+          snapshot.columnFor(dataSchema, column.path, caseSensitive)
+            .filter(_.dataType == column.dataType))
     }
 
   /** A file below two indexed folders: the first one's valid entry counts. */

@@ -55,8 +55,8 @@ object IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnFacts]) =
       (left.bound(facts), right.bound(facts)) match {
         case (Some(l), Some(r)) => Some(new FileTest {
-          override def mayMatch(file: Int): Boolean = l.mayMatch(file) && r.mayMatch(file)
-        })
+            override def mayMatch(file: Int): Boolean = l.mayMatch(file) && r.mayMatch(file)
+          })
         case (l, r) => l.orElse(r)
       }
     override def columns: Seq[FilterColumn] = (left.columns ++ right.columns).distinct

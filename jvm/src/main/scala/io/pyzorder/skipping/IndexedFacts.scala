@@ -1,7 +1,7 @@
 package io.pyzorder.skipping
 
 import org.apache.spark.sql.catalyst.util.TypeUtils
-import org.apache.spark.sql.types.{DecimalType, Decimal}
+import org.apache.spark.sql.types.{Decimal, DecimalType}
 
 import io.pyzorder.index.{ColumnArrays, DoubleBounds, IndexSnapshot, LongBounds}
 

@@ -59,9 +59,9 @@ object PredicateToIndexFilter {
 
     case StartsWith(FilterColumn(c), Literal(p: UTF8String, StringType)) => prefix(c, p)
     case like: Like => LikePattern.of(like).fold(Always: IndexFilter) {
-      case (c, LikePattern.Exactly(value)) => oneOf(c, Seq(value))
-      case (c, LikePattern.StartingWith(p, _)) => prefix(c, p)
-    }
+        case (c, LikePattern.Exactly(value)) => oneOf(c, Seq(value))
+        case (c, LikePattern.StartingWith(p, _)) => prefix(c, p)
+      }
     case _ => Always
   }
 
@@ -95,10 +95,10 @@ object PredicateToIndexFilter {
 
     case StartsWith(FilterColumn(c), Literal(p: UTF8String, StringType)) => notPrefix(c, p)
     case like: Like => LikePattern.of(like).fold(Always: IndexFilter) {
-      case (c, LikePattern.Exactly(value)) => other(c, Seq(value))
-      case (c, LikePattern.StartingWith(p, anyRest)) if anyRest => notPrefix(c, p)
-      case _ => Always
-    }
+        case (c, LikePattern.Exactly(value)) => other(c, Seq(value))
+        case (c, LikePattern.StartingWith(p, anyRest)) if anyRest => notPrefix(c, p)
+        case _ => Always
+      }
     case _ => Always
   }
 
@@ -109,8 +109,9 @@ object PredicateToIndexFilter {
    * A comparison of a column with a literal of its type, or of two columns; a NULL literal makes it
    * NULL for every row. `literalRight` serves `c op v`, `literalLeft` serves `v op c`.
    */
-  private def compared(left: Expression, right: Expression)
-      (literalRight: WithValue, literalLeft: WithValue)(columns: WithColumn): IndexFilter =
+  private def compared(left: Expression, right: Expression)(
+      literalRight: WithValue,
+      literalLeft: WithValue)(columns: WithColumn): IndexFilter =
     (left, right) match {
       case (FilterColumn(c), Literal(v, t)) if sameType(c, t) =>
         if (v == null) Never else literalRight(c, v)
@@ -120,8 +121,9 @@ object PredicateToIndexFilter {
       case _ => Always
     }
 
-  private def equated(left: Expression, right: Expression)
-      (literal: WithValue)(columns: WithColumn): IndexFilter =
+  private def equated(
+      left: Expression,
+      right: Expression)(literal: WithValue)(columns: WithColumn): IndexFilter =
     compared(left, right)(literal, literal)(columns)
 
   /** Decimals compare by value whatever their scales. */

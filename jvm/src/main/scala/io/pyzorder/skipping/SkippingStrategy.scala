@@ -22,9 +22,9 @@ object SkippingStrategy extends SparkStrategy {
     case Project(_, child) => readsOurs(child)
     case Filter(_, child) => readsOurs(child)
     case relation: LogicalRelation => relation.relation match {
-      case files: HadoopFsRelation => files.location.isInstanceOf[ZOrderFileIndex]
-      case _ => false
-    }
+        case files: HadoopFsRelation => files.location.isInstanceOf[ZOrderFileIndex]
+        case _ => false
+      }
     case _ => false
   }
 }

@@ -86,8 +86,9 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
       val bytes = math.max(1L, outcome.selectedBytes)
       // Statistics of ANALYZE TABLE go before the index's size. Rows and columns stay: the cost
       // model takes the filter off them itself.
-      val catalogTable = relation.catalogTable.map(table => table.copy(stats = table.stats.map(
-        (stats: CatalogStatistics) => stats.copy(sizeInBytes = stats.sizeInBytes.min(bytes)))))
+      val catalogTable = relation.catalogTable.map(table =>
+        table.copy(stats = table.stats.map((stats: CatalogStatistics) =>
+          stats.copy(sizeInBytes = stats.sizeInBytes.min(bytes)))))
       val copied = relation.copy(
         relation = files.copy(location = index.withEstimate(bytes))(files.sparkSession),
         catalogTable = catalogTable)

@@ -6,7 +6,10 @@ import org.apache.spark.sql.catalyst.parser.{ParameterContext, ParserInterface}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** Passes every method of the Spark 4.1 and 4.2 parser interface on; only whole statements go by `parse`. */
+/**
+ * Passes every method of the Spark 4.1 and 4.2 parser interface on; only whole statements go by
+ * `parse`.
+ */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
 
   /** The plan of a statement; `parseNext` asks the next parser, as often as wanted. */

@@ -2,7 +2,9 @@ package org.apache.spark.sql.pyzorder
 
 import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.catalyst.parser.{ParameterContext, ParserInterface, SqlStatementSplitResult}
+import org.apache.spark.sql.catalyst.parser.{
+  ParameterContext, ParserInterface, SqlStatementSplitResult
+}
 import org.apache.spark.sql.catalyst.parser.TemporalIdentifier
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}

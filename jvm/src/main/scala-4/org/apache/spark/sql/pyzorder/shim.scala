@@ -7,7 +7,8 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * What differs between Spark versions, under one name each, and the few members Spark keeps to its
- * own packages. This file serves Spark 4: it split the session with catalog, state and context from the one Connect shares.
+ * own packages. This file serves Spark 4: it split the session with catalog, state and context from
+ * the one Connect shares.
  */
 object shim {
 
