@@ -13,9 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pyzorder import boundaries, interleave, ordered_bytes
 from tests.values import BY_TYPE
@@ -190,13 +191,17 @@ def test_long_z_value_vectors(spark: SparkSession) -> None:
         assert z_value.eval(None) == vector["z"], vector["why"]
 
 
-@pytest.mark.parametrize("seed", range(1))
-def test_batches_of_draws(spark: SparkSession, tmp_path: Path, seed: int, mode: str) -> None:
+def test_batches_of_draws(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     """The same bytes for draws of all types at once; a draw that fails becomes a vector."""
     types = [t for t in BY_TYPE if t != "time" or has_time(spark)]
     size = 60
 
-    @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=3,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
     @given(st.data())
     def run(data: st.DataObject) -> None:
         drawn = {
@@ -204,18 +209,16 @@ def test_batches_of_draws(spark: SparkSession, tmp_path: Path, seed: int, mode: 
             for t in types
         }
         names = {t: f"c{i}" for i, t in enumerate(types)}
-        spark.catalog.clearCache()
         rows_in = frame(spark, tmp_path, {names[t]: (drawn[t], t) for t in types})
-        rows_in.createOrReplaceTempView("ids")
+        few = rows_in.where("row < 20").agg(
+            *(F.collect_list(n).alias(f"of_{n}") for n in names.values())
+        )
         rows = selected(
-            rows_in,
+            rows_in.crossJoin(few),
             *(f"zorder_value({n})" for n in names.values()),
             f"zorder_value({', '.join(names.values())})",
             f"interleave_bits({names['int']}, {names['binary']}, {names['smallint']})",
-            *(
-                f"range_id({n}, (select collect_list({n}) from ids where row < 20))"
-                for n in names.values()
-            ),
+            *(f"range_id({n}, of_{n})" for n in names.values()),
         )
         bits = [ordered_bytes.of(drawn[t], t) for t in types]
         for i, t in enumerate(types):

@@ -20,7 +20,7 @@ def _lines(name: str) -> list[str]:
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Iterator[SparkSession]:
     """The tables that the statements name."""
-    made = ("parts", "flat", "buckets", "as_json")
+    made = ("parts", "flat", "buckets", "as_json", "full", "table")
     spark.sql(
         "CREATE TABLE parts (a INT, b STRING, s STRUCT<x: INT, m: MAP<INT, INT>>, day DATE) "
         "USING parquet PARTITIONED BY (day)"
@@ -30,13 +30,19 @@ def tables(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("INSERT INTO flat VALUES (1, 'a')")
     spark.sql("CREATE TABLE buckets (a INT) USING parquet CLUSTERED BY (a) INTO 2 BUCKETS")
     spark.sql("CREATE TABLE as_json (a INT) USING json")
+    spark.sql(
+        "CREATE TABLE full (full INT, where INT, dry INT, zorder INT, by INT, "
+        "`a ``quoted`` name` INT, `dotted.name` INT) USING parquet"
+    )
+    spark.sql("INSERT INTO full VALUES (1, 2, 3, 4, 5, 6, 7)")
+    spark.sql("CREATE TABLE table USING parquet AS SELECT * FROM full")
     spark.sql("CREATE VIEW a_view AS SELECT * FROM parts")
     spark.sql("CREATE TEMPORARY VIEW a_temp_view AS SELECT * FROM parts")
     yield spark
     spark.sql("DROP VIEW a_temp_view")
     spark.sql("DROP VIEW a_view")
     for table in made:
-        spark.sql(f"DROP TABLE {table}")
+        spark.sql(f"DROP TABLE `{table}`")
 
 
 @pytest.mark.parametrize("line", _lines("rejected.txt"))
@@ -54,6 +60,7 @@ def test_accepted(tables: SparkSession) -> None:
 
 
 def test_index_commands(tables: SparkSession) -> None:
+    tables.sql("DROP SKIPPING INDEX IF EXISTS ON flat")
     tables.sql("CREATE SKIPPING INDEX ON flat (a)")
     tables.sql("INSERT INTO flat VALUES (2, 'b')")
     (before,) = tables.sql("DESCRIBE SKIPPING INDEX ON flat").collect()

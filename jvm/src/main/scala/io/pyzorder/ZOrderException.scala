@@ -2,6 +2,7 @@ package io.pyzorder
 
 import org.apache.spark.QueryContext
 import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.trees.Origin
 
 /**
  * An error of pyzorder, in Spark's style: an error class, an SQLSTATE, and a sentence that says
@@ -29,4 +30,10 @@ final class ZOrderException(
       Array.empty[QueryContext]) {
 
   override def getSqlState: String = state
+
+  /**
+   * Itself: Spark would put a copy in its place that has a query context, and PySpark looks up the
+   * message of such an error in Spark's own list of error classes, where ours are not.
+   */
+  override def withPosition(origin: Origin): AnalysisException = this
 }

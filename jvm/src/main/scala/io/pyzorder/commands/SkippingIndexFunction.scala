@@ -27,13 +27,22 @@ object SkippingIndexFunction {
           "skipping_index takes one string literal, the table: skipping_index('db.t').")
     }
     val session = SparkSession.active.asInstanceOf[shim.SparkSession]
-    val plan = ZOrderSqlParser.targetPlan(StatementGrammar.target(target), "skipping_index",
+    val lookup = new TargetLookup(session)
+    val table =
+      if (isPath(target)) lookup.ofPath(target, None)
+      else lookup.ofTarget(parsed(target, session))
+    IndexStore.relation(session, SkippingIndex.required(session, table))
+  }
+
+  /** A path stands for itself here, beside the forms that statements know: 'db.t', "orc.`/t`". */
+  private def isPath(target: String): Boolean =
+    target.contains("/") && !target.contains("`") && !target.contains("'")
+
+  private def parsed(target: String, session: shim.SparkSession): LogicalPlan =
+    ZOrderSqlParser.targetPlan(StatementGrammar.target(target), "skipping_index",
       literal =>
         session.sessionState.sqlParser.parseExpression(literal) match {
           case Literal(value, _: StringType) => value.toString
           case other => other.sql
         })
-    val table = new TargetLookup(session).ofTarget(plan)
-    IndexStore.relation(session, SkippingIndex.required(session, table))
-  }
 }
