@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,54 +18,49 @@ CASES = [
         ("parquet", "orc"), (False, True), (True, False)
     )
 ]
-Run = Callable[[str], list[Any]]
 
 
 @pytest.fixture(scope="module")
-def run(thrift_server: int) -> Iterator[Run]:
-    """Runs one statement in a session of its own, and gives its rows."""
+def cursor(thrift_server: int) -> Iterator[Any]:
+    """PyHive's cursor, in a session of its own."""
     with hive.connect("127.0.0.1", port=thrift_server, username="me") as connection:
-        cursor = connection.cursor()
+        yield connection.cursor()
 
-        def rows(statement: str) -> list[Any]:
-            cursor.execute(statement)
-            return list(cursor.fetchall()) if cursor.description else []
 
-        yield rows
+def rows(cursor: Any, statement: str) -> list[Any]:
+    """The rows of a statement that has some."""
+    cursor.execute(statement)
+    return sorted(cursor.fetchall())
 
 
 @pytest.mark.parametrize(("provider", "partitioned", "converted", "external"), CASES)
 def test_optimize(
-    run: Run, tmp_path: Path, provider: str, partitioned: bool, converted: bool, external: str
+    cursor: Any, tmp_path: Path, provider: str, partitioned: bool, converted: bool, external: str
 ) -> None:
     """`converted`: whether Spark reads the table with its own reader, or with Hive's SerDe."""
     columns = "a BIGINT, b STRING, id BIGINT" + ("" if partitioned else ", day INT")
     location = f" LOCATION '{tmp_path}/t'" if external else ""
     keys = " PARTITIONED BY (day INT)" if partitioned else ""
-    run("DROP TABLE IF EXISTS hive_table")
-    run(f"CREATE {external}TABLE hive_table ({columns}){keys} STORED AS {provider}{location}")
-    run("SET hive.exec.dynamic.partition.mode=nonstrict")
-    run(
+    convert = f"spark.sql.hive.convertMetastore{provider.capitalize()}"
+    query = "SELECT * FROM hive_table WHERE a = 7 AND b > 'k3'"
+    cursor.execute("SET hive.exec.dynamic.partition.mode=nonstrict")
+    cursor.execute("DROP TABLE IF EXISTS hive_table")
+    cursor.execute(
+        f"CREATE {external}TABLE hive_table ({columns}){keys} STORED AS {provider}{location}"
+    )
+    cursor.execute(
         "INSERT INTO hive_table SELECT /*+ REPARTITION(8) */ id % 400 a, concat('k', id % 97) b, id, "
         "cast(id % 2 as int) day FROM range(8000)"
     )
-    query = "SELECT * FROM hive_table WHERE a = 7 AND b > 'k3'"
-    by_engine = {}
-    try:
-        run(f"SET spark.sql.hive.convertMetastore{provider.capitalize()}={str(converted).lower()}")
-        before, all_before = sorted(run(query)), sorted(run("SELECT * FROM hive_table"))
-        (row,) = run("OPTIMIZE hive_table ZORDER BY (a, b)")
-        assert '"numFilesRemoved":' + ("16" if partitioned else "8") in row[1]
-        for reader in ("true", "false"):
-            run(f"SET spark.sql.hive.convertMetastore{provider.capitalize()}={reader}")
-            by_engine[reader] = sorted(run(query)), sorted(run("SELECT * FROM hive_table"))
-        assert by_engine == dict.fromkeys(("true", "false"), (before, all_before))
-        run(f"SET spark.sql.hive.convertMetastore{provider.capitalize()}=true")
-        plan = "\n".join(str(row[0]) for row in run(f"EXPLAIN {query}"))
-        selected, total = files_selected(plan)
-        assert 1 <= selected <= total // 2
-        (again,) = run("OPTIMIZE hive_table ZORDER BY (a, b)")
-        assert '"numFilesRemoved":0' in again[1]
-    finally:
-        run(f"RESET spark.sql.hive.convertMetastore{provider.capitalize()}")
-        run("DROP TABLE hive_table")
+    cursor.execute(f"SET {convert}={str(converted).lower()}")
+    before = rows(cursor, query), rows(cursor, "SELECT * FROM hive_table")
+    ((_, metrics),) = rows(cursor, "OPTIMIZE hive_table ZORDER BY (a, b)")
+    assert '"numFilesRemoved":' + ("16" if partitioned else "8") in metrics
+    for reader in ("false", "true"):
+        cursor.execute(f"SET {convert}={reader}")
+        assert (rows(cursor, query), rows(cursor, "SELECT * FROM hive_table")) == before
+    plan = "\n".join(str(row[0]) for row in rows(cursor, f"EXPLAIN {query}"))
+    selected, total = files_selected(plan)
+    assert 1 <= selected <= total // 2
+    ((_, metrics),) = rows(cursor, "OPTIMIZE hive_table ZORDER BY (a, b)")
+    assert '"numFilesRemoved":0' in metrics
