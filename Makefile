@@ -37,6 +37,10 @@ demo: $(VENV)/made-demo ## TPC-DS store_sales before and after OPTIMIZE: files o
 	@$(RUN) jvm/build.py
 	@$(RUN) -m pyzorder.demo
 
+bench: jar ## Nanoseconds a row of the encoders, and what the parser adds to a statement
+	$(RUN) benchmarks/encoders.py
+	$(RUN) benchmarks/parser.py
+
 lint: $(VENV)/made-test $(VENV)/made-lint ## Check Python and Scala style, and Python types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy

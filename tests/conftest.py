@@ -24,6 +24,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.warehouse.dir", str(home / "warehouse"))
     )
+    for mode in ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite",
+                 "int96RebaseModeInRead", "int96RebaseModeInWrite"):  # fmt: skip
+        # Spark 4's defaults; Spark 3.5 refuses dates before 1582 unless it is told their calendar.
+        builder = builder.config(f"spark.sql.parquet.{mode}", "CORRECTED")
     session = pyzorder.configure(builder).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session

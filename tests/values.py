@@ -44,7 +44,5 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "interval month": _integers(32),
     "interval second": _integers(64),
     "string": st.one_of(_TEXT, _TEXT.map(lambda t: "commonprefix" + t)),
-    "binary": st.one_of(
-        st.binary(max_size=12), st.binary(max_size=3).map(lambda b: bytes(8) + b)
-    ),
+    "binary": st.one_of(st.binary(max_size=12), st.binary(max_size=3).map(lambda b: bytes(8) + b)),
 }

@@ -45,8 +45,7 @@ def data_files(table: Path) -> list[Path]:
     return sorted(
         path
         for path in table.rglob("*")
-        if path.is_file()
-        and not any(part[0] in "_." for part in path.relative_to(table).parts)
+        if path.is_file() and not any(part[0] in "_." for part in path.relative_to(table).parts)
     )
 
 
@@ -63,14 +62,23 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
     listing = package(spark).JournaledListing
     folders = listing.foldersOf(conf, relation.location().rootPaths(), none(spark))
     location = listing.current(
-        session, relation.location(), relation.options(), relation.partitionSchema(), folders,
+        session,
+        relation.location(),
+        relation.options(),
+        relation.partitionSchema(),
+        folders,
         scala_seq(spark, []),
     )
     publish = package(spark)
     form = publish.ZOrderParquetFileFormat() if fmt == "parquet" else publish.ZOrderOrcFileFormat()
     ours = spark._jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation(
-        location, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(), form,
-        relation.options(), session,
+        location,
+        relation.partitionSchema(),
+        relation.dataSchema(),
+        relation.bucketSpec(),
+        form,
+        relation.options(),
+        session,
     )
     return DataFrame(session.baseRelationToDataFrame(ours), spark)
 
@@ -90,7 +98,9 @@ class Rewrite:
         spark, relative = self.spark, (folder / f"new-{uuid.uuid4()}.{self.fmt}")
         name = relative.relative_to(self.table).as_posix()
         temporary = self.table.parent / f"{self.table.name}-{uuid.uuid4()}"
-        rows = spark.read.format(self.fmt).load([str(p) for p, _ in self.inputs if p.parent == folder])
+        rows = spark.read.format(self.fmt).load(
+            [str(p) for p, _ in self.inputs if p.parent == folder]
+        )
         rows.coalesce(1).write.format(self.fmt).save(str(temporary))
         target = self.writer.stagedPath(name)
         place = Path(target.toUri().getPath())

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import indexes
 import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
@@ -18,6 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
+
+from tests.spark import indexes
+from tests.spark.scans import settings as conf
 
 FORMATS = ["parquet", "orc"]
 
@@ -43,18 +43,6 @@ COLUMNS: list[tuple[str, list[str]]] = [
 ]
 
 
-@contextmanager
-def conf(spark: SparkSession, **keys: str) -> Iterator[None]:
-    """Session settings for a block."""
-    for key, value in keys.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key in keys:
-            spark.conf.unset(key)
-
-
 def write(spark: SparkSession, path: Path, fmt: str, query: str) -> None:
     """Appends one file with the rows of a query."""
     spark.sql(query).coalesce(1).write.format(fmt).mode("append").save(str(path))
@@ -72,7 +60,8 @@ def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
     width = max(len(values) for _, values in COLUMNS)
     rows = [
         ", ".join(
-            f"CAST({values[n % len(values)]} AS {t}) AS c{i}" for i, (t, values) in enumerate(COLUMNS)
+            f"CAST({values[n % len(values)]} AS {t}) AS c{i}"
+            for i, (t, values) in enumerate(COLUMNS)
         )
         for n in range(width)
     ]
@@ -154,7 +143,9 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
     """ORC's footer keeps bounds as characters; these bytes have none. Parquet keeps bytes."""
     for fmt in FORMATS:
         path = tmp_path / fmt
-        write(spark, path, fmt, "SELECT CAST(v AS STRING) AS s FROM VALUES (X'FE'), (X'61') AS t(v)")
+        write(
+            spark, path, fmt, "SELECT CAST(v AS STRING) AS s FROM VALUES (X'FE'), (X'61') AS t(v)"
+        )
         indexes.build(spark, path, fmt)
         frame = spark.read.format(fmt).load(str(path))
         row = frame.selectExpr("hex(min(s)) AS a", "hex(max(s)) AS b").first()
@@ -314,9 +305,7 @@ def test_int96_of_others(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "t"
     path.mkdir()
     array = pa.array([datetime(2000, 1, 1), None], pa.timestamp("us"))
-    pq.write_table(
-        pa.table({"c": array}), path / "a.parquet", use_deprecated_int96_timestamps=True
-    )
+    pq.write_table(pa.table({"c": array}), path / "a.parquet", use_deprecated_int96_timestamps=True)
     indexes.build(spark, path, "parquet")
     entry = only(indexes.check_sound(spark, path, "parquet"))
     assert indexes.known(entry, "c") and entry["c_settings_dependent"]

@@ -6,9 +6,11 @@ import json
 import threading
 from pathlib import Path
 
-import indexes
 import pytest
 from pyspark.sql import SparkSession
+
+from tests.spark import indexes
+from tests.spark.scans import settings
 
 # SQL type, a least and a greatest value as SQL writes them.
 TYPES: list[tuple[str, str, str]] = [
@@ -23,9 +25,16 @@ TYPES: list[tuple[str, str, str]] = [
     ("decimal(18,0)", "-999999999999999999", "999999999999999999"),
     ("decimal(38,3)", "-99999999999999999999999999999999999.999", "1000.000"),
     ("date", "date'0001-01-01'", "date'9999-12-31'"),
-    ("timestamp", "timestamp'1890-01-01 00:00:00.000001 UTC'", "timestamp'2199-12-31 00:00:00 UTC'"),
-    ("timestamp_ntz", "timestamp_ntz'0001-01-01 00:00:00.000001'",
-     "timestamp_ntz'9999-12-31 23:59:59.999999'"),
+    (
+        "timestamp",
+        "timestamp'1890-01-01 00:00:00.000001 UTC'",
+        "timestamp'2199-12-31 00:00:00 UTC'",
+    ),
+    (
+        "timestamp_ntz",
+        "timestamp_ntz'0001-01-01 00:00:00.000001'",
+        "timestamp_ntz'9999-12-31 23:59:59.999999'",
+    ),
     ("interval day to second", "interval '-1' day", "interval '1 02:03:04.000005' day to second"),
     ("string", "''", "'\U0001f600 z'"),
     ("binary", "X''", "X'FF00'"),
@@ -56,16 +65,12 @@ def test_values_survive_in_their_own_type(
     spark: SparkSession, tmp_path: Path, sql_type: str, least: str, greatest: str
 ) -> None:
     path = tmp_path / "t"
-    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
-    try:
-        write(
-            spark,
-            path,
-            f"SELECT CAST(v AS {sql_type}) AS v FROM VALUES ({least}), ({greatest}), (NULL) AS t(v)",
-        )
-        write(spark, path, f"SELECT CAST(NULL AS {sql_type}) AS v")
-    finally:
-        spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInWrite")
+    write(
+        spark,
+        path,
+        f"SELECT CAST(v AS {sql_type}) AS v FROM VALUES ({least}), ({greatest}), (NULL) AS t(v)",
+    )
+    write(spark, path, f"SELECT CAST(NULL AS {sql_type}) AS v")
     assert indexes.build(spark, path, "parquet") == 1
     rows = indexes.table(spark, path)
     assert rows == indexes.loaded(spark, path)
@@ -80,21 +85,16 @@ def test_values_survive_in_their_own_type(
 
 def test_the_session_does_not_change_the_format(spark: SparkSession, folder: Path) -> None:
     """Whatever type the session writes timestamps in, the index keeps its own."""
-    settings = {
+    changed = {
         "spark.sql.parquet.outputTimestampType": "INT96",
         "spark.sql.parquet.writeLegacyFormat": "true",
         "spark.sql.caseSensitive": "true",
     }
     path = folder.parent / "stamps"
     write(spark, path, "SELECT timestamp'2020-01-01 00:00:00.000001 UTC' AS t, 1.5BD AS d")
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
+    with settings(spark, **changed):
         indexes.build(spark, path, "parquet")
         assert indexes.table(spark, path) == indexes.loaded(spark, path)
-    finally:
-        for key in settings:
-            spark.conf.unset(key)
     assert indexes.loaded(spark, path)[0]["t_minValue"] is not None
 
 

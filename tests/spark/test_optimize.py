@@ -14,13 +14,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tests.spark import scans
+
 FORMATS = ["parquet", "orc"]
 
 
 def rows_of(df: DataFrame) -> Counter[str]:
     """The rows as a multiset, NaN equal to itself; PySpark cannot collect year-month intervals."""
     readable = [
-        F.col(f"`{f.name}`").cast("string") if "year" in f.dataType.simpleString() else f"`{f.name}`"
+        F.col(f"`{f.name}`").cast("string")
+        if "year" in f.dataType.simpleString()
+        else f"`{f.name}`"
         for f in df.schema.fields
     ]
     return Counter(map(repr, df.select(*readable).collect()))
@@ -29,7 +33,9 @@ def rows_of(df: DataFrame) -> Counter[str]:
 def data_files(folder: Path | str) -> list[str]:
     """The data files that any engine would see below a folder."""
     found = glob.glob(f"{folder}/**/*", recursive=True)
-    visible = [f for f in found if not any(p[0] in "_." for p in os.path.relpath(f, folder).split("/"))]
+    visible = [
+        f for f in found if not any(p[0] in "_." for p in os.path.relpath(f, folder).split("/"))
+    ]
     return sorted(f for f in visible if os.path.isfile(f))
 
 
@@ -133,9 +139,7 @@ def test_paths(spark: SparkSession, tmp_path: Path, provider: str) -> None:
     assert rows_of(spark.read.format(provider).load(folder)) == before
 
 
-def test_only_the_partitions_of_where(
-    spark: SparkSession, database: str, tmp_path: Path
-) -> None:
+def test_only_the_partitions_of_where(spark: SparkSession, database: str, tmp_path: Path) -> None:
     sales(spark).write.format("parquet").partitionBy("day").saveAsTable("t")
     old = {day: data_files(tmp_path / "db" / "t" / f"day={day}") for day in range(3)}
     before = rows_of(spark.table("t"))
@@ -178,9 +182,12 @@ def test_files_are_narrow(spark: SparkSession, database: str, tmp_path: Path) ->
     size = sum(map(os.path.getsize, data_files(tmp_path / "db" / "t")))
     small_files(spark, size // 16)
     spark.sql("OPTIMIZE t ZORDER BY (a, b)")
-    ranges = spark.table("t").groupBy(F.input_file_name()).agg(
-        F.max("a") - F.min("a"), F.max("b") - F.min("b"), F.count("*")
-    ).collect()
+    ranges = (
+        spark.table("t")
+        .groupBy(F.input_file_name())
+        .agg(F.max("a") - F.min("a"), F.max("b") - F.min("b"), F.count("*"))
+        .collect()
+    )
     assert len(ranges) == 16
     assert all(width_a < 70_000 and width_b < 70_000 for _, width_a, width_b, _ in ranges)
     assert all(4500 < count < 8000 for *_, count in ranges)
@@ -290,7 +297,9 @@ def test_the_codec_stays(
     sales(spark).write.format(provider).option("compression", codec).save(str(tmp_path / "x"))
     spark.sql(f"CREATE TABLE t USING {provider} LOCATION '{tmp_path}/x'")
     spark.sql("OPTIMIZE t ZORDER BY (a)")
-    assert all(codec[:2] in os.path.basename(f).rsplit("-", 1)[1] for f in data_files(tmp_path / "x"))
+    assert all(
+        codec[:2] in os.path.basename(f).rsplit("-", 1)[1] for f in data_files(tmp_path / "x")
+    )
 
 
 @pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
@@ -298,10 +307,8 @@ def test_the_timestamp_type_stays(
     spark: SparkSession, database: str, tmp_path: Path, kind: str
 ) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    key = "spark.sql.parquet.outputTimestampType"
-    spark.conf.set(key, kind)
-    spark.sql("SELECT timestamp_seconds(id) ts FROM range(50)").write.parquet(f"{tmp_path}/x")
-    spark.conf.unset(key)
+    with scans.settings(spark, spark__sql__parquet__outputTimestampType=kind):
+        spark.sql("SELECT timestamp_seconds(id) ts FROM range(50)").write.parquet(f"{tmp_path}/x")
     spark.sql(f"CREATE TABLE t USING parquet LOCATION '{tmp_path}/x'")
     spark.sql("OPTIMIZE t ZORDER BY (ts)")
     (file,) = data_files(tmp_path / "x")
@@ -335,7 +342,9 @@ def test_what_others_append_meanwhile_is_clustered_next_time(
 
 
 def test_decimal_order_in_files(spark: SparkSession, database: str) -> None:
-    spark.sql("CREATE TABLE t USING parquet AS SELECT cast(id - 500 as decimal(5,1)) / 10 k FROM range(1000)")
+    spark.sql(
+        "CREATE TABLE t USING parquet AS SELECT cast(id - 500 as decimal(5,1)) / 10 k FROM range(1000)"
+    )
     small_files(spark, 900)
     spark.sql("OPTIMIZE t ZORDER BY (k)")
     ends = spark.table("t").groupBy(F.input_file_name()).agg(F.min("k"), F.max("k")).collect()

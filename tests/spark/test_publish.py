@@ -53,9 +53,7 @@ def test_names_below_zorder_are_hidden(spark: SparkSession, table: Path, fmt: st
     assert [p for p in table.rglob("_zorder.*")] == []  # no markers stay
 
 
-def test_a_query_planned_before_still_answers(
-    spark: SparkSession, table: Path, fmt: str
-) -> None:
+def test_a_query_planned_before_still_answers(spark: SparkSession, table: Path, fmt: str) -> None:
     planned = read(spark, table, fmt)
     planned._jdf.queryExecution().executedPlan()  # its files are listed now
     physical = planned.rdd
