@@ -1,6 +1,6 @@
 # Everything a developer runs. Needs Python 3.10 or later, and make; Java comes from PyPI if missing.
 # Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; the newest if unset),
-# PYTHON=python3.12, TESTS=tests/unit
+# PYTHON=python3.12, TESTS=tests/unit, CASES=1000 (of the fuzz)
 
 PYTHON ?= python3
 SPARK ?= $(shell $(PYTHON) jvm/build.py --default)
@@ -8,9 +8,10 @@ TESTS ?= tests
 VENV := .venv-$(SPARK)
 RUN := $(VENV)/bin/with-java $(VENV)/bin/python
 EXTRAS ?= test
+CASES ?= 50000
 
 .DEFAULT_GOAL := help
-.PHONY: help env jar test smoke smoke-matrix demo bench lint format wheel clean
+.PHONY: help env jar test fuzz smoke smoke-matrix demo bench lint format wheel clean
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -26,6 +27,9 @@ jar: env ## Compile the Scala sources into pyzorder/jars
 
 test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another
 	$(RUN) -m pytest $(TESTS)
+
+fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on where it ended
+	$(RUN) -m tests.fuzz --cases $(CASES)
 
 smoke: jar ## Run the smoke test on one Spark
 	$(RUN) -m pytest tests/spark/test_smoke.py

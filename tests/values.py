@@ -1,10 +1,11 @@
-"""Hypothesis draws of every type's values, in Spark's internal form."""
+"""Hypothesis draws of every type's values, in Spark's internal form, and how they reach Spark."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import strategies as st
 
 
@@ -46,3 +47,44 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "string": st.one_of(_TEXT, _TEXT.map(lambda t: "commonprefix" + t)),
     "binary": st.one_of(st.binary(max_size=12), st.binary(max_size=3).map(lambda b: bytes(8) + b)),
 }
+
+#: How a type's values travel: PyArrow's type, and what Spark calls its own.
+TRANSPORT: dict[str, tuple[pa.DataType, str]] = {
+    "boolean": (pa.bool_(), "boolean"),
+    "tinyint": (pa.int8(), "tinyint"),
+    "smallint": (pa.int16(), "smallint"),
+    "int": (pa.int32(), "int"),
+    "bigint": (pa.int64(), "bigint"),
+    "float": (pa.float32(), "float"),
+    "double": (pa.float64(), "double"),
+    "date": (pa.int32(), "date"),
+    "timestamp": (pa.int64(), "timestamp"),
+    "timestamp_ntz": (pa.int64(), "timestamp_ntz"),
+    "time": (pa.int64(), "time(6)"),
+    "interval month": (pa.int32(), "interval year to month"),
+    "interval second": (pa.int64(), "interval day to second"),
+    "string": (pa.string(), "string"),
+    "binary": (pa.binary(), "binary"),
+}
+LOGICAL = {
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "time": pa.time64("us"),
+}
+
+
+def arrow(values: list[Any], data_type: str) -> pa.Array:
+    """The values as PyArrow has them."""
+    if data_type.startswith("decimal"):
+        precision, scale = map(int, data_type[8:-1].split(","))
+        return pa.array(values, pa.decimal128(precision, scale))
+    if data_type == "time":
+        values = [None if v is None else v // 1000 for v in values]
+    array = pa.array(values, TRANSPORT[data_type][0])
+    return array.cast(LOGICAL[data_type]) if data_type in LOGICAL else array
+
+
+def sql_type(data_type: str) -> str:
+    """The type's name in SQL."""
+    return data_type if data_type.startswith("decimal") else TRANSPORT[data_type][1]

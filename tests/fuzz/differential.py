@@ -1,0 +1,141 @@
+"""What a world's predicates select with skipping, against what they select without."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.fuzz.worlds import World, write
+from tests.spark import indexes, scans
+
+#: So many predicates of a world are executed as well; of all it is checked which files they open.
+ROWS_OF = 3
+
+
+@dataclass
+class Tally:
+    """Counts over worlds."""
+
+    worlds: int = 0
+    unreadable: int = 0
+    cases: int = 0
+    pruned: int = 0
+    files: int = 0
+    skipped: int = 0
+
+    def add(self, other: Tally) -> None:
+        """Adds another tally to this one."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+def check(spark: SparkSession, folder: Path, world: World) -> Tally:
+    """Asserts that every predicate, its negation and its being NULL select the same rows.
+
+    A predicate that fails without skipping is left out; a world that plain Spark cannot read too.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    table = folder / "t"
+    table.mkdir(parents=True)
+    with session(spark, world):
+        for file in world.files:
+            write(spark, table, world, file)
+        schema = spark.sql(f"SELECT * FROM (SELECT {nulls(world)}) LIMIT 0").schema
+        try:
+            with scans.plain(spark):
+                spark.read.schema(world.ddl()).format(world.format).load(str(table)).collect()
+        except PySparkException:
+            return Tally(worlds=1, unreadable=1)
+        indexes.build(spark, table, world.format, schema)
+        gone = [name for name in world.unindexed if (table / name).exists()]
+        if gone:
+            indexes.remove(spark, table, gone)
+        for action, file in world.later:
+            if action == "remove":
+                (table / file.name).unlink(missing_ok=True)
+            else:
+                write(spark, table, world, file)
+        if not any(f.name[0] not in "._" for f in table.iterdir()):
+            return Tally(worlds=1, unreadable=1)
+        view = "fuzzed"
+        reader = spark.read.schema(world.ddl()).format(world.format)
+        reader.load(str(table)).createOrReplaceTempView(view)
+        asked = answerable(spark, view, world.predicates)
+        if asked is None:
+            return Tally(worlds=1, unreadable=1)
+        tally = Tally(worlds=1, cases=len(asked))
+        try:
+            total = len([f for f in table.iterdir() if f.name[0] not in "._"])
+            for opened in scans.check_sound(spark, view, asked).values():
+                tally.pruned += opened < total
+                tally.files += total
+                tally.skipped += total - opened
+            check_rows(spark, view, asked[:ROWS_OF])
+        except AssertionError as error:
+            raise AssertionError(f"{world!r}\n{error}") from None
+        return tally
+
+
+def nulls(world: World) -> str:
+    """A row of nulls of the table's types."""
+    return ", ".join(
+        f"CAST(NULL AS {part.split(' ', 1)[1]}) AS {part.split(' ', 1)[0]}"
+        for part in world.ddl().split(", ")
+    )
+
+
+@contextmanager
+def session(spark: SparkSession, world: World) -> Iterator[None]:
+    """The world's session settings; interpreted, because no plan here runs twice."""
+    with scans.settings(
+        spark,
+        spark__sql__session__timeZone=world.zone,
+        spark__sql__ansi__enabled=str(world.ansi).lower(),
+        spark__sql__codegen__wholeStage="false",
+        spark__sql__adaptive__enabled="false",
+        # Spark's own pushdown loses NaN and -0.0 of other writers: not ours to compare with.
+        spark__sql__parquet__filterPushdown="false",
+        spark__sql__orc__filterPushdown="false",
+    ):
+        yield
+
+
+def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> list[str] | None:
+    """The predicates that plain Spark answers for every row; None: it cannot read the rows."""
+
+    def works(columns: Sequence[str]) -> bool:
+        text = ", ".join(f"({c}) AS p{i}" for i, c in enumerate(columns))
+        try:
+            with scans.plain(spark):
+                spark.sql(f"SELECT *, {text} FROM {view}").collect()
+        except PySparkException:
+            return False
+        return True
+
+    if works(predicates):
+        return list(dict.fromkeys(predicates))
+    if not works(["true"]):
+        return None
+    return [p for p in dict.fromkeys(predicates) if works([p])]
+
+
+def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> None:
+    """Asserts that the rows themselves are the same, of all predicates in one query."""
+    if not predicates:
+        return
+    query = " UNION ALL ".join(
+        f"SELECT {i} AS i, count(*) AS n, count(k) AS m FROM {view} WHERE {p}"
+        for i, p in enumerate(predicates)
+    )
+    found = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
+    with scans.plain(spark):
+        expected = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
+    wrong = [f"{p}: {found[i]} instead of {expected[i]}"
+             for i, p in enumerate(predicates) if found[i] != expected[i]]  # fmt: skip
+    assert not wrong, "\n".join(wrong)
