@@ -56,6 +56,7 @@ def main() -> int:
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "1")
     )
     spark = pyzorder.configure(builder).getOrCreate()
