@@ -234,3 +234,70 @@ def test_a_broken_index_breaks_no_query(spark: SparkSession, tmp_path: Path) -> 
         crc.unlink()
     query = spark.read.parquet(str(path)).where("id = 5")
     assert query.count() == 1 and len(opened(query)) == 4
+
+
+#: Zone, three instants in order, and the day that comes, goes and comes again between them.
+REPEATED_DAYS = [
+    ("America/St_Johns", ["2010-11-07 02:30:30", "2010-11-07 02:31:30", "2010-11-07 03:31:00"]),
+    ("America/Juneau", ["1867-10-18 08:57:41", "1867-10-18 10:00:00", "1867-10-19 08:57:41"]),
+]
+
+
+@FORMATS
+@pytest.mark.parametrize(("zone", "instants"), REPEATED_DAYS)
+def test_a_day_that_comes_twice(
+    spark: SparkSession, tmp_path: Path, fmt: str, zone: str, instants: list[str]
+) -> None:
+    """cast(ts AS date) goes back between the instants, so the bounds' days don't enclose."""
+    path = tmp_path / "t"
+    rows = ", ".join(f"(TIMESTAMP'{instant} UTC')" for instant in instants)
+    with settings(spark, spark__sql__session__timeZone=zone):
+        _write(spark, path, fmt, f"SELECT * FROM VALUES {rows} AS t(ts)",
+               "SELECT TIMESTAMP'2020-05-05 12:00:00 UTC' AS ts")  # fmt: skip
+        build(spark, path, fmt)
+        spark.read.format(fmt).load(str(path)).createOrReplaceTempView("days")
+        days = [str(row[0]) for row in spark.sql("SELECT DISTINCT date(ts) FROM days").collect()]
+        counts = check_sound(
+            spark,
+            "days",
+            [f"{f} {op} {kind}'{day}'"
+             for day in days for op in ("=", "<", ">")
+             for f, kind in (("date_add(date(ts), 0)", "DATE"), ("trunc(ts, 'MM')", "DATE"),
+                             ("date_trunc('DAY', ts)", "TIMESTAMP"))]
+            + ["year(ts) = 2020", "year(ts) < 2020"],
+        )  # fmt: skip
+        assert counts["year(ts) < 2020"] == 1
+
+
+@FORMATS
+def test_any_expression_on_files_of_one_value(
+    spark: SparkSession, tmp_path: Path, fmt: str
+) -> None:
+    path = tmp_path / "t"
+    _write(
+        spark, path, fmt,
+        "SELECT 'abc' AS s, 7 AS i, 0.0D AS d, CAST('x' AS CHAR(3)) AS c",
+        "SELECT 'xyz' AS s, 8 AS i, -0.0D AS d, 'y' AS c",
+        "SELECT * FROM VALUES ('abc', 7, 0.0D, 'x'), (NULL, 7, -0.0D, 'x') AS t(s, i, d, c)",
+        "SELECT * FROM VALUES ('abc', 7, 1D, 'x'), ('abd', 9, 2D, 'y') AS t(s, i, d, c)",
+    )  # fmt: skip
+    build(spark, path, fmt)
+    spark.read.format(fmt).load(str(path)).createOrReplaceTempView("singles")
+    expected = {
+        "reverse(s) = 'cba'": 3,
+        "length(s) = 4": 2,
+        "i % 2 = 0": 2,
+        "(s = 'abc') IS NULL": 2,
+        "CASE WHEN i = 8 THEN s = 'xyz' ELSE i > 100 END": 3,
+        "md5(s) = md5('xyz')": 3,
+        "1 / (i - 8) > 0": 1,
+        "CAST(1 / d AS STRING) = '-Infinity'": 4,  # neither zero is one value
+        "rand() < 2 AND reverse(s) = 'zyx'": 3,
+    }
+    with settings(spark, spark__sql__ansi__enabled="false"):
+        counts = check_sound(spark, "singles", [p for p in expected if "rand" not in p])
+        counts |= {p: len(opened(spark.sql(f"SELECT * FROM singles WHERE {p}")))
+                   for p in expected if "rand" in p}  # fmt: skip
+    assert counts == expected
+    with settings(spark, spark__sql__ansi__enabled="true"):  # the query is to fail, not the judge
+        assert len(opened(spark.sql("SELECT * FROM singles WHERE 1 / (i - 8) > 0"))) == 2

@@ -3,7 +3,6 @@ package io.pyzorder.skipping
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.util.TypeUtils
-import org.apache.spark.sql.types.DataType
 
 /**
  * One column's statistics in all files of a snapshot, as the judge asks for them. Files are
@@ -25,6 +24,9 @@ abstract class ColumnFacts {
 
   /** May some row be something else than null? NaN counts. */
   def mayHaveValue(file: Int): Boolean
+
+  /** Proved: every row has the same value, which `min` gives; no null, no NaN, neither zero. */
+  def oneValue(file: Int): Boolean
 
   /** The lower bound, boxed; asked only where `bounded`. */
   def min(file: Int): Any
@@ -67,13 +69,19 @@ abstract class FileTest {
   def mayMatch(file: Int): Boolean
 }
 
-/** A column's facts seen through a widening cast; bounds that the cast fails on are unknown. */
-final class CastFacts(facts: ColumnFacts, convert: Any => Any, to: DataType) extends ColumnFacts {
+/**
+ * A column's facts seen through a function that keeps the order; bounds are unknown where it fails
+ * or does not keep the order between them.
+ */
+final class FunctionFacts(facts: ColumnFacts, column: FilterColumn) extends ColumnFacts {
 
-  override val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(to)
+  private val convert = column.convert
+
+  override val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(column.comparedType)
 
   override def bounded(file: Int): Boolean = facts.bounded(file) && {
-    try convert(facts.min(file)) != null && convert(facts.max(file)) != null
+    val (least, greatest) = (facts.min(file), facts.max(file))
+    try column.keepsOrder(least, greatest) && convert(least) != null && convert(greatest) != null
     catch { case NonFatal(_) => false } // a day past the last timestamp
   }
 
@@ -81,6 +89,7 @@ final class CastFacts(facts: ColumnFacts, convert: Any => Any, to: DataType) ext
   override def nanSeen(file: Int): Boolean = facts.nanSeen(file)
   override def mayBeNull(file: Int): Boolean = facts.mayBeNull(file)
   override def mayHaveValue(file: Int): Boolean = facts.mayHaveValue(file)
+  override def oneValue(file: Int): Boolean = facts.oneValue(file) && bounded(file)
   override def min(file: Int): Any = convert(facts.min(file))
   override def max(file: Int): Any = convert(facts.max(file))
 }

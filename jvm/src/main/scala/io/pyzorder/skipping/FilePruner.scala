@@ -59,6 +59,7 @@ final class FilePruner(
       }))
 
     val notUsed = filters.collect { case (p, IndexFilter.Always) => p.sql }
+    val evaluated = filters.collect { case (p, _: OneValue) => p.sql }
     val reasons =
       if (!enabled) Seq(s"${ZOrderConf.skippingEnabled.key} is false")
       else if (indexes.isEmpty) Seq("there is no index")
@@ -67,6 +68,8 @@ final class FilePruner(
       else {
         val unknown = filter.columns.filterNot(c => judges.exists(_.knows(c))).map(_.sql(""))
         (if (notUsed.isEmpty) Nil else Seq(s"not usable: ${notUsed.mkString(", ")}")) ++
+          (if (evaluated.isEmpty) Nil
+           else Seq(s"usable only on files of one value: ${evaluated.mkString(", ")}")) ++
           (if (unknown.isEmpty) Nil else Seq(s"no statistics: ${unknown.distinct.mkString(", ")}"))
       }
     val nanos = System.nanoTime() - start

@@ -1,42 +1,56 @@
 package io.pyzorder.skipping
 
-import io.pyzorder.index.IndexedColumn
+import java.time.ZoneId
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{AttributeReference, BoundReference, Cast}
-import org.apache.spark.sql.catalyst.expressions.{Expression, GetStructField}
+import org.apache.spark.sql.catalyst.expressions.{
+  AttributeReference, BoundReference, Expression, GetStructField, PrettyAttribute
+}
 import org.apache.spark.sql.types._
 
+import io.pyzorder.index.IndexedColumn
+
 /**
- * The column side of an index filter: a leaf column, or a widening cast of one.
+ * The column side of an index filter: a leaf column, or a function of one that keeps the order.
  *
  * @param path     the column's name, then the names of the struct fields below it
  * @param dataType the type the query reads the column as; an index column of another type does
  *                 not answer for it
- * @param cast     a cast around the column that WideningCast has proved to keep the order
+ * @param through  what OrderKeeping proves to keep the order, of the column as BoundReference 0
+ * @param zone     `through` keeps it only between values whose days follow each other there
  */
-final case class FilterColumn(path: Seq[String], dataType: DataType, cast: Option[Cast] = None) {
+final case class FilterColumn(
+    path: Seq[String],
+    dataType: DataType,
+    through: Option[Expression] = None,
+    zone: Option[ZoneId] = None) {
 
   /** The type that the predicate compares in. */
-  def comparedType: DataType = cast.fold(dataType)(_.dataType)
+  def comparedType: DataType = through.fold(dataType)(_.dataType)
+
+  /** The column itself. */
+  def plain: FilterColumn = FilterColumn(path, dataType)
 
   /** Whether values may be NaN, which the bounds of the index leave out. */
   def mayBeNaN: Boolean = FilterColumn.isFloating(comparedType)
 
   /**
-   * Turns a value of the column into the value that the predicate compares. Fails where the cast
+   * Turns a value of the column into the value that the predicate compares. Fails where `through`
    * fails (a date past the last timestamp).
    */
-  def convert: Any => Any = cast match {
-    case None => identity
-    case Some(c) =>
-      val bound = c.copy(child = BoundReference(0, dataType, nullable = true))
-      value => bound.eval(InternalRow(value))
+  def convert: Any => Any =
+    through.fold[Any => Any](identity)(function => value => function.eval(InternalRow(value)))
+
+  /** Whether `convert` keeps the order of all values between two. */
+  def keepsOrder(least: Any, greatest: Any): Boolean = zone.forall { zone =>
+    Midnights.of(zone).inOrder(least.asInstanceOf[Long], greatest.asInstanceOf[Long])
   }
 
   private[skipping] def sql(suffix: String): String = {
     val name = IndexedColumn.nameOf(path) + suffix
-    cast.fold(name)(c => s"CAST($name AS ${c.dataType.sql})")
+    through.fold(name)(_.transform {
+      case _: BoundReference => PrettyAttribute(name, dataType)
+    }.sql)
   }
 }
 
@@ -61,17 +75,31 @@ object FilterColumn {
   private val CharVarcharKey = "__CHAR_VARCHAR_TYPE_STRING"
   private val MetadataColumnKeys = Seq("__metadata_col", "__file_source_metadata_col")
 
-  /** The column of a data file that the expression names or widens; None for all else. */
+  /**
+   * The column of a data file that the expression names, or keeps the order of; None for all else.
+   */
   def unapply(expression: Expression): Option[FilterColumn] = expression match {
-    case cast: Cast if cast.child.resolved =>
-      pathOf(cast.child) match {
-        case Some(path) if WideningCast.keepsOrder(cast.child.dataType, cast.dataType) =>
-          Some(FilterColumn(path, cast.child.dataType, Some(cast)))
-        case _ => None
-      }
+    case OrderKeeping(FilterColumn(column), zone) => applied(expression, column, zone)
     case other if isOrdered(other.dataType) => pathOf(other).map(FilterColumn(_, other.dataType))
     case _ => None
   }
+
+  /**
+   * A function of a column, or of a function of it; two days' orders can't both be looked after.
+   */
+  private def applied(
+      function: Expression,
+      column: FilterColumn,
+      zone: Option[ZoneId]): Option[FilterColumn] =
+    if (zone.isDefined && (column.through.isDefined || column.dataType != TimestampType)) None
+    else {
+      val of = column.through.getOrElse(BoundReference(0, column.dataType, nullable = true))
+      val through = function.mapChildren {
+        case FilterColumn(_) => of
+        case other => other
+      }
+      Some(column.copy(through = Some(through), zone = zone.orElse(column.zone)))
+    }
 
   /**
    * Names from the column down to a field. A column of `_metadata` is no column of the file, and

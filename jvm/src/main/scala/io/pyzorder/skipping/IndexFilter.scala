@@ -12,7 +12,7 @@ import org.apache.spark.unsafe.types.UTF8String
  * compose through AND and OR alone: "may be TRUE" says nothing about FALSE or NULL, so there is
  * no negation here (PredicateToIndexFilter pushes NOT to the leaves first).
  */
-sealed trait IndexFilter {
+trait IndexFilter {
 
   /**
    * The filter over a snapshot's columns; a column that `facts` does not know keeps every file.
@@ -101,19 +101,19 @@ object IndexFilter {
     protected def min: String = column.sql("_minValue")
     protected def max: String = column.sql("_maxValue")
     protected def orNaN(filter: String): String =
-      if (column.mayBeNaN) s"($filter OR ${column.copy(cast = None).sql("_nan_seen")})" else filter
+      if (column.mayBeNaN) s"($filter OR ${column.plain.sql("_nan_seen")})" else filter
     protected def literal(value: Any): String = Literal(value, column.comparedType).sql
   }
 
   private def seenAs(column: FilterColumn, facts: ColumnFacts): ColumnFacts =
-    if (column.cast.isEmpty) facts else new CastFacts(facts, column.convert, column.comparedType)
+    if (column.through.isEmpty) facts else new FunctionFacts(facts, column)
 
   /** `c IS NULL` is TRUE for a null only. */
   final case class HasNull(column: FilterColumn) extends OfColumn {
     override protected def test(facts: ColumnFacts): FileTest = new FileTest {
       override def mayMatch(file: Int): Boolean = facts.mayBeNull(file)
     }
-    override def toString: String = column.copy(cast = None).sql("_num_nulls") + " > 0"
+    override def toString: String = column.plain.sql("_num_nulls") + " > 0"
   }
 
   /** `c IS NOT NULL`, and whatever is NULL for a null, is TRUE for a value only (NaN is one). */
@@ -122,7 +122,7 @@ object IndexFilter {
       override def mayMatch(file: Int): Boolean = facts.mayHaveValue(file)
     }
     override def toString: String =
-      column.copy(cast = None).sql("_num_nulls") + " < num_records"
+      column.plain.sql("_num_nulls") + " < num_records"
   }
 
   /** `c = NaN`, `c >= NaN`, `isnan(c)`: TRUE for NaN only, which Spark equals to itself. */
@@ -130,7 +130,7 @@ object IndexFilter {
     override protected def test(facts: ColumnFacts): FileTest = new FileTest {
       override def mayMatch(file: Int): Boolean = facts.nanSeen(file)
     }
-    override def toString: String = column.copy(cast = None).sql("_nan_seen")
+    override def toString: String = column.plain.sql("_nan_seen")
   }
 
   /**
@@ -274,7 +274,7 @@ object IndexFilter {
     override def toString: String = {
       val sign = if (orEqual) "<=" else "<"
       val filter = s"${left.sql("_minValue")} $sign ${right.sql("_maxValue")}"
-      if (right.mayBeNaN) s"($filter OR ${right.copy(cast = None).sql("_nan_seen")})" else filter
+      if (right.mayBeNaN) s"($filter OR ${right.plain.sql("_nan_seen")})" else filter
     }
   }
 

@@ -30,6 +30,12 @@ final class IndexedFacts(snapshot: IndexSnapshot, column: ColumnArrays, temporal
   override def mayHaveValue(file: Int): Boolean =
     column.nullCount(file) != snapshot.numRecords(file) && (!empty(file) || nanSeen(file))
 
+  override def oneValue(file: Int): Boolean =
+    bounded(file) && column.nullCount(file) == 0 && !nanSeen(file) &&
+      ordering.equiv(min(file), max(file)) && !(floating && isZero(min(file)))
+
+  private def isZero(value: Any): Boolean = DoubleBounds.toDouble(value) == 0.0
+
   override def min(file: Int): Any = column.minOf(file)
 
   override def max(file: Int): Any = column.maxOf(file)

@@ -27,7 +27,13 @@ object PredicateToIndexFilter {
     predicates.foldLeft(Always: IndexFilter)((filter, p) => and(filter, apply(p)))
 
   /** The filter that is true for every file with a row for which the predicate is TRUE. */
-  def apply(predicate: Expression): IndexFilter = predicate match {
+  def apply(predicate: Expression): IndexFilter = orEvaluated(predicate, byRule(predicate))
+
+  /** A predicate that no rule can use may still be evaluated on files of one value. */
+  private def orEvaluated(predicate: => Expression, filter: IndexFilter): IndexFilter =
+    if (filter == Always) OneValue.of(predicate).getOrElse(Always) else filter
+
+  private def byRule(predicate: Expression): IndexFilter = predicate match {
     case AndPredicate(l, r) => and(apply(l), apply(r))
     case OrPredicate(l, r) => or(apply(l), apply(r))
     case Not(child) => negated(child)
@@ -66,7 +72,10 @@ object PredicateToIndexFilter {
   }
 
   /** The filter of NOT predicate: TRUE where the predicate is FALSE, not where it is NULL. */
-  private def negated(predicate: Expression): IndexFilter = predicate match {
+  private def negated(predicate: Expression): IndexFilter =
+    orEvaluated(Not(predicate), negatedByRule(predicate))
+
+  private def negatedByRule(predicate: Expression): IndexFilter = predicate match {
     case AndPredicate(l, r) => or(negated(l), negated(r))
     case OrPredicate(l, r) => and(negated(l), negated(r))
     case Not(child) => apply(child)
