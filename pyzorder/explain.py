@@ -25,6 +25,9 @@ class ScanExplanation:
     details: dict[str, Any]
     """Everything the JVM said, the fields above included."""
 
+    answered: int = 0
+    """Files that are not opened because the index answers for all of their rows."""
+
     @property
     def opened(self) -> int:
         """How many files the scan opens: the selected ones, and those it knows nothing about."""
@@ -35,6 +38,8 @@ class ScanExplanation:
             f"{self.table}: {self.selected} of {self.total} files selected, "
             f"{self.skipped} skipped, {self.unindexed} unindexed"
         )
+        if self.answered:
+            line += f", {self.answered} answered from the index"
         return "\n".join([line, *(f"  {reason}" for reason in self.reasons)])
 
 
@@ -74,4 +79,5 @@ def scan_explanation(scan: dict[str, Any]) -> ScanExplanation:
         unindexed=scan["unindexed"],
         reasons=tuple(scan.get("reasons", ())),
         details=scan,
+        answered=scan.get("answered", 0),
     )

@@ -3,6 +3,7 @@ package io.pyzorder
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.answers.AnswerStrategy
 import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.commands.{ResolveZOrderStatements, SkippingIndexFunction}
 import io.pyzorder.parser.ZOrderSqlParser
@@ -19,6 +20,9 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
       ResolveZOrderStatements(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
+    extensions.injectPlannerStrategy { session =>
+      AnswerStrategy(session.asInstanceOf[shim.SparkSession])
+    }
     extensions.injectPlannerStrategy(_ => SkippingStrategy)
     ZOrderFunctions.all.foreach(extensions.injectFunction)
   }

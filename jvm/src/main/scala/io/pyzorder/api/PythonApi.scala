@@ -1,10 +1,12 @@
 package io.pyzorder.api
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 
-import io.pyzorder.skipping.SkippingScanExec
+import io.pyzorder.skipping.{AllRowsFilter, PredicateToAllRowsFilter, SkippingScanExec}
 
 /** What Python calls: plain types in, JSON out. */
 object PythonApi extends AdaptiveSparkPlanHelper {
@@ -13,9 +15,9 @@ object PythonApi extends AdaptiveSparkPlanHelper {
 
   /**
    * What skipping does to each scan of a query, in the plan's order, subqueries last: a JSON array
-   * of objects with `table`, `total`, `selected`, `skipped`, `unindexed` (numbers of files),
-   * `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`, `reasons` (why the index, or part
-   * of the predicate, was not used) and `opened` (paths).
+   * of objects with `table`, `total`, `selected`, `skipped`, `unindexed`, `answered` (numbers of
+   * files), `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`, `reasons` (why the index,
+   * or part of the predicate, was not used) and `opened` (paths).
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()
@@ -26,6 +28,7 @@ object PythonApi extends AdaptiveSparkPlanHelper {
       item.put("selected", outcome.selected)
       item.put("skipped", outcome.skipped)
       item.put("unindexed", outcome.unindexed)
+      item.put("answered", outcome.answered)
       item.put("selectedBytes", outcome.selectedBytes)
       item.put("totalBytes", outcome.totalBytes)
       item.put("milliseconds", outcome.nanos / 1e6)
@@ -36,6 +39,14 @@ object PythonApi extends AdaptiveSparkPlanHelper {
       outcome.opened.foreach(path => opened.add(path))
     }
     mapper.writeValueAsString(list)
+  }
+
+  /** What proves a query's filters TRUE for all rows of a file; "false": nothing does. */
+  def allRowsFilter(execution: QueryExecution): String = {
+    val plan = execution.optimizedPlan
+    val filters = plan.collect { case Filter(condition, _) => condition }
+    val isRead = plan.exists(_.isInstanceOf[LogicalRelation])
+    (if (isRead) PredicateToAllRowsFilter(filters) else AllRowsFilter.Unproved).toString
   }
 
   private def scans(plan: SparkPlan): Seq[SkippingScanExec] =

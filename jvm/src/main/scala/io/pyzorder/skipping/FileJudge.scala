@@ -1,5 +1,7 @@
 package io.pyzorder.skipping
 
+import scala.collection.mutable
+
 import org.apache.hadoop.fs.FileStatus
 
 import io.pyzorder.index.{ColumnArrays, IndexSnapshot, ReadSettings}
@@ -34,19 +36,31 @@ final class FileJudge(
     settings: ReadSettings,
     columns: FilterColumn => Option[ColumnArrays]) {
 
-  private val facts: Map[FilterColumn, ColumnFacts] = filter.columns.flatMap { column =>
-    columns(column).map(column -> new IndexedFacts(snapshot, _, settings.temporal))
-  }.toMap
+  private val asked = mutable.HashMap.empty[FilterColumn, Option[IndexedFacts]]
 
-  private val test: FileTest = filter.bind(facts.get)
+  private val test: FileTest = filter.bind(facts)
+
+  /** The column's statistics as the scan may use them, its cast aside; None: there are none. */
+  def facts(column: FilterColumn): Option[IndexedFacts] =
+    asked.getOrElseUpdate(column,
+      columns(column).map(new IndexedFacts(snapshot, _, settings.temporal)))
 
   /** Whether the index has statistics of the column. */
-  def knows(column: FilterColumn): Boolean = facts.contains(column)
+  def knows(column: FilterColumn): Boolean = facts(column).isDefined
+
+  /** The number of the file's entry; -1: there is none of the file as `status` says it is. */
+  def entry(status: FileStatus): Int = {
+    val entry = snapshot.find(folder.relativize(status.getPath))
+    if (entry >= 0 && valid(entry, status)) entry else -1
+  }
+
+  /** Rows of the file of this entry. */
+  def numRecords(entry: Int): Long = snapshot.numRecords(entry)
 
   /** What becomes of the file, which is as `status` says now. */
   def verdict(status: FileStatus): Verdict = {
-    val entry = snapshot.find(folder.relativize(status.getPath))
-    if (entry < 0 || !valid(entry, status)) Verdict.Unindexed
+    val entry = this.entry(status)
+    if (entry < 0) Verdict.Unindexed
     else if (snapshot.numRecords(entry) == 0 || !test.mayMatch(entry)) Verdict.Skipped
     else Verdict.Selected
   }

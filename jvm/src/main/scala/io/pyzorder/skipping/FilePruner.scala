@@ -1,11 +1,7 @@
 package io.pyzorder.skipping
 
-import java.io.IOException
-
 import scala.collection.mutable
-import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources.PartitionDirectory
@@ -47,7 +43,7 @@ final class FilePruner(
       if (enabled && filter != IndexFilter.Always) indexes.flatMap(judge(_, filter)) else Nil
 
     val counts = new FilePruner.Counts
-    val changed = stale(partitions.iterator.flatMap(_.files).map(_.fileStatus)
+    val changed = changedAmong(partitions.iterator.flatMap(_.files).map(_.fileStatus)
         .filter(file => verdictOf(judges, file) == Verdict.Skipped))
     val kept = partitions.map(partition =>
       partition.copy(files = partition.files.filter { file =>
@@ -79,20 +75,46 @@ final class FilePruner(
   }
 
   /**
-   * Those of the files that are not any more as the listing says. Spark keeps listings for as long
-   * as a session lasts, and would still read what stands in the file's place.
+   * What the index says of every file of a listing: of all of its rows too, and of columns beside
+   * those in the predicates. Unlike for `prune`, every file that the index knows is asked for in
+   * the store again, and `predicates` must be all that the rows are filtered by.
+   *
+   * @param asked false: the store is not asked, and what is known may be of files since changed
    */
-  private def stale(files: Iterator[FileStatus]): Set[Path] = {
-    val conf = session.sessionState.newHadoopConf()
-    val folders = files.toSeq.groupBy(_.getPath.getParent).toArray
-    java.util.Arrays.stream(folders).parallel().flatMap[Path] { case (folder, listed) =>
-      val now = FilePruner.statusNow(conf, folder)
-      java.util.Arrays.stream(listed.filterNot { file =>
-        now.get(file.getPath.getName).exists(status =>
-          status.getLen == file.getLen && status.getModificationTime == file.getModificationTime)
-      }.map(_.getPath).toArray)
-    }.iterator().asScala.toSet
+  def examine(
+      partitions: Seq[PartitionDirectory],
+      indexes: Seq[SnapshotRef],
+      predicates: Seq[Expression],
+      asked: Boolean): Seq[ExaminedPartition] = {
+    val enabled = ZOrderConf.skippingEnabled.get(session.sessionState.conf)
+    val judges =
+      if (enabled) indexes.flatMap(judge(_, PredicateToIndexFilter(predicates))) else Nil
+    val proof = PredicateToAllRowsFilter(predicates)
+    val proofs = judges.map(judge => judge -> proof.bind(judge.facts))
+    val changed = if (!asked) Set.empty[Path]
+    else changedAmong(partitions.iterator.flatMap(_.files).map(_.fileStatus)
+        .filter(file => verdictOf(judges, file) != Verdict.Unindexed))
+    partitions.map { partition =>
+      ExaminedPartition(
+        partition.values,
+        partition.files.map { file =>
+          val status = file.fileStatus
+          val known =
+            if (changed(status.getPath)) None
+            else proofs.find(_._1.verdict(status) != Verdict.Unindexed)
+          known match {
+            case None => ExaminedFile(file, Verdict.Unindexed, None)
+            case Some((judge, all)) =>
+              val entry = judge.entry(status)
+              ExaminedFile(file, judge.verdict(status),
+                Some(new KnownFile(judge, entry, all.allMatch(entry))))
+          }
+        })
+    }
   }
+
+  private def changedAmong(files: Iterator[FileStatus]): Set[Path] =
+    ChangedFiles.among(session.sessionState.newHadoopConf(), files)
 
   private def judge(ref: SnapshotRef, filter: IndexFilter): Option[FileJudge] =
     IndexStore.load(session, ref).map { snapshot =>
@@ -114,12 +136,6 @@ final class FilePruner(
 }
 
 object FilePruner {
-
-  /** A folder's files by name, as they are now; empty when it cannot be listed. */
-  private def statusNow(conf: Configuration, folder: Path): Map[String, FileStatus] =
-    try {
-      folder.getFileSystem(conf).listStatus(folder).map(file => file.getPath.getName -> file).toMap
-    } catch { case _: IOException => Map.empty }
 
   /** Counts the three outcomes over a listing. */
   private final class Counts {

@@ -43,6 +43,12 @@ final class IndexedFacts(snapshot: IndexSnapshot, column: ColumnArrays, temporal
   private def agrees(file: Int): Boolean =
     !column.settingsDependent(file) || snapshot.readSettings(file).temporal == temporal
 
+  /** Both bounds are known, and values of the file. */
+  def exact(file: Int): Boolean = bounded(file) && column.exact(file)
+
+  /** Number of nulls; -1: unknown. */
+  def nullCount(file: Int): Long = if (agrees(file)) column.nullCount(file) else -1L
+
   override def against(value: Any): BoundComparison = (column.bounds, value) match {
     case (bounds: LongBounds, _) if hasColumnsScale(value) =>
       val long = LongBounds.toLong(value)

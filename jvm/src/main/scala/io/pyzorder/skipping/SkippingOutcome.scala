@@ -13,6 +13,7 @@ package io.pyzorder.skipping
  * @param filter        the filter over the index
  * @param reasons       why the index, or part of the predicate, was of no use; empty: all was used
  * @param opened        paths of the files that are opened
+ * @param answered      files that are not opened because the index answers for all of their rows
  */
 final case class SkippingOutcome(
     table: String,
@@ -24,13 +25,16 @@ final case class SkippingOutcome(
     nanos: Long,
     filter: IndexFilter,
     reasons: Seq[String],
-    opened: Seq[String]) {
+    opened: Seq[String],
+    answered: Int = 0) {
 
   /** All files of the selected partitions. */
-  def total: Int = selected + skipped + unindexed
+  def total: Int = selected + skipped + unindexed + answered
 
   /** As EXPLAIN shows it. */
   def summary: String =
     s"$table: ${selected + unindexed} of $total files selected, $skipped skipped, " +
-      s"$unindexed unindexed" + reasons.map("; " + _).mkString
+      s"$unindexed unindexed" +
+      (if (answered == 0) "" else s", $answered answered from the index") +
+      reasons.map("; " + _).mkString
 }

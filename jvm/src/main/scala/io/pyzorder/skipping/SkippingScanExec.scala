@@ -40,7 +40,7 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
   /** What skipping does to the scan's files; None: the child is not a scan of ours any more. */
   def outcome: Option[SkippingOutcome] = scan.flatMap { scan =>
     scan.relation.location match {
-      case index: ZOrderFileIndex => Some(index.outcome(scan.partitionFilters, scan.dataFilters))
+      case index: ExplainedFileIndex => Some(index.outcome(scan.partitionFilters, scan.dataFilters))
       case _ => None
     }
   }

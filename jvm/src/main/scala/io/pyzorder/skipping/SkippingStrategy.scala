@@ -22,7 +22,7 @@ object SkippingStrategy extends SparkStrategy {
     case Project(_, child) => readsOurs(child)
     case Filter(_, child) => readsOurs(child)
     case relation: LogicalRelation => relation.relation match {
-        case files: HadoopFsRelation => files.location.isInstanceOf[ZOrderFileIndex]
+        case files: HadoopFsRelation => files.location.isInstanceOf[ExplainedFileIndex]
         case _ => false
       }
     case _ => false

@@ -1,6 +1,6 @@
 package io.pyzorder.skipping
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
 import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
 import org.apache.spark.sql.pyzorder.shim
@@ -34,7 +34,7 @@ final class ZOrderFileIndex private (
     private val folders: Seq[TableFolder],
     val estimate: Option[Long],
     private val seen: ZOrderFileIndex.State)
-    extends FileIndex {
+    extends ExplainedFileIndex {
 
   private val pruner = new FilePruner(session, table, ownSchema, options)
 
@@ -62,8 +62,34 @@ final class ZOrderFileIndex private (
     answer(partitionFilters, dataFilters).partitions
 
   /** What skipping does to the files that the filters select, those with subqueries aside. */
-  def outcome(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): SkippingOutcome =
+  override def outcome(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): SkippingOutcome =
     answer(partitionFilters, dataFilters).outcome
+
+  /** Whether any of the folders has an index at all. */
+  def isIndexed: Boolean = seen.indexes.nonEmpty
+
+  /**
+   * Every file of the partitions that the filters select, none skipped, and what the index says of
+   * it at this moment.
+   *
+   * @param partitionFilters on the partition columns alone
+   * @param dataFilters      all others that the rows are filtered by
+   * @param asked            false: without asking the store whether the files are as they were
+   */
+  def examine(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression],
+      asked: Boolean): Seq[ExaminedPartition] = {
+    val indexes = ZOrderFileIndex.State.of(session, folders).indexes
+    pruner.examine(
+      listing(partitionFilters).listFiles(partitionFilters, Nil), indexes, dataFilters, asked)
+  }
+
+  /** Whether all the files are in the store as the listing says. */
+  def areUnchanged(files: Seq[FileStatus]): Boolean =
+    ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator).isEmpty
 
   /** The same index, telling the cost model another size. */
   def withEstimate(bytes: Long): ZOrderFileIndex =

@@ -1,0 +1,36 @@
+package io.pyzorder.skipping
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata
+
+/**
+ * One listed file, and what the index says of it at this moment.
+ *
+ * @param known None: the index does not know the file as it is now
+ */
+final case class ExaminedFile(
+    file: FileStatusWithMetadata,
+    verdict: Verdict,
+    known: Option[KnownFile])
+
+/** The files of one partition, with the values of the partition columns. */
+final case class ExaminedPartition(values: InternalRow, files: Seq[ExaminedFile]) {
+
+  /** The same, but nothing is known of the files. */
+  def unknown: ExaminedPartition =
+    copy(files = files.map(f => ExaminedFile(f.file, Verdict.Unindexed, None)))
+}
+
+/**
+ * A file whose entry in the index is valid: as it is now (if the store was asked; else as it was
+ * listed), it is what it was when the entry was made.
+ *
+ * @param allRows proved: all of its rows pass the filters
+ */
+final class KnownFile(judge: FileJudge, val entry: Int, val allRows: Boolean) {
+
+  def numRecords: Long = judge.numRecords(entry)
+
+  /** The statistics of a column, asked for by `entry`; None: there are none to use. */
+  def facts(column: FilterColumn): Option[IndexedFacts] = judge.facts(column)
+}
