@@ -3,7 +3,7 @@ package io.pyzorder
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.answers.AnswerStrategy
+import io.pyzorder.answers.{AnswerStrategy, LimitStrategy}
 import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.commands.{ResolveZOrderStatements, SkippingIndexFunction}
 import io.pyzorder.parser.ZOrderSqlParser
@@ -22,6 +22,9 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
     extensions.injectPlannerStrategy { session =>
       AnswerStrategy(session.asInstanceOf[shim.SparkSession])
+    }
+    extensions.injectPlannerStrategy { session =>
+      LimitStrategy(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPlannerStrategy(_ => SkippingStrategy)
     ZOrderFunctions.all.foreach(extensions.injectFunction)
