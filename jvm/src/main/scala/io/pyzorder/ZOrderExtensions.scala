@@ -6,7 +6,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.commands.{ResolveZOrderStatements, SkippingIndexFunction}
 import io.pyzorder.parser.ZOrderSqlParser
-import io.pyzorder.skipping.{SkippingStrategy, WrapFileIndexes}
+import io.pyzorder.skipping.{PruneByJoinKeys, SkippingStrategy, WrapFileIndexes}
 
 /** The map of the project: everything pyzorder adds to a Spark session is named on this page. */
 class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
@@ -19,6 +19,9 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
       ResolveZOrderStatements(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
+    extensions.injectRuntimeOptimizerRule { session =>
+      PruneByJoinKeys(session.asInstanceOf[shim.SparkSession])
+    }
     extensions.injectPlannerStrategy(_ => SkippingStrategy)
     ZOrderFunctions.all.foreach(extensions.injectFunction)
   }
