@@ -11,7 +11,7 @@ EXTRAS ?= test
 CASES ?= 50000
 
 .DEFAULT_GOAL := help
-.PHONY: help env jar test fuzz smoke smoke-matrix demo bench lint format wheel clean
+.PHONY: help env jar test fuzz smoke smoke-matrix demo bench bench-joins lint format wheel clean
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,6 +44,10 @@ demo: $(VENV)/made-demo ## TPC-DS store_sales before and after OPTIMIZE: files o
 bench: jar ## Nanoseconds a row of the encoders, and what the parser adds to a statement
 	$(RUN) benchmarks/encoders.py
 	$(RUN) benchmarks/parser.py
+
+bench-joins: $(VENV)/made-demo ## TPC-DS star joins: files and seconds with and without join keys
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/joins.py
 
 lint: $(VENV)/made-test $(VENV)/made-lint ## Check Python and Scala style, and Python types
 	$(VENV)/bin/ruff check .

@@ -81,22 +81,23 @@ def step(what: str) -> Iterator[None]:
     console.print(f"[green]✓[/green] {what} [dim]{time.perf_counter() - started:.1f} s[/dim]")
 
 
-def generate(path: Path) -> None:
-    """Writes store_sales at scale factor 1 as one Parquet file, unless it is there already."""
-    if path.exists():
+def generate(*paths: Path, scale: float = 1) -> None:
+    """Writes TPC-DS tables, each as the Parquet file with its name, unless all are there."""
+    if all(path.exists() for path in paths):
         return
     import duckdb
     import duckdb_extension_tpcds
 
     package = Path(duckdb_extension_tpcds.__file__).parent
     extension = package / "extensions" / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
         connection.execute(f"LOAD '{extension}'")
-        connection.execute("CALL dsdgen(sf = 1)")
-        connection.execute(f"COPY store_sales TO '{partial}' (FORMAT parquet)")
-    partial.rename(path)
+        connection.execute(f"CALL dsdgen(sf = {scale:g})")
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(".partial")
+            connection.execute(f"COPY {path.stem} TO '{partial}' (FORMAT parquet)")
+            partial.rename(path)
 
 
 def start_spark() -> SparkSession:

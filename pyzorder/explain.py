@@ -33,6 +33,11 @@ class ScanExplanation:
         """How many files the scan opens: the selected ones, and those it knows nothing about."""
         return self.selected + self.unindexed
 
+    @property
+    def skipped_by_joins(self) -> int:
+        """How many of the skipped files only the keys of joins rule out; known after the query."""
+        return int(self.details.get("skippedByJoins", 0))
+
     def __str__(self) -> str:
         line = (
             f"{self.table}: {self.selected} of {self.total} files selected, "
@@ -40,7 +45,9 @@ class ScanExplanation:
         )
         if self.answered:
             line += f", {self.answered} answered from the index"
-        return "\n".join([line, *(f"  {reason}" for reason in self.reasons)])
+        keys = " and ".join(self.details.get("joinKeys", ()))
+        joins = [f"{self.skipped_by_joins} of them skipped by join keys of {keys}"] if keys else []
+        return "\n".join([line, *(f"  {reason}" for reason in [*joins, *self.reasons])])
 
 
 class Explanation(list[ScanExplanation]):
@@ -54,6 +61,8 @@ class Explanation(list[ScanExplanation]):
 
 def explain(df: DataFrame) -> Explanation:
     """Selected, skipped and unindexed files of every scan in `df`'s plan; runs no query.
+
+    What the keys of joins skip is known only once `df` itself has run, by `df.collect()` say.
 
     Raises:
         ZOrderError: `df` is no DataFrame, is a Spark Connect client's, or its session does not

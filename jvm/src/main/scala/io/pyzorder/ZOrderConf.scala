@@ -67,6 +67,14 @@ object ZOrderConf {
     "How much memory of the driver the loaded indexes of all tables may take together.",
     bytes)
 
+  val joinMaxKeys: Setting[Int] = new Setting(
+    "spark.sql.zorder.join.maxKeys",
+    "10000",
+    "Up to how many different keys of a broadcast side are used, each for itself, to skip files " +
+      "on the other side of the join; of more only the least and the greatest, and of a side " +
+      "with 100 times as many rows none. 0: no file is skipped by join keys.",
+    notNegativeInt)
+
   /** Hours. */
   val vacuumRetention: Setting[Int] = new Setting(
     "spark.sql.zorder.vacuum.retentionHours",
@@ -102,7 +110,7 @@ object ZOrderConf {
   /** Names the settings above, and thereby makes sure that they are registered. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, method, curve, sampleSize, indexMaxColumns,
-    indexCacheSize, vacuumRetention, journalLease, journalTakeOver, testKillAt)
+    indexCacheSize, joinMaxKeys, vacuumRetention, journalLease, journalTakeOver, testKillAt)
 
   private def boolean(text: String): Boolean =
     text.trim.toLowerCase(Locale.ROOT) match {

@@ -7,7 +7,7 @@ import io.pyzorder.answers.{AnswerStrategy, LimitStrategy}
 import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.commands.{ResolveZOrderStatements, SkippingIndexFunction}
 import io.pyzorder.parser.ZOrderSqlParser
-import io.pyzorder.skipping.{SkippingStrategy, WrapFileIndexes}
+import io.pyzorder.skipping.{PruneByJoinKeys, SkippingStrategy, WrapFileIndexes}
 
 /** The map of the project: everything pyzorder adds to a Spark session is named on this page. */
 class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
@@ -20,6 +20,9 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
       ResolveZOrderStatements(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
+    extensions.injectRuntimeOptimizerRule { session =>
+      PruneByJoinKeys(session.asInstanceOf[shim.SparkSession])
+    }
     extensions.injectPlannerStrategy { session =>
       AnswerStrategy(session.asInstanceOf[shim.SparkSession])
     }

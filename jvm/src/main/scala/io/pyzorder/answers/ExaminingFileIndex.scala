@@ -75,11 +75,13 @@ abstract class ExaminingFileIndex(scan: IndexedScan) extends ExplainedFileIndex 
       scan.index.table,
       selected = open(Verdict.Selected),
       skipped = decision.files.count(!_._2) - decision.answered,
+      skippedByJoins = 0,
       unindexed = open(Verdict.Unindexed),
       selectedBytes = opened.map(_.getLen).sum,
       totalBytes = decision.files.map(_._1.file.fileStatus.getLen).sum,
       nanos = 0L,
       filter = PredicateToIndexFilter(scan.dataFilters),
+      joins = Nil,
       reasons = Nil,
       opened = opened.map(_.getPath.toString),
       answered = decision.answered)

@@ -90,8 +90,9 @@ object IndexedScan {
       relation.relation match {
         case files: HadoopFsRelation => files.location match {
             case index: ZOrderFileIndex
-                if index.isIndexed && !relation.isStreaming && files.bucketSpec.isEmpty &&
-                  !ignoresCorruptFiles(files) && filters.forall(isPlain(_, relation)) =>
+                if index.joins.isEmpty && index.isIndexed && !relation.isStreaming &&
+                  files.bucketSpec.isEmpty && !ignoresCorruptFiles(files) &&
+                  filters.forall(isPlain(_, relation)) =>
               Some(split(plan, projects, filters, relation, files, index)).filter(scan =>
                 PredicateToAllRowsFilter(scan.dataFilters) != AllRowsFilter.Unproved)
             case _ => None

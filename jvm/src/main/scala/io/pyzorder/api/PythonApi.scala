@@ -15,9 +15,10 @@ object PythonApi extends AdaptiveSparkPlanHelper {
 
   /**
    * What skipping does to each scan of a query, in the plan's order, subqueries last: a JSON array
-   * of objects with `table`, `total`, `selected`, `skipped`, `unindexed`, `answered` (numbers of
-   * files), `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`, `reasons` (why the index,
-   * or part of the predicate, was not used) and `opened` (paths).
+   * of objects with `table`, `total`, `selected`, `skipped`, `skippedByJoins`, `unindexed`,
+   * `answered` (numbers of files), `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`,
+   * `joinKeys` (how many each join gave, once the query has run), `reasons` (why the index, or part
+   * of the predicate, was not used) and `opened` (paths).
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()
@@ -27,12 +28,15 @@ object PythonApi extends AdaptiveSparkPlanHelper {
       item.put("total", outcome.total)
       item.put("selected", outcome.selected)
       item.put("skipped", outcome.skipped)
+      item.put("skippedByJoins", outcome.skippedByJoins)
       item.put("unindexed", outcome.unindexed)
       item.put("answered", outcome.answered)
       item.put("selectedBytes", outcome.selectedBytes)
       item.put("totalBytes", outcome.totalBytes)
       item.put("milliseconds", outcome.nanos / 1e6)
       item.put("indexFilter", outcome.filter.toString)
+      val joinKeys = item.putArray("joinKeys")
+      outcome.joins.foreach(keys => joinKeys.add(keys.toString))
       val reasons = item.putArray("reasons")
       outcome.reasons.foreach(reason => reasons.add(reason))
       val opened = item.putArray("opened")

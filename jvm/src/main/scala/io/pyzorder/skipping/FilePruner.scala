@@ -30,17 +30,22 @@ final class FilePruner(
    *
    * @param indexes    the newest snapshots of the folders that the files lie under
    * @param predicates on the rows of the files; of those with subqueries nothing is used
+   * @param joins      filters that the keys of joins above the scan give
    */
   def prune(
       partitions: Seq[PartitionDirectory],
       indexes: Seq[SnapshotRef],
-      predicates: Seq[Expression]): (Seq[PartitionDirectory], SkippingOutcome) = {
+      predicates: Seq[Expression],
+      joins: Seq[JoinKeys]): (Seq[PartitionDirectory], SkippingOutcome) = {
     val start = System.nanoTime()
     val filters = predicates.map(p => p -> PredicateToIndexFilter(p))
-    val filter = filters.map(_._2).foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)
+    val own = filters.map(_._2).foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)
+    val filter = joins.map(_.filter).foldLeft(own)(IndexFilter.and)
     val enabled = ZOrderConf.skippingEnabled.get(session.sessionState.conf)
-    val judges =
+    def judgesOf(filter: IndexFilter): Seq[FileJudge] =
       if (enabled && filter != IndexFilter.Always) indexes.flatMap(judge(_, filter)) else Nil
+    val judges = judgesOf(filter)
+    val withoutJoins = if (joins.isEmpty) judges else judgesOf(own)
 
     val counts = new FilePruner.Counts
     val changed = changedAmong(partitions.iterator.flatMap(_.files).map(_.fileStatus)
@@ -50,7 +55,7 @@ final class FilePruner(
         val status = file.fileStatus
         val verdict =
           if (changed(status.getPath)) Verdict.Unindexed else verdictOf(judges, status)
-        counts.add(status, verdict)
+        counts.add(status, verdict, verdictOf(withoutJoins, status))
         verdict != Verdict.Skipped
       }))
 
@@ -59,7 +64,8 @@ final class FilePruner(
     val reasons =
       if (!enabled) Seq(s"${ZOrderConf.skippingEnabled.key} is false")
       else if (indexes.isEmpty) Seq("there is no index")
-      else if (predicates.isEmpty) Seq("there is no predicate on the files' columns")
+      else if (predicates.isEmpty && joins.isEmpty)
+        Seq("there is no predicate on the files' columns")
       else if (filter != IndexFilter.Always && judges.isEmpty) Seq("the index cannot be read")
       else {
         val unknown = filter.columns.filterNot(c => judges.exists(_.knows(c))).map(_.sql(""))
@@ -71,7 +77,7 @@ final class FilePruner(
     val nanos = System.nanoTime() - start
     // Without a judge nothing was asked: a file that is merely opened is not called unindexed.
     val unindexed = judges.nonEmpty || indexes.isEmpty
-    (kept, counts.outcome(table, filter, reasons, nanos, unindexed))
+    (kept, counts.outcome(table, filter, joins, reasons, nanos, unindexed))
   }
 
   /**
@@ -139,14 +145,16 @@ object FilePruner {
 
   /** Counts the three outcomes over a listing. */
   private final class Counts {
-    private var selected, skipped, unindexed = 0
+    private var selected, skipped, skippedByJoins, unindexed = 0
     private var selectedBytes, totalBytes = 0L
     private val opened = mutable.ArrayBuffer.empty[String]
 
-    def add(file: FileStatus, verdict: Verdict): Unit = {
+    def add(file: FileStatus, verdict: Verdict, withoutJoins: => Verdict): Unit = {
       totalBytes += file.getLen
       verdict match {
-        case Verdict.Skipped => skipped += 1
+        case Verdict.Skipped =>
+          skipped += 1
+          if (withoutJoins != Verdict.Skipped) skippedByJoins += 1
         case Verdict.Selected => selected += 1
         case Verdict.Unindexed => unindexed += 1
       }
@@ -159,6 +167,7 @@ object FilePruner {
     def outcome(
         table: String,
         filter: IndexFilter,
+        joins: Seq[JoinKeys],
         reasons: Seq[String],
         nanos: Long,
         countUnindexed: Boolean): SkippingOutcome =
@@ -166,11 +175,13 @@ object FilePruner {
         table,
         selected = if (countUnindexed) selected else selected + unindexed,
         skipped = skipped,
+        skippedByJoins = skippedByJoins,
         unindexed = if (countUnindexed) unindexed else 0,
         selectedBytes = selectedBytes,
         totalBytes = totalBytes,
         nanos = nanos,
         filter = filter,
+        joins = joins,
         reasons = reasons,
         opened = opened.toSeq)
   }

@@ -6,11 +6,13 @@ package io.pyzorder.skipping
  * @param table         the table's name, or the folder's for a path
  * @param selected      files that are opened although the index knows them
  * @param skipped       files proved to hold no matching row
+ * @param skippedByJoins those of the skipped that only the keys of joins prove to be of no use
  * @param unindexed     files that are opened because the index does not know them as they are now
  * @param selectedBytes size of the files that are opened
  * @param totalBytes    size of all
  * @param nanos         time the index took, without listing the files
  * @param filter        the filter over the index
+ * @param joins         the part of the filter that joins gave
  * @param reasons       why the index, or part of the predicate, was of no use; empty: all was used
  * @param opened        paths of the files that are opened
  * @param answered      files that are not opened because the index answers for all of their rows
@@ -19,11 +21,13 @@ final case class SkippingOutcome(
     table: String,
     selected: Int,
     skipped: Int,
+    skippedByJoins: Int,
     unindexed: Int,
     selectedBytes: Long,
     totalBytes: Long,
     nanos: Long,
     filter: IndexFilter,
+    joins: Seq[JoinKeys],
     reasons: Seq[String],
     opened: Seq[String],
     answered: Int = 0) {
@@ -36,5 +40,9 @@ final case class SkippingOutcome(
     s"$table: ${selected + unindexed} of $total files selected, $skipped skipped, " +
       s"$unindexed unindexed" +
       (if (answered == 0) "" else s", $answered answered from the index") +
-      reasons.map("; " + _).mkString
+      (byJoins ++ reasons).map("; " + _).mkString
+
+  private def byJoins: Option[String] =
+    if (joins.isEmpty) None
+    else Some(s"$skippedByJoins skipped by join keys of ${joins.mkString(" and ")}")
 }

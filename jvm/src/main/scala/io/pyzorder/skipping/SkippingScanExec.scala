@@ -34,6 +34,8 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     "filesTotal" -> SQLMetrics.createMetric(sparkContext, "number of files in total"),
     "filesSelected" -> SQLMetrics.createMetric(sparkContext, "number of files selected"),
     "filesSkipped" -> SQLMetrics.createMetric(sparkContext, "number of files skipped"),
+    "filesSkippedByJoins" ->
+      SQLMetrics.createMetric(sparkContext, "number of files skipped by join keys"),
     "filesUnindexed" -> SQLMetrics.createMetric(sparkContext, "number of files unindexed"),
     "pruningTime" -> SQLMetrics.createTimingMetric(sparkContext, "skipping time"))
 
@@ -62,6 +64,7 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     metrics("filesTotal").set(outcome.total)
     metrics("filesSelected").set(outcome.selected)
     metrics("filesSkipped").set(outcome.skipped)
+    metrics("filesSkippedByJoins").set(outcome.skippedByJoins)
     metrics("filesUnindexed").set(outcome.unindexed)
     metrics("pruningTime").set(outcome.nanos / 1000000)
     val execution = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)

@@ -16,13 +16,15 @@ import io.pyzorder.publish.{Journal, JournaledListing, TableFolder}
  *
  * The filters come with each call of `listFiles` and are never part of the object: Spark merges
  * and reuses scans whose relations are equal, and then lists once for the filters of both. Equal
- * are two with an equal wrapped index and the same states of journal and index.
+ * are two with an equal wrapped index, the same states of journal and index, and equal join keys:
+ * those are part of the object, because Spark knows of no filter there that it could pass.
  *
  * @param wrapped    Spark's own file index
  * @param options    the relation's options
  * @param dataSchema the columns stored in the files
  * @param table      for messages
  * @param folders    the table folders that the relation's files can lie under
+ * @param joins      filters that the keys of joins above the scan give, once they are known
  * @param estimate   bytes that will be read, for the cost model only; None: all
  */
 final class ZOrderFileIndex private (
@@ -32,6 +34,7 @@ final class ZOrderFileIndex private (
     dataSchema: StructType,
     val table: String,
     private val folders: Seq[TableFolder],
+    val joins: Seq[JoinKeys],
     val estimate: Option[Long],
     private val seen: ZOrderFileIndex.State)
     extends ExplainedFileIndex {
@@ -67,9 +70,6 @@ final class ZOrderFileIndex private (
       dataFilters: Seq[Expression]): SkippingOutcome =
     answer(partitionFilters, dataFilters).outcome
 
-  /** Whether any of the folders has an index at all. */
-  def isIndexed: Boolean = seen.indexes.nonEmpty
-
   /**
    * Every file of the partitions that the filters select, none skipped, and what the index says of
    * it at this moment.
@@ -94,7 +94,15 @@ final class ZOrderFileIndex private (
   /** The same index, telling the cost model another size. */
   def withEstimate(bytes: Long): ZOrderFileIndex =
     new ZOrderFileIndex(
-      session, wrapped, options, dataSchema, table, folders, Some(bytes), seen)
+      session, wrapped, options, dataSchema, table, folders, joins, Some(bytes), seen)
+
+  /** The same index for a scan below joins that use no row but those of files with these keys. */
+  def withJoins(more: Seq[JoinKeys]): ZOrderFileIndex =
+    new ZOrderFileIndex(
+      session, wrapped, options, dataSchema, table, folders, joins ++ more, estimate, seen)
+
+  /** Whether some of the files may be in an index now. */
+  def isIndexed: Boolean = ZOrderFileIndex.State.of(session, folders).indexes.nonEmpty
 
   private def answer(
       partitionFilters: Seq[Expression],
@@ -116,7 +124,8 @@ final class ZOrderFileIndex private (
   private def ask(request: ZOrderFileIndex.Request): ZOrderFileIndex.Answer = {
     val listed = listing(request.partitionFilters)
       .listFiles(request.partitionFilters, request.dataFilters)
-    val (partitions, outcome) = pruner.prune(listed, request.state.indexes, request.dataFilters)
+    val (partitions, outcome) =
+      pruner.prune(listed, request.state.indexes, request.dataFilters, joins)
     ZOrderFileIndex.Answer(partitions, outcome)
   }
 
@@ -136,11 +145,12 @@ final class ZOrderFileIndex private (
 
   override def equals(other: Any): Boolean = other match {
     case that: ZOrderFileIndex =>
-      that.wrapped == wrapped && that.folders == folders && that.seen == seen
+      that.wrapped == wrapped && that.folders == folders && that.seen == seen &&
+      that.joins == joins
     case _ => false
   }
 
-  override def hashCode: Int = wrapped.hashCode
+  override def hashCode: Int = 31 * wrapped.hashCode + joins.hashCode
 
   override def toString: String = s"ZOrderFileIndex($wrapped)"
 }
@@ -179,5 +189,5 @@ object ZOrderFileIndex {
       table: String,
       folders: Seq[TableFolder]): ZOrderFileIndex =
     new ZOrderFileIndex(
-      session, wrapped, options, dataSchema, table, folders, None, State.of(session, folders))
+      session, wrapped, options, dataSchema, table, folders, Nil, None, State.of(session, folders))
 }

@@ -1,0 +1,529 @@
+"""Files skipped by the keys of a broadcast join side: which joins may, which must not.
+
+To add a case, add a line to CASES: the query and how many files each scan of `fact` opens. It holds
+`fact.k` (and each other key) from 0 to 199, ten to a file; `dim` has the same keys, and `tag` to
+choose among them. Every answer is held against the one with skipping off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import pyzorder
+from tests.spark.indexes import build
+from tests.spark.scans import explain, plain, settings
+
+ALL = 20
+FACT = """
+    CAST(id AS INT) AS k, id AS l, format_string('s%05d', id) AS s,
+    date_add(date'2020-01-01', CAST(id AS INT)) AS d, CAST(id AS DECIMAL(10, 2)) AS c,
+    CAST(id AS DECIMAL(38, 2)) AS wide, CAST(id AS SMALLINT) AS small, CAST(id % 7 AS INT) AS m,
+    CASE id WHEN 50 THEN double('NaN') WHEN 60 THEN double('-0.0') WHEN 70 THEN 0.0D
+            ELSE double(id) END AS x,
+    CASE id WHEN 50 THEN float('NaN') ELSE float(id) END AS f,
+    CASE WHEN id % 10 = 3 OR id >= 190 THEN NULL ELSE CAST(id AS INT) END AS n,
+    named_struct('k', CAST(id AS INT)) AS st, timestamp_seconds(id * 86400) AS ts,
+    encode(format_string('s%05d', id), 'utf-8') AS bin, repeat(uuid(), 20) AS weight
+"""
+DIM = """
+    CAST(id AS INT) AS k, id AS l, format_string('s%05d', id) AS s,
+    date_add(date'2020-01-01', CAST(id AS INT)) AS d,
+    CAST(date_add(date'2020-01-01', CAST(id AS INT)) AS TIMESTAMP) AS midnight,
+    CAST(id AS DECIMAL(10, 2)) AS c, CAST(id AS DECIMAL(12, 2)) AS c12,
+    CAST(id AS DECIMAL(38, 2)) AS wide, CAST(id AS SMALLINT) AS small,
+    CASE id WHEN 50 THEN double('NaN') WHEN 60 THEN double('-0.0') WHEN 70 THEN 0.0D
+            ELSE double(id) END AS x,
+    CASE id WHEN 50 THEN float('NaN') ELSE float(id) END AS f,
+    CASE WHEN id % 10 = 3 THEN NULL ELSE CAST(id AS INT) END AS n,
+    named_struct('k', CAST(id AS INT)) AS st, timestamp_seconds(id * 86400) AS ts,
+    encode(format_string('s%05d', id), 'utf-8') AS bin, CAST(id AS INT) AS tag
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query and how many files its scans of `fact` open, in ascending order."""
+
+    name: str
+    sql: str
+    opened: tuple[int, ...]
+
+
+def prunes(name: str, sql: str, *opened: int) -> Case:
+    """Keys 5, 7 and 105 are in 2 files, unless the case says otherwise."""
+    return Case(name, sql, opened or (2,))
+
+
+def keeps(name: str, sql: str, *opened: int) -> Case:
+    """No file may be skipped by join keys."""
+    return Case(name, sql, opened or (ALL,))
+
+
+SOME = "(SELECT * FROM dim WHERE tag IN (5, 7, 105))"
+CASES = [
+    # Joins that drop the rows of fact that have no partner.
+    prunes("inner", f"SELECT fact.k, fact.s FROM fact JOIN {SOME} q ON fact.k = q.k"),
+    prunes("inner, fact on the right", f"SELECT fact.k FROM {SOME} q JOIN fact ON fact.k = q.k"),
+    prunes("comma", f"SELECT fact.k FROM fact, {SOME} q WHERE fact.k = q.k AND fact.m >= 0"),
+    prunes("using", f"SELECT k, m FROM fact JOIN (SELECT k FROM {SOME}) USING (k)"),
+    prunes("left semi", f"SELECT k FROM fact LEFT SEMI JOIN {SOME} q ON fact.k = q.k"),
+    prunes("in subquery", f"SELECT k FROM fact WHERE k IN (SELECT k FROM {SOME})"),
+    prunes("exists", f"SELECT k FROM fact WHERE EXISTS (SELECT 1 FROM {SOME} q WHERE q.k = fact.k)"),
+    prunes("another condition", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND m < q.l"),
+    prunes("an aggregate above", f"SELECT sum(m), count(*) FROM fact JOIN {SOME} q ON fact.k = q.k"),
+    prunes("a window above", f"SELECT k, rank() OVER (ORDER BY k) r FROM fact JOIN {SOME} USING (k)"),
+    prunes("the fact's own filter too",
+           f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k WHERE fact.k < 50", 1),
+    # What may stand between.
+    prunes("renamed", f"SELECT a FROM (SELECT k + 0 AS z, k AS a FROM fact) JOIN {SOME} q ON a = q.k"),
+    prunes("widened below",
+           f"SELECT a FROM (SELECT CAST(k AS BIGINT) AS a, m FROM fact) JOIN {SOME} q ON a = q.l"),
+    prunes("a filter between", f"SELECT k FROM (SELECT * FROM fact WHERE m < 6) JOIN {SOME} USING (k)"),
+    prunes("below a left outer join", f"""
+        SELECT fact.k, o.s FROM fact LEFT JOIN (SELECT * FROM dim WHERE tag < 9) o ON fact.m = o.k
+        JOIN {SOME} q ON fact.k = q.k"""),
+    prunes("below a right outer join", f"""
+        SELECT fact.k, o.s FROM (SELECT * FROM dim WHERE tag < 9) o RIGHT JOIN fact ON fact.m = o.k
+        JOIN {SOME} q ON fact.k = q.k"""),
+    prunes("below an anti join", f"""
+        SELECT fact.k FROM fact LEFT ANTI JOIN (SELECT * FROM dim WHERE tag = 5) o ON fact.k = o.k
+        JOIN {SOME} q ON fact.k = q.k"""),
+    # Keys.
+    prunes("one key of several",
+           f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.m + 1 = q.l % 7 + 1"),
+    prunes("two INT keys, packed in a LONG",
+           f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.m = q.k % 7"),
+    prunes("two INT keys, the second in the index",
+           f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.m + 0 = q.k % 7 AND fact.k = q.k"),
+    prunes("negative INT keys, packed",
+           "SELECT fact.k FROM fact JOIN (SELECT k - 10 AS a, k - 20 AS b FROM dim WHERE tag < 12) q "
+           "ON fact.k = q.a AND fact.k - 10 = q.b", 1),
+    prunes("SMALLINT and INT, packed",
+           f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.small = q.small AND fact.k = q.k"),
+    prunes("three keys",
+           f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.s = q.s AND fact.d = q.d"),
+    prunes("keys that exclude each other",
+           "SELECT fact.k FROM fact JOIN (SELECT k, l + 100 AS l FROM dim WHERE tag < 9) q "
+           "ON fact.k = q.k AND fact.l = q.l", 0),
+    prunes("bigint", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.l = q.l"),
+    prunes("smallint", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.small = q.small"),
+    prunes("string", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.s = q.s"),
+    prunes("binary", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.bin = q.bin"),
+    prunes("date", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.d = q.d"),
+    prunes("timestamp", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.ts = q.ts"),
+    prunes("decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.c = q.c"),
+    prunes("wide decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.wide = q.wide"),
+    prunes("struct field", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.st.k = q.st.k"),
+    # NaN is in no bounds: file 5, which holds one, is read when NaN is among the keys.
+    # Files 6 and 7, from -0.0 and 0.0 up, enclose 5 and 7 as well.
+    prunes("double", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.x = q.x", 4),
+    prunes("NaN", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 50) q "
+           "ON fact.x = q.x", 1),
+    prunes("NaN and numbers", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag IN (5, 50)) q "
+           "ON fact.x = q.x", 4),
+    prunes("float NaN", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 50) q "
+           "ON fact.f = q.f", 1),
+    prunes("-0.0 finds 0.0", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 60) q "
+           "ON fact.x = q.x", 3),
+    prunes("0.0 finds -0.0", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 70) q "
+           "ON fact.x = q.x", 3),
+    prunes("float as double", "SELECT fact.k FROM fact JOIN (SELECT double(f) AS x FROM dim "
+           "WHERE tag IN (5, 50)) q ON fact.f = q.x", 2),
+    prunes("nulls on both sides", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim "
+           "WHERE tag IN (3, 5, 13, 105)) q ON fact.n = q.n", 2),
+    Case("only nulls on the broadcast side: Spark scans nothing",
+         "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag IN (3, 13)) q ON fact.n = q.n", ()),
+    prunes("cast of the fact's key", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.l"),
+    prunes("cast of the dimension's key", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.l = q.k"),
+    prunes("decimals of two precisions", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.c = q.c12"),
+    prunes("date as timestamp", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.d = q.midnight"),
+    keeps("a string as a number", f"SELECT fact.k FROM fact JOIN {SOME} q ON substr(fact.s, 2) = q.k"),
+    keeps("a narrowing cast", f"SELECT fact.k FROM fact JOIN {SOME} q ON CAST(fact.l AS INT) = q.k"),
+    keeps("an expression", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k + 1 = q.k"),
+    keeps("no equality", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k < q.k"),
+    keeps("null-safe keys", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.n <=> q.n"),
+    keeps("null-safe keys that meet", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim "
+          "WHERE tag IN (3, 5)) q ON fact.n <=> q.n"),
+    prunes("null-safe beside =",
+           f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.n <=> q.n"),
+    # Joins in which a row without a partner counts.
+    keeps("left outer, fact preserved", f"SELECT fact.k, q.k FROM fact LEFT JOIN {SOME} q ON fact.k = q.k"),
+    keeps("right outer, fact preserved", f"SELECT fact.k, q.k FROM {SOME} q RIGHT JOIN fact ON fact.k = q.k"),
+    keeps("left outer, fact supplies nulls: no broadcast",
+          f"SELECT fact.k, q.k FROM {SOME} q LEFT JOIN fact ON fact.k = q.k"),
+    keeps("right outer, fact supplies nulls: no broadcast",
+          f"SELECT fact.k, q.k FROM fact RIGHT JOIN {SOME} q ON fact.k = q.k"),
+    keeps("full outer", f"SELECT fact.k, q.k FROM fact FULL JOIN {SOME} q ON fact.k = q.k"),
+    keeps("left anti", f"SELECT k FROM fact LEFT ANTI JOIN {SOME} q ON fact.k = q.k"),
+    keeps("not in", f"SELECT k FROM fact WHERE n NOT IN (SELECT k FROM {SOME})"),
+    Case("not in, with a null: Spark scans nothing",
+         "SELECT k FROM fact WHERE n NOT IN (SELECT n FROM dim WHERE tag < 9)", ()),
+    keeps("not exists", f"SELECT k FROM fact WHERE NOT EXISTS (SELECT 1 FROM {SOME} q WHERE q.k = fact.k)"),
+    keeps("existence", f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})"),
+    keeps("existence as a value", f"SELECT k, k IN (SELECT k FROM {SOME}) AS found FROM fact"),
+    keeps("scalar subquery", f"SELECT k, (SELECT max(l) FROM {SOME} q WHERE q.k = fact.k) AS v FROM fact"),
+    # What must not stand between: these depend on rows that would be gone.
+    keeps("limit", f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)"),
+    keeps("ordered limit", f"SELECT k FROM (SELECT * FROM fact ORDER BY k LIMIT 60) JOIN {SOME} USING (k)"),
+    keeps("window", f"SELECT k, r FROM (SELECT k, row_number() OVER (ORDER BY k) AS r FROM fact) "
+          f"JOIN {SOME} USING (k)"),
+    keeps("window by the key", f"SELECT k, r FROM (SELECT k, sum(m) OVER (PARTITION BY m ORDER BY k) "
+          f"AS r FROM fact) JOIN {SOME} USING (k)"),
+    keeps("sample", f"SELECT k FROM (SELECT * FROM fact TABLESAMPLE (50 PERCENT) REPEATABLE (7)) "
+          f"JOIN {SOME} USING (k)"),
+    keeps("aggregate", f"SELECT * FROM (SELECT m AS k, count(*) AS n FROM fact GROUP BY m) "
+          f"JOIN {SOME} USING (k)"),
+    keeps("an outer join's aggregate", f"SELECT q.k, a.n FROM {SOME} q LEFT JOIN (SELECT max(k) AS k, "
+          "count(*) AS n FROM fact) a ON a.k = q.k"),
+    keeps("distinct", f"SELECT k FROM (SELECT DISTINCT m AS k FROM fact) JOIN {SOME} USING (k)"),
+    keeps("numbered rows", f"SELECT k FROM (SELECT k, monotonically_increasing_id() % 2 AS i FROM fact) "
+          f"JOIN {SOME} USING (k) WHERE i < 2"),
+    keeps("random numbers", f"SELECT k FROM (SELECT k FROM fact WHERE rand(7) < 0.9) JOIN {SOME} USING (k)"),
+    keeps("explode", f"SELECT k FROM (SELECT k, explode(array(1, 2)) FROM fact) JOIN {SOME} USING (k)"),
+    keeps("union", f"SELECT k FROM (SELECT k FROM fact UNION ALL SELECT l FROM dim) JOIN {SOME} USING (k)"),
+    keeps("below a full outer join", f"""
+        SELECT a.k, a.s FROM (SELECT fact.k, fact.m, o.s FROM fact FULL JOIN dim o ON fact.m = o.k) a
+        LEFT SEMI JOIN {SOME} q ON a.m = q.k"""),
+    # The same table, several times.
+    prunes("self-join", "SELECT a.k, b.s FROM fact a JOIN (SELECT * FROM fact WHERE k < 15) b "
+           "ON a.k = b.k + 100", 2, 2),
+    prunes("one fact, two dimensions of one join",
+           f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k "
+           "JOIN (SELECT * FROM dim WHERE tag IN (105, 150)) r ON fact.l = r.l", 1),
+    prunes("two joins of one fact with different dimensions", """
+        SELECT 1 AS side, sum(fact.k) AS v FROM fact JOIN (SELECT * FROM dim WHERE tag = 5) q
+            ON fact.k = q.k GROUP BY fact.m
+        UNION ALL
+        SELECT 2, sum(fact.k) FROM fact JOIN (SELECT * FROM dim WHERE tag IN (25, 45, 65)) q
+            ON fact.k = q.k GROUP BY fact.m""", 1, 3),
+    prunes("one of them without a join", """
+        SELECT 1 AS side, sum(fact.k) AS v FROM fact JOIN (SELECT * FROM dim WHERE tag = 5) q
+            ON fact.k = q.k GROUP BY fact.m
+        UNION ALL SELECT 2, sum(k) FROM fact GROUP BY m""", 1, ALL),
+    prunes("two joined sides of different dimensions", """
+        SELECT a.m, a.v, b.v FROM
+            (SELECT m, sum(f.k) AS v FROM fact f JOIN (SELECT * FROM dim WHERE tag < 20) q
+                ON f.k = q.k GROUP BY m) a JOIN
+            (SELECT m, sum(f.k) AS v FROM fact f JOIN (SELECT * FROM dim WHERE tag > 169) q
+                ON f.k = q.k GROUP BY m) b ON a.m = b.m""", 2, 3),
+    prunes("the joined fact beside itself, unjoined", f"""
+        SELECT k FROM fact WHERE k IN (SELECT k FROM {SOME}) UNION ALL SELECT k FROM fact""", 2, ALL),
+    # Broadcast sides.
+    prunes("a dimension that is a join itself", f"""
+        SELECT /*+ BROADCAST(z) */ fact.k FROM fact JOIN (SELECT q.k FROM {SOME} q
+        JOIN dim r ON q.k = r.k WHERE r.l > 100) z ON fact.k = z.k""", 1),
+    prunes("rows that a query lists", "SELECT fact.k FROM fact JOIN (VALUES (5), (105)) AS q (k) "
+           "ON fact.k = q.k"),
+    Case("an empty dimension: Spark scans nothing",
+         "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 5000) q ON fact.k = q.k", ()),
+    prunes("an aggregated dimension",
+           f"SELECT fact.k FROM fact JOIN (SELECT max(k) AS k FROM {SOME}) q ON fact.k = q.k", 1),
+    prunes("many rows of few keys",
+           "SELECT count(*) FROM fact JOIN (SELECT k % 2 + 5 AS k FROM dim) q ON fact.k = q.k", 1),
+    prunes("every key", "SELECT fact.k FROM fact JOIN dim ON fact.k = dim.k", ALL),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """`fact`, 20 indexed files, and `dim`, small enough to be the one that is broadcast."""
+    folder = Path(tmp_path_factory.mktemp("joins"))
+    spark.range(0, 200, 1, ALL).selectExpr(*columns(FACT)).write.parquet(str(folder / "fact"))
+    spark.range(0, 200, 1, 1).selectExpr(*columns(DIM)).write.parquet(str(folder / "dim"))
+    build(spark, folder / "fact", "parquet")
+    for name in ("fact", "dim"):
+        spark.sql(f"CREATE TABLE {name} USING parquet LOCATION '{folder / name}'")
+    yield folder
+    for name in ("fact", "dim"):
+        spark.sql(f"DROP TABLE {name}")
+
+
+def columns(text: str) -> list[str]:
+    """The elements of a select list."""
+    found, depth, start = [], 0, 0
+    for i, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth == 0:
+            found.append(text[start:i])
+            start = i + 1
+    return [*found, text[start:]]
+
+
+def scans_of(df: DataFrame, table: str = "fact") -> list[dict[str, Any]]:
+    """What skipping did to the scans of one table, after the query has run."""
+    return [scan for scan in explain(df) if scan["table"] == table]
+
+
+def counts(df: DataFrame, table: str = "fact") -> tuple[int, ...]:
+    """How many files each scan of a table opens."""
+    return tuple(sorted(len(scan["opened"]) for scan in scans_of(df, table)))
+
+
+def rows(df: DataFrame) -> list[str]:
+    """The rows in one order, NaN equal to itself."""
+    return sorted(map(str, df.collect()))
+
+
+def checked(spark: SparkSession, sql: str) -> DataFrame:
+    """The query after it has run, its answer equal to the one without skipping."""
+    with plain(spark):
+        expected = rows(spark.sql(sql))
+    df = spark.sql(sql)
+    assert rows(df) == expected
+    return df
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_files_opened(spark: SparkSession, tables: Path, case: Case) -> None:
+    assert counts(checked(spark, case.sql)) == case.opened
+
+
+@pytest.mark.parametrize("case", CASES[::12], ids=lambda case: case.name)
+def test_without_adaptive_execution_answers_are_the_same(
+    spark: SparkSession, tables: Path, case: Case
+) -> None:
+    with settings(spark, spark__sql__adaptive__enabled="false"):
+        assert all(scan["skippedByJoins"] == 0 for scan in scans_of(checked(spark, case.sql)))
+
+
+INNER = f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k"
+
+
+def test_skipping_disabled(spark: SparkSession, tables: Path) -> None:
+    with plain(spark):
+        df = checked(spark, INNER)
+        assert counts(df) == (ALL,)
+        assert scans_of(df)[0]["joinKeys"] == []
+
+
+def test_a_plan_that_runs_twice_gives_the_same(spark: SparkSession, tables: Path) -> None:
+    df = checked(spark, INNER)
+    assert rows(df) == rows(df)
+    assert counts(df) == (2,)
+
+
+def test_a_query_planned_before_skipping_is_switched_off(spark: SparkSession, tables: Path) -> None:
+    df = checked(spark, INNER)
+    with plain(spark):
+        assert counts(df) == (ALL,)
+
+
+@pytest.mark.parametrize(
+    ("limit", "opened", "text"),
+    [("3", 2, ["3 values"]), ("2", 11, ["a range of values"]), ("0", ALL, [])],
+)
+def test_more_keys_than_the_limit(
+    spark: SparkSession, tables: Path, limit: str, opened: int, text: list[str]
+) -> None:
+    with settings(spark, spark__sql__zorder__join__maxKeys=limit):
+        df = checked(spark, INNER)
+        assert counts(df) == (opened,)
+        assert scans_of(df)[0]["joinKeys"] == text
+
+
+def test_a_side_of_too_many_rows_is_not_looked_through(spark: SparkSession, tables: Path) -> None:
+    query = "SELECT fact.k FROM fact JOIN (SELECT k FROM dim WHERE tag < 101) q ON fact.k = q.k"
+    with settings(spark, spark__sql__zorder__join__maxKeys="1"):
+        assert counts(checked(spark, query)) == (ALL,)
+        assert counts(checked(spark, query.replace("101", "100"))) == (10,)
+
+
+def test_a_range_that_ends_with_nan(spark: SparkSession, tables: Path) -> None:
+    query = (
+        "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag IN (50, 105, 195)) q "
+        "ON fact.x = q.x"
+    )
+    with settings(spark, spark__sql__zorder__join__maxKeys="2"):
+        assert counts(checked(spark, query)) == (11,)  # from 105 up, and the file with NaN
+
+
+def test_explain_and_metrics_tell_of_the_join(spark: SparkSession, tables: Path) -> None:
+    df = spark.sql(INNER + " WHERE fact.k < 150")
+    assert pyzorder.explain(df)[0].skipped == 5, "before it runs, its own filter alone"
+    df.collect()
+    scan = next(scan for scan in pyzorder.explain(df) if scan.table == "fact")
+    assert (scan.total, scan.selected, scan.skipped, scan.skipped_by_joins) == (ALL, 2, 18, 13)
+    assert "  13 of them skipped by join keys of 3 values" in str(scan).splitlines()
+    plan = df._jdf.queryExecution().executedPlan().toString()
+    assert (
+        "ZOrderSkipping [fact: 2 of 20 files selected, 18 skipped, 0 unindexed; "
+        "13 skipped by join keys of 3 values]" in plan
+    )
+    assert metric(df, "filesSkippedByJoins") == 13
+
+
+def metric(df: DataFrame, name: str) -> int:
+    """A metric of the scan of `fact` in the final plan."""
+    nodes: list[Any] = [df._jdf.queryExecution().executedPlan()]
+    while nodes:
+        node = nodes.pop()
+        kind = node.nodeName()
+        if kind == "ZOrderSkipping" and "[fact:" in node.simpleString(5):
+            return int(node.metrics().apply(name).value())
+        if kind == "AdaptiveSparkPlan":
+            nodes.append(node.executedPlan())
+        elif kind.endswith("QueryStage"):
+            nodes.append(node.plan())
+        else:
+            nodes.extend(node.children().apply(i) for i in range(node.children().size()))
+    raise AssertionError("no scan of fact")
+
+
+def test_a_cte_used_twice(spark: SparkSession, tables: Path) -> None:
+    query = f"""
+        WITH c AS (SELECT fact.k, fact.m FROM fact JOIN {SOME} q ON fact.k = q.k)
+        SELECT a.k, b.v FROM c a JOIN (SELECT m, count(*) AS v FROM c GROUP BY m) b ON a.m = b.m"""
+    assert set(counts(checked(spark, query))) <= {2, ALL}
+    # Spark takes the hash table of 3 rows for 32 MiB, so what it is joined to seems too large to be
+    # broadcast, and the plan without a shuffle, which is not pruned, stays. A hint decides that.
+    hinted = query.replace("SELECT a.k", "SELECT /*+ BROADCAST(a) */ a.k")
+    assert set(counts(checked(spark, hinted))) == {2}
+
+
+def test_scalar_subqueries_of_two_joins(spark: SparkSession, tables: Path) -> None:
+    one = "(SELECT sum(fact.l) FROM fact JOIN dim ON fact.k = dim.k WHERE dim.tag IN ({}))"
+    df = checked(spark, f"SELECT {one.format(5)}, {one.format('25, 45')}, {one.format(5)}")
+    assert set(counts(df)) == {1, 2}
+
+
+def test_a_cached_join_has_all_its_rows(spark: SparkSession, tables: Path) -> None:
+    some = spark.sql(INNER).cache()
+    try:
+        assert sorted(row.k for row in some.collect()) == [5, 7, 105]
+        assert spark.sql("SELECT k FROM fact").count() == 200
+        assert spark.sql(INNER.replace("105", "106")).count() == 3
+        other = spark.sql("SELECT fact.k FROM fact JOIN dim ON fact.k = dim.k WHERE dim.tag < 30")
+        assert other.count() == 30
+        assert some.join(other, "k").count() == 2
+    finally:
+        some.unpersist()
+
+
+def test_a_cached_dimension(spark: SparkSession, tables: Path) -> None:
+    spark.sql(f"CACHE TABLE cached_dim AS SELECT k, l FROM {SOME}")
+    try:
+        df = checked(spark, "SELECT fact.k FROM fact JOIN cached_dim q ON fact.k = q.k")
+        assert counts(df) == (2,)
+    finally:
+        spark.sql("UNCACHE TABLE cached_dim")
+        spark.catalog.dropTempView("cached_dim")
+
+
+def test_observed_metrics_count_every_row(spark: SparkSession, tables: Path) -> None:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as f
+
+    seen = Observation("all rows of fact")
+    fact = spark.table("fact").observe(seen, f.count(f.lit(1)).alias("rows"))
+    df = fact.join(spark.sql(f"SELECT k AS dk FROM {SOME}"), f.col("k") == f.col("dk"))
+    assert df.count() == 3
+    assert seen.get["rows"] == 200
+
+
+def test_shuffled_joins_are_left_alone(spark: SparkSession, tables: Path) -> None:
+    with settings(
+        spark,
+        spark__sql__autoBroadcastJoinThreshold="-1",
+        spark__sql__adaptive__autoBroadcastJoinThreshold="10MB",
+    ):
+        assert counts(checked(spark, INNER)) == (ALL,)
+
+
+def test_files_that_the_index_does_not_know_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(0, 100, 1, 10).write.parquet(str(tmp_path / "t"))
+    build(spark, tmp_path / "t", "parquet")
+    spark.range(100, 200, 1, 5).write.mode("append").parquet(str(tmp_path / "t"))
+    query = f"SELECT t.id FROM parquet.`{tmp_path}/t` t JOIN (VALUES (5), (150)) AS q (k) ON id = k"
+    df = checked(spark, query)
+    (scan,) = scans_of(df, "t")
+    assert (scan["selected"], scan["skipped"], scan["unindexed"]) == (1, 9, 5)
+    assert len(rows(df)) == 2
+
+
+def test_a_table_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(0, 100, 1, 10).write.parquet(str(tmp_path / "t"))
+    query = f"SELECT t.id FROM parquet.`{tmp_path}/t` t JOIN (VALUES (5), (50)) AS q (k) ON id = k"
+    (scan,) = scans_of(checked(spark, query), "t")
+    assert (scan["unindexed"], scan["joinKeys"]) == (10, [])
+
+
+@pytest.mark.parametrize("fmt", ["parquet", "orc"])
+def test_a_partitioned_fact(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
+    frame = spark.range(0, 100, 1, 10).selectExpr("id", "CAST(id DIV 10 % 2 AS INT) AS p")
+    frame.write.partitionBy("p").format(fmt).save(str(tmp_path / "t"))
+    build(spark, tmp_path / "t", fmt)
+    table = f"{fmt}.`{tmp_path}/t`"
+    keys = "(VALUES (5, 0), (15, 1)) AS q (k, kp)"
+    for condition, opened in [
+        ("id = k", (2,)),
+        ("id = k AND p = kp", (2,)),
+        ("id = k AND p + 1 = kp", (2,)),
+        ("id = k AND p = 0", (1,)),
+        ("p = kp", (10,)),
+    ]:
+        df = checked(spark, f"SELECT t.id, p FROM {table} t JOIN {keys} ON {condition}")
+        assert counts(df, "t") == opened, condition
+
+
+def test_char_keys_are_padded_and_not_used(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql(f"CREATE TABLE chars (c CHAR(4), i INT) USING parquet LOCATION '{tmp_path}/c'")
+    try:
+        for i, c in enumerate(["a", "b", "c"]):
+            spark.sql(f"INSERT INTO chars VALUES ('{c}', {i})")
+        build(spark, tmp_path / "c", "parquet")
+        df = checked(spark, "SELECT i FROM chars JOIN (VALUES ('b   ')) AS q (k) ON c = k")
+        assert len(rows(df)) == 1
+        assert counts(df, "chars") == (3,)
+    finally:
+        spark.sql("DROP TABLE chars")
+
+
+def test_collated_keys_are_not_used(spark: SparkSession, tmp_path: Path) -> None:
+    if spark.version.startswith("3."):
+        pytest.skip("Spark 4 brought collations")
+    spark.sql(
+        f"CREATE TABLE words (w STRING COLLATE UTF8_LCASE, i INT) USING parquet "
+        f"LOCATION '{tmp_path}/w'"
+    )
+    try:
+        for i, w in enumerate(["A", "b", "C"]):
+            spark.sql(f"INSERT INTO words VALUES ('{w}', {i})")
+        build(spark, tmp_path / "w", "parquet")
+        df = checked(
+            spark,
+            "SELECT i FROM words JOIN (SELECT k COLLATE UTF8_LCASE AS k FROM VALUES ('a'), ('B') "
+            "AS q (k)) ON w = k",
+        )
+        assert len(rows(df)) == 2
+        assert counts(df, "words") == (3,)
+    finally:
+        spark.sql("DROP TABLE words")
+
+
+def test_optimize_between_planning_and_running(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(0, 1000, 1, 10).selectExpr("id", "id DIV 100 AS m").write.parquet(
+        str(tmp_path / "t")
+    )
+    spark.sql(f"CREATE TABLE moved USING parquet LOCATION '{tmp_path}/t'")
+    try:
+        build(spark, tmp_path / "t", "parquet")
+        query = "SELECT moved.id FROM moved JOIN (VALUES (5), (7)) AS q (k) ON m = k"
+        df = spark.sql(query)
+        df._jdf.queryExecution().executedPlan()
+        with settings(spark, spark__sql__zorder__optimize__targetFileSize="4k"):
+            spark.sql("OPTIMIZE moved ZORDER BY (id)")
+        assert len(df.collect()) == 200
+        again = checked(spark, query)
+        (scan,) = scans_of(again, "moved")
+        assert scan["skippedByJoins"] > 0
+        with settings(spark, spark__sql__zorder__optimize__targetFileSize="8k"):
+            spark.sql("OPTIMIZE moved FULL ZORDER BY (m)")
+        assert len(again.collect()) == 200, "a plan whose stages are there already"
+    finally:
+        spark.sql("DROP TABLE moved")
