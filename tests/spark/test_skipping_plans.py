@@ -73,9 +73,11 @@ def test_explain_shows_what_was_skipped(spark: SparkSession, table: str) -> None
 
 
 def test_explain_says_why_not(spark: SparkSession, table: str) -> None:
-    (scan,) = explain(spark.sql(f"SELECT * FROM {table} WHERE d + 1 = 42 AND d > 89"))
+    condition = "d + 1 = 42 AND CAST(d AS STRING) RLIKE '4' AND d > 89"
+    (scan,) = explain(spark.sql(f"SELECT * FROM {table} WHERE {condition}"))
     assert scan["selected"] == 1
     assert any(reason.startswith("not usable: ") for reason in scan["reasons"])
+    assert any(reason.startswith("usable only on files of one") for reason in scan["reasons"])
     (scan,) = explain(spark.sql(f"SELECT * FROM {table}"))
     assert scan["total"] == 10 and scan["skipped"] == 0
 

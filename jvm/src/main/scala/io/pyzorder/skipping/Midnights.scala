@@ -12,9 +12,9 @@ import scala.jdk.CollectionConverters._
  * over midnight, in microseconds.
  *
  * The local day of an instant is that of instant + offset. Between two transitions the offset is
- * constant and days follow each other; a transition forward skips local times and at most a day; one
- * back repeats local times, and takes a day back exactly if the last local time before it lies on a
- * later day than the first after it.
+ * constant and days follow each other; a transition forward skips local times and at most a day;
+ * one back repeats local times, and takes a day back exactly if the last local time before it lies
+ * on a later day than the first after it.
  *
  * @param repeated those instants, sorted
  * @param from     after it there may be one each year

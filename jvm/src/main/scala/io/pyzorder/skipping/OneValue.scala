@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
 
 /**
  * A predicate without a rule of its own, evaluated where that tells all: in a file whose every row
- * has the same value in each column that it names, what it says of one row it says of all. FALSE and
- * NULL leave them all out; an error leaves them in, for it is the query's to raise.
+ * has the same value in each column that it names, what it says of one row it says of all. FALSE
+ * and NULL leave them all out; an error leaves them in, for it is the query's to raise.
  *
  * The same value means: no null, no NaN, both bounds equal (all between them are equal then, exact
  * bounds or not), and not zero where there are two of them. Equal in the binary order means
