@@ -352,3 +352,28 @@ def test_decimal_order_in_files(spark: SparkSession, database: str) -> None:
     assert len(ordered) > 1
     assert all(a[1] < b[0] for a, b in zip(ordered, ordered[1:], strict=False))
     assert ordered[0][0] == decimal.Decimal("-50")
+
+
+def test_no_more_files_than_rows(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    spark.range(20).write.format("parquet").saveAsTable("t")
+    small_files(spark, 1)
+    assert metrics(spark.sql("OPTIMIZE t ZORDER BY (id)"))["numFilesAdded"] <= 20
+    assert spark.table("t").count() == 20
+
+
+def test_too_many_columns(spark: SparkSession, database: str) -> None:
+    names = [f"c{i}" for i in range(64)]
+    spark.range(1).selectExpr(*(f"id AS {n}" for n in names)).write.saveAsTable("t")
+    with pytest.raises(Exception, match="ZORDER_TOO_MANY_COLUMNS"):
+        spark.sql(f"OPTIMIZE t ZORDER BY ({', '.join(names)})")
+    assert metrics(spark.sql(f"OPTIMIZE t ZORDER BY ({', '.join(names[:63])})"))["numFilesAdded"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("targetFileSize", "0"), ("targetFileSize", "abc"), ("targetFileSize", "-5"),
+     ("curve", "peano"), ("method", "x")],
+)  # fmt: skip
+def test_a_bad_setting_is_named(spark: SparkSession, key: str, value: str) -> None:
+    with pytest.raises(Exception, match=f"{value}.*spark.sql.zorder.optimize.{key}.*It must be"):
+        spark.conf.set(f"spark.sql.zorder.optimize.{key}", value)

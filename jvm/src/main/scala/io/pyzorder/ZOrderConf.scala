@@ -126,14 +126,18 @@ object ZOrderConf {
   }
 
   private def bytes(text: String): Long = {
-    val value = JavaUtils.byteStringAs(text.trim, ByteUnit.BYTE)
-    mustBe(value > 0, "It must be greater than 0.")
+    val value =
+      try JavaUtils.byteStringAs(text.trim, ByteUnit.BYTE)
+      catch { case _: NumberFormatException => 0L }
+    mustBe(value > 0, "It must be a size greater than 0, in bytes or with a unit, such as 256m.")
     value
   }
 
   private def milliseconds(text: String): Long = {
-    val value = JavaUtils.timeStringAs(text.trim, TimeUnit.MILLISECONDS)
-    mustBe(value > 0, "It must be greater than 0.")
+    val value =
+      try JavaUtils.timeStringAs(text.trim, TimeUnit.MILLISECONDS)
+      catch { case _: NumberFormatException => 0L }
+    mustBe(value > 0, "It must be a time greater than 0, with a unit, such as 120s.")
     value
   }
 

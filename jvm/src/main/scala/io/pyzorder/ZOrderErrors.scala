@@ -47,6 +47,11 @@ object ZOrderErrors {
         "its buckets. Copy it into a table without CLUSTERED BY … INTO … BUCKETS, or build only " +
         "the statistics: CREATE SKIPPING INDEX ON the table.", "table" -> table)
 
+  def tooManyColumns(asked: Int, most: Int): ZOrderException =
+    error("ZORDER_TOO_MANY_COLUMNS", "54011",
+      s"$asked clustering columns are more than the $most that a z-value has bits for. Name the " +
+        "two to four columns that queries filter by most: each further one makes files wider.")
+
   def streamingSink(path: String): ZOrderException =
     error("ZORDER_STREAMING_SINK", "0A000",
       s"$path is written by a streaming query, whose _spark_metadata names the files that count: " +

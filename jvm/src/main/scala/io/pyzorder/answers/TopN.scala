@@ -34,11 +34,12 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
   private def lastPlace(files: Seq[ExaminedFile], any: IndexedFacts): Option[Place] = {
     val order: Ordering[Any] = if (ascending) any.ordering else any.ordering.reverse
     val groups = files.filter(_.verdict == Verdict.Selected).flatMap(_.known).filter(_.allRows)
-      .flatMap(groupsOf).sortWith((a, b) => (a.place, b.place) match {
-        case (None, other) => other.isDefined
-        case (_, None) => false
-        case (Some(x), Some(y)) => order.lt(x, y)
-      })
+      .flatMap(groupsOf).sortWith((a, b) =>
+        (a.place, b.place) match {
+          case (None, other) => other.isDefined
+          case (_, None) => false
+          case (Some(x), Some(y)) => order.lt(x, y)
+        })
     var rows = 0L
     groups.find { group =>
       rows += group.rows

@@ -14,11 +14,15 @@ import io.pyzorder.parser.StatementGrammar
 /** Finds the columns that ZORDER BY, or the table itself, names; the rest of us trusts them. */
 object ClusteringColumns {
 
+  /** A z-value has 63 bits, and each column needs one. */
+  private val MaxColumns = 63
+
   /**
    * The paths of `names` as the table's schema spells them. Raises an error for a column that is
    * unknown, named twice, a partition column, or without an order.
    */
   def resolve(table: ResolvedTable, names: Seq[Seq[String]], conf: SQLConf): Seq[Seq[String]] = {
+    if (names.length > MaxColumns) throw ZOrderErrors.tooManyColumns(names.length, MaxColumns)
     val paths = names.map(name => resolveOne(table, name, conf))
     paths.zipWithIndex.foreach { case (path, i) =>
       if (paths.indexOf(path) < i) throw ZOrderErrors.duplicateColumn(IndexedColumn.nameOf(path))

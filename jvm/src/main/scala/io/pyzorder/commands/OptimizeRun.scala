@@ -73,13 +73,17 @@ final class OptimizeRun(
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
       .flatMap(IndexStore.load(session, _))
 
-  /** The groups that hold a row, and what their files' footers say. */
+  /** The groups that hold a row, of no more files than rows, and what their files' footers say. */
   private def withRows(groups: Seq[RewriteGroup]): (Seq[RewriteGroup], Map[String, FileFacts]) = {
     val paths = groups.flatMap(_.files).map(_.getPath.toString)
     val facts = FileFacts.read(session, table.provider, table.dataSchema, paths)
     FileFacts.check(facts)
     val byPath = facts.map(fact => fact.path -> fact).toMap
-    (groups.filter(rowsOf(_, byPath) > 0), byPath)
+    val held = groups.map(group => group -> rowsOf(group, byPath)).collect {
+      case (group, rows) if rows > 0 =>
+        group.copy(leaves = math.min(group.leaves.toLong, rows).toInt)
+    }
+    (held, byPath)
   }
 
   private def rewrite(

@@ -20,8 +20,10 @@ object PartitionPredicate {
   def resolve(session: shim.SparkSession, table: ResolvedTable, where: Expression): Expression = {
     val columns = (table.partitionSchema ++ table.fileSchema)
       .map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)())
-    val rebound = where.transform {
-      case column: AttributeReference => columns.find(_.name == column.name).getOrElse(column)
+    val same = session.sessionState.conf.resolver
+    val rebound = where.transform { case column: AttributeReference =>
+      columns.find(_.name == column.name)
+        .orElse(columns.find(c => same(c.name, column.name))).getOrElse(column)
     }
     val analyzed =
       shim.dataFrame(session, Filter(rebound, LocalRelation(columns.toSeq))).queryExecution.analyzed

@@ -54,7 +54,7 @@ final class Setting[T](
     if (!SQLConf.containsConfigKey(key)) {
       val builder = SQLConf.buildConf(key).doc(doc).version("0.1.0")
       (if (public) builder else builder.internal()).stringConf
-        .transform { text => parse(text); text }
+        .transform { text => checked(text, key); text }
         .createWithDefault(default)
     }
 }

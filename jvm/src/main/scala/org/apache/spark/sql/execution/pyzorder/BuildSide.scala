@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.{BindReferences, BoundReference
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.plans.physical.BroadcastPartitioning
 import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, LogicalQueryStage}
-import org.apache.spark.sql.execution.joins.{HashedRelation, HashedRelationBroadcastMode, HashJoin}
+import org.apache.spark.sql.execution.joins.{HashJoin, HashedRelation, HashedRelationBroadcastMode}
 
 /**
  * The side of a hash join that has been broadcast: all of its rows are known, those aside whose key
