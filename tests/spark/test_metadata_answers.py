@@ -395,10 +395,13 @@ def test_a_schema_of_other_types_and_cases(spark: SparkSession, tmp_path: Path) 
     for ddl in ("a BIGINT, Bb INT", "A INT, bB INT", "a INT, other INT", "a DOUBLE, bb STRING"):
         spark.read.schema(ddl).parquet(str(path)).createOrReplaceTempView("other_types")
         column = ddl.split()[0]
-        try:
-            same(spark, f"SELECT count(*), count({column}), min({column}) FROM other_types")
-        except Exception as failure:  # the reader refuses the type: so it must with skipping on
-            assert "DOUBLE" in ddl, failure
+        query = f"SELECT count(*), count({column}), min({column}) FROM other_types"
+        with plain(spark):
+            try:
+                spark.sql(query).collect()
+            except Exception:  # the reader refuses the type
+                continue
+        same(spark, query)
     with settings(spark, spark__sql__caseSensitive="true"):
         spark.read.schema("A INT, a INT").parquet(str(path)).createOrReplaceTempView("other_cases")
         same(spark, "SELECT count(*), count(A), count(a), max(A), max(a) FROM other_cases")

@@ -15,20 +15,22 @@ final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggrega
 
   override protected type Decision = AnsweringFileIndex.Answers
 
-  override protected def identity: Any = aggregates
+  override protected def identity: Any = functions
+
+  private val functions: IndexedSeq[IndexedAggregate] = aggregates.toIndexedSeq
 
   /** Types of the answer's fields. */
   private[answers] def dataTypes: Seq[DataType] = aggregates.map(_.dataType)
 
   override protected def decide(): AnsweringFileIndex.Answers = {
-    var buffers = aggregates.map(_.initial)
+    var buffers: IndexedSeq[Any] = functions.map(_.initial)
     var answered = 0
     val opened = examined().map { partition =>
       partition -> partition.files.map { file =>
         file.verdict != Verdict.Skipped && (answerOf(file, partition.values) match {
           case Some(answer) =>
             answered += 1
-            buffers = aggregates.zip(buffers.zip(answer)).map {
+            buffers = functions.zip(buffers.zip(answer)).map {
               case (aggregate, (buffer, value)) => aggregate.merge(buffer, value)
             }
             false
@@ -39,9 +41,9 @@ final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggrega
     new AnsweringFileIndex.Answers(InternalRow.fromSeq(buffers), answered, opened)
   }
 
-  private def answerOf(file: ExaminedFile, partition: InternalRow): Option[Seq[Any]] =
+  private def answerOf(file: ExaminedFile, partition: InternalRow): Option[IndexedSeq[Any]] =
     file.known.filter(_.allRows).flatMap { known =>
-      val answers = aggregates.map(_.of(known, partition))
+      val answers = functions.map(_.of(known, partition))
       if (answers.contains(None)) None else Some(answers.flatten)
     }
 }
@@ -55,6 +57,6 @@ object AnsweringFileIndex {
   final class Answers(
       val row: InternalRow,
       override val answered: Int,
-      partitions: Seq[(ExaminedPartition, Seq[Boolean])])
+      partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
       extends ExaminingFileIndex.Decision(partitions)
 }

@@ -57,7 +57,7 @@ abstract class ExaminingFileIndex(scan: IndexedScan) extends ExplainedFileIndex 
    *
    * @param asked whether the store was asked if the files still are what the index knows
    */
-  protected final def examined(asked: Boolean = true): Seq[ExaminedPartition] =
+  protected final def examined(asked: Boolean = true): IndexedSeq[ExaminedPartition] =
     scan.index.examine(scan.partitionFilters, scan.dataFilters, asked)
       .map(partition => if (scan.takes(partition.values)) partition else partition.unknown)
 
@@ -118,7 +118,7 @@ object ExaminingFileIndex {
   private val ShownNanos = 1000000000L
 
   /** @param partitions each file with whether it must be opened */
-  abstract class Decision(partitions: Seq[(ExaminedPartition, Seq[Boolean])]) {
+  abstract class Decision(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])]) {
 
     /** Files that are not opened because the index answers for all of their rows. */
     def answered: Int
@@ -134,7 +134,7 @@ object ExaminingFileIndex {
   }
 
   /** Files left out because nothing of them is needed; no answer comes from the index. */
-  final class Needed(partitions: Seq[(ExaminedPartition, Seq[Boolean])])
+  final class Needed(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
       extends Decision(partitions) {
     override def answered: Int = 0
   }

@@ -110,7 +110,7 @@ object IndexedScan {
       files: HadoopFsRelation,
       index: ZOrderFileIndex): IndexedScan = {
     val same = files.sparkSession.sessionState.conf.resolver
-    val partitionColumns = files.partitionSchema.map(f =>
+    val partitionColumns = files.partitionSchema.toList.map(f =>
       relation.output.find(a => same(a.name, f.name)).getOrElse(
         throw new IllegalStateException(s"no attribute of the partition column ${f.name}")))
     val partitionSet = AttributeSet(partitionColumns)

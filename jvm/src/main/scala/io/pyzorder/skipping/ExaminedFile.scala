@@ -13,8 +13,12 @@ final case class ExaminedFile(
     verdict: Verdict,
     known: Option[KnownFile])
 
-/** The files of one partition, with the values of the partition columns. */
-final case class ExaminedPartition(values: InternalRow, files: Seq[ExaminedFile]) {
+/**
+ * The files of one partition, with the values of the partition columns. All are looked at at once:
+ * a lazy sequence, which Spark 3.5 may list partitions in, would tell of the first alone when the
+ * answers are added up.
+ */
+final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[ExaminedFile]) {
 
   /** The same, but nothing is known of the files. */
   def unknown: ExaminedPartition =

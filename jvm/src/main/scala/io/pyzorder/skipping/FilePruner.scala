@@ -50,8 +50,9 @@ final class FilePruner(
     val counts = new FilePruner.Counts
     val changed = changedAmong(partitions.iterator.flatMap(_.files).map(_.fileStatus)
         .filter(file => verdictOf(judges, file) == Verdict.Skipped))
-    val kept = partitions.map(partition =>
-      partition.copy(files = partition.files.filter { file =>
+    // Spark 3.5 may list lazily (a Stream), which must not put off the counting.
+    val kept = partitions.toIndexedSeq.map(partition =>
+      partition.copy(files = partition.files.toIndexedSeq.filter { file =>
         val status = file.fileStatus
         val verdict =
           if (changed(status.getPath)) Verdict.Unindexed else verdictOf(judges, status)
@@ -91,7 +92,7 @@ final class FilePruner(
       partitions: Seq[PartitionDirectory],
       indexes: Seq[SnapshotRef],
       predicates: Seq[Expression],
-      asked: Boolean): Seq[ExaminedPartition] = {
+      asked: Boolean): IndexedSeq[ExaminedPartition] = {
     val enabled = ZOrderConf.skippingEnabled.get(session.sessionState.conf)
     val judges =
       if (enabled) indexes.flatMap(judge(_, PredicateToIndexFilter(predicates))) else Nil
@@ -100,10 +101,10 @@ final class FilePruner(
     val changed = if (!asked) Set.empty[Path]
     else changedAmong(partitions.iterator.flatMap(_.files).map(_.fileStatus)
         .filter(file => verdictOf(judges, file) != Verdict.Unindexed))
-    partitions.map { partition =>
+    partitions.toIndexedSeq.map { (partition: PartitionDirectory) =>
       ExaminedPartition(
         partition.values,
-        partition.files.map { file =>
+        partition.files.toIndexedSeq.map { file =>
           val status = file.fileStatus
           val known =
             if (changed(status.getPath)) None

@@ -81,7 +81,7 @@ final class ZOrderFileIndex private (
   def examine(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression],
-      asked: Boolean): Seq[ExaminedPartition] = {
+      asked: Boolean): IndexedSeq[ExaminedPartition] = {
     val indexes = ZOrderFileIndex.State.of(session, folders).indexes
     pruner.examine(
       listing(partitionFilters).listFiles(partitionFilters, Nil), indexes, dataFilters, asked)
