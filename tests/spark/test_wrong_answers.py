@@ -244,6 +244,21 @@ REPEATED_DAYS = [
 
 
 @FORMATS
+def test_a_file_replaced_after_explain(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
+    path = tmp_path / "t"
+    _write(spark, path, fmt, "SELECT 1 AS i", "SELECT 5 AS i")
+    build(spark, path, fmt)
+    _write(spark, tmp_path / "new", fmt, "SELECT 7 AS i")
+    (new,) = (tmp_path / "new").glob(f"*.{fmt}")
+    query = spark.read.format(fmt).load(str(path)).where("i > 6")
+    assert [scan["opened"] for scan in explain(query)] in ([[]], [])
+    target = next(path.glob(f"*.{fmt}"))
+    target.with_name(f".{target.name}.crc").unlink()
+    new.rename(target)
+    assert [row.i for row in query.collect()] == [7]
+
+
+@FORMATS
 @pytest.mark.parametrize(("zone", "instants"), REPEATED_DAYS)
 def test_a_day_that_comes_twice(
     spark: SparkSession, tmp_path: Path, fmt: str, zone: str, instants: list[str]

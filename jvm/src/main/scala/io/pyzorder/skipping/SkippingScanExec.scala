@@ -51,15 +51,18 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     child.collectFirst { case scan: FileSourceScanExec => scan }
 
   protected override def doExecute(): RDD[InternalRow] = {
+    val rows = child.execute()
     sendMetrics()
-    child.execute()
+    rows
   }
 
   protected override def doExecuteColumnar(): RDD[ColumnarBatch] = {
+    val batches = child.executeColumnar()
     sendMetrics()
-    child.executeColumnar()
+    batches
   }
 
+  /** Of the files that the scan has listed by now. */
   private def sendMetrics(): Unit = outcome.foreach { outcome =>
     metrics("filesTotal").set(outcome.total)
     metrics("filesSelected").set(outcome.selected)

@@ -41,7 +41,7 @@ final class ZOrderFileIndex private (
 
   private val pruner = new FilePruner(session, table, ownSchema, options)
 
-  /** The last listing; a plan asks for the same one several times. */
+  /** The last listing, for showing it: what is read is listed anew. */
   private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
 
   override def rootPaths: Seq[Path] = wrapped.rootPaths
@@ -61,8 +61,10 @@ final class ZOrderFileIndex private (
 
   override def listFiles(
       partitionFilters: Seq[Expression],
-      dataFilters: Seq[Expression]): Seq[PartitionDirectory] =
+      dataFilters: Seq[Expression]): Seq[PartitionDirectory] = synchronized {
+    last = None // a file may have been replaced since EXPLAIN showed it as skipped
     answer(partitionFilters, dataFilters).partitions
+  }
 
   /** What skipping does to the files that the filters select, those with subqueries aside. */
   override def outcome(
