@@ -170,7 +170,7 @@ CASES = [
     keeps("scalar subquery", f"SELECT k, (SELECT max(l) FROM {SOME} q WHERE q.k = fact.k) AS v FROM fact"),
     # What must not stand between: these depend on rows that would be gone.
     keeps("limit", f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)"),
-    keeps("ordered limit", f"SELECT k FROM (SELECT * FROM fact ORDER BY k LIMIT 60) JOIN {SOME} USING (k)"),
+    keeps("ordered limit", f"SELECT k FROM (SELECT * FROM fact ORDER BY -k LIMIT 60) JOIN {SOME} USING (k)"),
     keeps("window", f"SELECT k, r FROM (SELECT k, row_number() OVER (ORDER BY k) AS r FROM fact) "
           f"JOIN {SOME} USING (k)"),
     keeps("window by the key", f"SELECT k, r FROM (SELECT k, sum(m) OVER (PARTITION BY m ORDER BY k) "
@@ -179,7 +179,7 @@ CASES = [
           f"JOIN {SOME} USING (k)"),
     keeps("aggregate", f"SELECT * FROM (SELECT m AS k, count(*) AS n FROM fact GROUP BY m) "
           f"JOIN {SOME} USING (k)"),
-    keeps("an outer join's aggregate", f"SELECT q.k, a.n FROM {SOME} q LEFT JOIN (SELECT max(k) AS k, "
+    keeps("an outer join's aggregate", f"SELECT q.k, a.n FROM {SOME} q LEFT JOIN (SELECT max(-k) AS k, "
           "count(*) AS n FROM fact) a ON a.k = q.k"),
     keeps("distinct", f"SELECT k FROM (SELECT DISTINCT m AS k FROM fact) JOIN {SOME} USING (k)"),
     keeps("numbered rows", f"SELECT k FROM (SELECT k, monotonically_increasing_id() % 2 AS i FROM fact) "
