@@ -50,6 +50,9 @@ ANSWERED = [
     ("SELECT count(*) FROM {t} WHERE nothing <=> NULL AND id > 79", 0),
     ("SELECT count(*) FROM {t} WHERE id > 0.5D", 1),
     ("SELECT count(*) FROM {t} WHERE id < 40 AND length(s) >= 0", 2),
+    ("SELECT count(*) FROM {t} WHERE try_divide(1, id - 8) > -5 AND id < 40", 2),  # NULL at 8
+    ("SELECT count(*) FROM {t} WHERE try_cast(s AS INT) <=> NULL AND id < 40", 2),
+    ("SELECT count(*) FROM {t} WHERE NOT (try_divide(1, id - 8) <= -5) AND id < 40", 2),
     ("SELECT count(*) FROM (SELECT id AS a, i FROM {t} WHERE id > 19) WHERE a < 60", 0),
     ("SELECT max(a) FROM (SELECT id AS a, i FROM {t}) WHERE a < 60", 0),
     ("SELECT * FROM (SELECT max(id) AS m FROM {t}) JOIN (SELECT count(i) AS c FROM {t})", 0),

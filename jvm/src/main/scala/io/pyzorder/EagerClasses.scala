@@ -28,16 +28,22 @@ private[pyzorder] object EagerClasses {
       try {
         val location = getClass.getProtectionDomain.getCodeSource.getLocation.toURI
         val jar = new JarFile(Paths.get(location).toFile)
-        try jar.entries().asScala.map(_.getName).filter(_.endsWith(".class")).foreach { name =>
-            Class.forName(name.stripSuffix(".class").replace('/', '.'), false, loader)
-          }
+        try jar.entries().asScala.map(_.getName).filter(_.endsWith(".class"))
+            .foreach(load(_, loader))
         finally jar.close()
       } catch {
-        case NonFatal(failure) =>
-          log.warn(
-            "pyzorder's classes could not be loaded in advance; on a Thrift server put its " +
-              s"jar on the driver's class path (--driver-class-path): $failure")
+        case NonFatal(failure) => warn(failure)
       }
     }
   }
+
+  /** A class may need one this Spark came without, such as ORC's: only its users do without it. */
+  private def load(entry: String, loader: ClassLoader): Unit =
+    try Class.forName(entry.stripSuffix(".class").replace('/', '.'), false, loader)
+    catch { case failure: LinkageError => warn(failure) }
+
+  private def warn(failure: Throwable): Unit =
+    log.warn(
+      "pyzorder's classes could not be loaded in advance; on a Thrift server put its " +
+        s"jar on the driver's class path (--driver-class-path): $failure")
 }
