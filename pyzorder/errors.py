@@ -152,6 +152,15 @@ def no_columns() -> ZOrderError:
     )
 
 
+def not_a_column_name(value: object) -> ZOrderError:
+    """executeZOrderBy() of something that is no text."""
+    return ZOrderError(
+        "ZORDER_NOT_A_COLUMN_NAME",
+        "executeZOrderBy takes the names of columns, as text, and this is a "
+        f"{type(value).__name__}: write executeZOrderBy('a', 'b.c').",
+    )
+
+
 def where_twice() -> ZOrderError:
     """where() called twice on one builder."""
     return ZOrderError(

@@ -21,8 +21,13 @@ class ZOrderTable:
 
     @classmethod
     def forName(cls, spark: SparkSession, name: str) -> ZOrderTable:
-        """A table of the catalog, named as in SQL: "sales", "db.sales", "`odd name`"."""
+        """A table of the catalog, named as in SQL: "sales", "db.sales", "`odd name`".
+
+        Raises:
+            AnalysisException: there is no such table.
+        """
         check_session(spark)
+        _ = spark.table(name).schema  # a Connect client looks names up no sooner
         return cls(spark, name)
 
     @classmethod
@@ -85,9 +90,12 @@ class OptimizeBuilder:
 
     def executeZOrderBy(self, *columns: str | list[str] | tuple[str, ...]) -> DataFrame:
         """Clusters the files by the columns, named as in SQL; returns the metrics."""
-        names = [n for c in columns for n in ([c] if isinstance(c, str) else c)]
+        names = [n for c in columns for n in (c if isinstance(c, (list, tuple)) else [c])]
         if not names:
             raise errors.no_columns()
+        for name in names:
+            if not isinstance(name, str):
+                raise errors.not_a_column_name(name)
         return self._spark.sql(self._statement(f" ZORDER BY ({', '.join(names)})"))
 
     def executeCompaction(self) -> DataFrame:

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -306,13 +309,12 @@ def test_the_codec_stays(
 def test_the_timestamp_type_stays(
     spark: SparkSession, database: str, tmp_path: Path, kind: str
 ) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
     with scans.settings(spark, spark__sql__parquet__outputTimestampType=kind):
         spark.sql("SELECT timestamp_seconds(id) ts FROM range(50)").write.parquet(f"{tmp_path}/x")
     spark.sql(f"CREATE TABLE t USING parquet LOCATION '{tmp_path}/x'")
     spark.sql("OPTIMIZE t ZORDER BY (ts)")
     (file,) = data_files(tmp_path / "x")
-    column = parquet.ParquetFile(file).schema.column(0)
+    column = pq.ParquetFile(file).schema.column(0)
     expected = {"INT96": "INT96", "TIMESTAMP_MICROS": "microseconds",
                 "TIMESTAMP_MILLIS": "milliseconds"}[kind]  # fmt: skip
     assert expected in str(column)
@@ -339,6 +341,29 @@ def test_what_others_append_meanwhile_is_clustered_next_time(
     before = rows_of(spark.table("t"))
     assert metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))["numFilesAdded"] == 1
     assert rows_of(spark.table("t")) == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "column"),
+    [
+        ("spark.sql.parquet.binaryAsString", "true", pa.array([b"a", b"b"])),
+        ("spark.sql.legacy.parquet.nanosAsLong", "true", pa.array([1, 2], pa.timestamp("ns"))),
+        ("spark.sql.parquet.inferTimestampNTZ.enabled", "false",
+         pa.array([1, 2], pa.timestamp("us"))),
+    ],
+)  # fmt: skip
+def test_a_setting_that_would_change_the_files_types(
+    spark: SparkSession, tmp_path: Path, setting: str, value: str, column: pa.Array
+) -> None:
+    for name in "ab":
+        pq.write_table(pa.table({"k": [1, 2], "c": column}), tmp_path / f"{name}.parquet")
+    before = data_files(tmp_path)
+    with (
+        scans.settings(spark, **{setting: value}),
+        pytest.raises(AnalysisException, match=f"ZORDER_SETTING_CHANGES_TYPES.*{setting}.* c "),
+    ):
+        spark.sql(f"OPTIMIZE '{tmp_path}' ZORDER BY (k)")
+    assert data_files(tmp_path) == before
 
 
 def test_decimal_order_in_files(spark: SparkSession, database: str) -> None:

@@ -172,7 +172,7 @@ def test_versions_differ_and_configure_again(tmp_path: Path) -> None:
         spark.stop()
         attempt(lambda: pyzorder.configure(plain()))
         spark = pyzorder.configure(plain()).getOrCreate()
-        attempt(lambda: pyzorder.ZOrderTable.forName(spark, "t"))
+        attempt(lambda: pyzorder.ZOrderTable.forPath(spark, "t"))
         session.__version__ = "9.9.9"
         attempt(lambda: pyzorder.ZOrderTable.forName(spark, "t"))
         attempt(lambda: pyzorder.configure(plain()))

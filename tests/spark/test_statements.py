@@ -20,7 +20,8 @@ def _lines(name: str) -> list[str]:
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Iterator[SparkSession]:
     """The tables that the statements name."""
-    made = ("parts", "flat", "buckets", "as_json", "full", "table")
+    made = ("parts", "flat", "buckets", "as_json", "full", "table", "declares_nothing",
+            "torn_parquet", "torn_orc")  # fmt: skip
     spark.sql(
         "CREATE TABLE parts (a INT, b STRING, s STRUCT<x: INT, m: MAP<INT, INT>>, day DATE) "
         "USING parquet PARTITIONED BY (day)"
@@ -36,22 +37,38 @@ def tables(spark: SparkSession) -> Iterator[SparkSession]:
     )
     spark.sql("INSERT INTO full VALUES (1, 2, 3, 4, 5, 6, 7)")
     spark.sql("CREATE TABLE table USING parquet AS SELECT * FROM full")
+    spark.sql("CREATE TABLE declares_nothing (a INT) USING orc "
+              "TBLPROPERTIES ('zorder.clusterBy' = '')")  # fmt: skip
     spark.sql("CREATE VIEW a_view AS SELECT * FROM parts")
     spark.sql("CREATE TEMPORARY VIEW a_temp_view AS SELECT * FROM parts")
     yield spark
     spark.sql("DROP VIEW a_temp_view")
     spark.sql("DROP VIEW a_view")
     for table in made:
-        spark.sql(f"DROP TABLE `{table}`")
+        spark.sql(f"DROP TABLE IF EXISTS `{table}`")
+
+
+@pytest.fixture(scope="module")
+def folder(tables: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What {folder} stands for: folders of files, some of them torn."""
+    folder = Path(tmp_path_factory.mktemp("folders"))
+    for fmt in ("parquet", "orc"):
+        tables.range(0, 4, 1, 1).write.format(fmt).save(str(folder / fmt))
+        tables.range(0, 4, 1, 1).write.format(fmt).save(str(folder / f"torn_{fmt}"))
+        (data,) = (folder / f"torn_{fmt}").glob("part-*")
+        data.write_bytes(data.read_bytes()[:-20])
+        (data.parent / f".{data.name}.crc").unlink()
+        tables.sql(f"CREATE TABLE torn_{fmt} (id BIGINT) USING {fmt} LOCATION '{data.parent}'")
+    return folder
 
 
 @pytest.mark.parametrize("line", _lines("rejected.txt"))
-def test_rejected(tables: SparkSession, line: str) -> None:
+def test_rejected(tables: SparkSession, folder: Path, line: str) -> None:
     statement, error_class, words = (part.strip() for part in line.split(" | "))
     with pytest.raises(AnalysisException) as raised:
-        tables.sql(statement)
+        tables.sql(statement.replace("{folder}", str(folder)))
     assert f"[{error_class}]" in str(raised.value)
-    assert words in str(raised.value)
+    assert words.replace("{folder}", str(folder)) in str(raised.value)
 
 
 def test_accepted(tables: SparkSession) -> None:

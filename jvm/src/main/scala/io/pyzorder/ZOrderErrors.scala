@@ -1,5 +1,8 @@
 package io.pyzorder
 
+import java.util.Locale
+
+import org.apache.commons.lang3.exception.ExceptionUtils
 import org.apache.spark.sql.types.DataType
 
 /** Every error that pyzorder raises, one error class and one sentence each. Callers throw them. */
@@ -58,6 +61,11 @@ object ZOrderErrors {
         "new files would not be seen. Read the stream's output into another table and optimize " +
         "that one.", "path" -> path)
 
+  def invalidPath(text: String): ZOrderException =
+    error("ZORDER_INVALID_PATH", "42K03",
+      s"'$text' is no path. Name the folder of a table, such as '/data/sales' or " +
+        "'s3a://bucket/sales'.", "path" -> text)
+
   def pathNotFound(path: String): ZOrderException =
     error("ZORDER_PATH_NOT_FOUND", "42K03", s"The path $path does not exist. Check its spelling.",
       "path" -> path)
@@ -80,6 +88,28 @@ object ZOrderErrors {
     error("ZORDER_MIXED_FORMATS", "42K03",
       s"$path holds both Parquet and ORC files. Say which of them is meant: parquet.`$path` or " +
         s"orc.`$path`.", "path" -> path)
+
+  def otherFormat(path: String, format: String): ZOrderException =
+    error("ZORDER_OTHER_FORMAT", "42K03",
+      s"$path holds ${format.toUpperCase(Locale.ROOT)} files: write $format.`$path`.",
+      "path" -> path, "format" -> format)
+
+  /** `path`: of a file or a folder; `failure`: what reading it raised. */
+  def unreadable(path: String, failure: Throwable): ZOrderException = {
+    val messages = ExceptionUtils.getThrowables(failure).toSeq.flatMap(t => Option(t.getMessage))
+      .map(_.takeWhile(_ != '\n').stripSuffix("."))
+    val why = (messages.find(_.contains(path)).filter(_ != path) ++ messages.lastOption).toSeq
+    error("ZORDER_UNREADABLE_FILE", "58030",
+      s"$path cannot be read: ${why.distinct.mkString("; ")}. Nothing was changed. Repair or " +
+        "remove what is damaged, and run the command again.", "path" -> path)
+  }
+
+  def settingChangesTypes(keys: Seq[String], columns: Seq[String]): ZOrderException =
+    error("ZORDER_SETTING_CHANGES_TYPES", "22023",
+      s"With ${keys.mkString(", ")} as this session has set it, ${columns.mkString(", ")} would " +
+        "be written as another type than the files have now, for every other reader too. RESET " +
+        "it, or make a catalog table over the folder that declares the columns' types.",
+      "columns" -> columns.mkString(", "))
 
   // ---- columns --------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructField, StructType}
 
-import io.pyzorder.ZOrderErrors
+import io.pyzorder.{ZOrderErrors, ZOrderException}
 import io.pyzorder.expressions.OrderedBytes
 import io.pyzorder.index.IndexedColumn
 import io.pyzorder.parser.StatementGrammar
@@ -16,6 +16,8 @@ object ClusteringColumns {
 
   /** A z-value has 63 bits, and each column needs one. */
   private val MaxColumns = 63
+
+  private val Property = "zorder.clusterBy"
 
   /**
    * The paths of `names` as the table's schema spells them. Raises an error for a column that is
@@ -33,10 +35,18 @@ object ClusteringColumns {
   /** The columns a table declares: `zorder.clusterBy`, else Spark's CLUSTER BY; Nil: none. */
   def declared(table: ResolvedTable): Seq[Seq[String]] = {
     val properties = table.properties
-    properties.get("zorder.clusterBy").map(StatementGrammar.columnList)
+    properties.get(Property).map(fromText)
       .orElse(properties.get("clusteringColumns").map(fromJson))
       .getOrElse(Nil)
   }
+
+  private def fromText(text: String): Seq[Seq[String]] =
+    try StatementGrammar.columnList(text)
+    catch {
+      case _: ZOrderException =>
+        throw ZOrderErrors.invalidSetting(Property, text,
+          "It must list columns as ZORDER BY does, such as 'a, b.c'; to declare none, unset it.")
+    }
 
   /** Spark writes CLUSTER BY as a list of name parts: [["a"],["b","c"]]. */
   private def fromJson(json: String): Seq[Seq[String]] =

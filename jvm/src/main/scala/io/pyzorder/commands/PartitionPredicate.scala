@@ -1,10 +1,11 @@
 package io.pyzorder.commands
 
+import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
 import org.apache.spark.sql.catalyst.expressions.{PlanExpression, UserDefinedExpression}
 import org.apache.spark.sql.catalyst.optimizer.{ComputeCurrentTime, ConstantFolding}
 import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LocalRelation, LogicalPlan}
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.ZOrderErrors
@@ -25,8 +26,7 @@ object PartitionPredicate {
       columns.find(_.name == column.name)
         .orElse(columns.find(c => same(c.name, column.name))).getOrElse(column)
     }
-    val analyzed =
-      shim.dataFrame(session, Filter(rebound, LocalRelation(columns.toSeq))).queryExecution.analyzed
+    val analyzed = analyze(session, table, Filter(rebound, LocalRelation(columns.toSeq)))
     val condition = ConstantFolding(ComputeCurrentTime(ReplaceExpressions(analyzed))) match {
       case Filter(predicate, _) => predicate
       case other => throw ZOrderErrors.unsupportedPredicate(where.sql, s"means ${other.nodeName}")
@@ -34,6 +34,19 @@ object PartitionPredicate {
     check(table, condition)
     condition
   }
+
+  private def analyze(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      filter: Filter): LogicalPlan =
+    try shim.dataFrame(session, filter).queryExecution.analyzed
+    catch {
+      case e: AnalysisException
+          if Option(e.getErrorClass).exists(_.startsWith("UNRESOLVED_COLUMN")) =>
+        val name = Option(e.getMessageParameters.get("objectName")).getOrElse(filter.condition.sql)
+        throw ZOrderErrors.notPartitionPredicate(
+          Seq(name.replace("`", "")), table.partitionSchema.fieldNames.toSeq)
+    }
 
   private def check(table: ResolvedTable, condition: Expression): Unit = {
     val others = condition.references.map(_.name).filterNot(table.isPartitionColumn).toSeq.distinct

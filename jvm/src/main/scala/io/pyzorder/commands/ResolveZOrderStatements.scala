@@ -67,7 +67,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
       case None =>
         val format = target.provider.map(_.toLowerCase(Locale.ROOT))
         val owner = format.flatMap(foreign)
-          .orElse(lookup.foreignFormat(lookup.qualified(new Path(target.path))))
+          .orElse(lookup.foreignFormat(lookup.qualified(lookup.pathOf(target.path))))
         owner match {
           case Some(name) => toOwner(s, s"'${target.path}'", name)
           case None => command(s, lookup.ofPath(target.path, format))
@@ -92,6 +92,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         table.catalogTable.flatMap(_.bucketSpec).foreach { buckets =>
           throw ZOrderErrors.bucketedTable(table.name, buckets.bucketColumnNames)
         }
+        StoredTypes.check(session, table)
         val conf = session.sessionState.conf
         val named = if (s.zOrderBy.nonEmpty) s.zOrderBy else ClusteringColumns.declared(table)
         val columns = ClusteringColumns.resolve(table, named, conf)

@@ -2,6 +2,8 @@ package io.pyzorder.commands
 
 import java.util.Locale
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedTableOrView}
@@ -38,7 +40,7 @@ final class TargetLookup(session: shim.SparkSession) {
 
   /** The table that lies in a folder; `provider` None: as the names or bytes of its files say. */
   def ofPath(text: String, provider: Option[String]): ResolvedTable = {
-    val root = qualified(new Path(text))
+    val root = qualified(pathOf(text))
     val fs = root.getFileSystem(hadoopConf)
     if (!fs.exists(root)) throw ZOrderErrors.pathNotFound(text)
     if (!fs.getFileStatus(root).isDirectory) throw ZOrderErrors.pathIsFile(text)
@@ -52,7 +54,15 @@ final class TargetLookup(session: shim.SparkSession) {
       className = known,
       paths = Seq(root.toString),
       options = Map("mergeSchema" -> "true"))
-    source.resolveRelation() match {
+    val relation =
+      try source.resolveRelation()
+      catch {
+        case NonFatal(failure) =>
+          val actual = DataFormat.ofFolder(fs, root)
+          if (actual != known) throw ZOrderErrors.otherFormat(text, actual)
+          throw ZOrderErrors.unreadable(text, failure)
+      }
+    relation match {
       case files: HadoopFsRelation => ResolvedTable(None, root, known, files, Map.empty, None)
       case _ => throw ZOrderErrors.unsupportedProvider(s"'$root'", known)
     }
@@ -88,6 +98,11 @@ final class TargetLookup(session: shim.SparkSession) {
     else if (fs.exists(new Path(root, "metadata/version-hint.text"))) Some("iceberg")
     else None
   }
+
+  /** The path that a statement names. */
+  def pathOf(text: String): Path =
+    try new Path(text)
+    catch { case _: IllegalArgumentException => throw ZOrderErrors.invalidPath(text) }
 
   /** A path as the file system calls it, with scheme and authority. */
   def qualified(path: Path): Path = path.getFileSystem(hadoopConf).makeQualified(path)

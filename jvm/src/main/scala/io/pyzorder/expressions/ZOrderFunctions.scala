@@ -3,6 +3,8 @@ package io.pyzorder.expressions
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo}
 
+import io.pyzorder.ZOrderErrors
+
 /** The SQL functions pyzorder adds, in the form `SparkSessionExtensions.injectFunction` takes. */
 object ZOrderFunctions {
 
@@ -29,8 +31,9 @@ object ZOrderFunctions {
         "for null, else 1 + the number of distinct boundaries <= value.",
       {
         case Seq(value, boundaries) => RangeId(value, boundaries)
-        case other => throw new IllegalArgumentException(
-            s"range_id takes a value and an array of boundaries, not ${other.length} arguments")
+        case other => throw ZOrderErrors.error("ZORDER_INVALID_ARGUMENT", "42605",
+            "range_id takes two arguments, a value and an array of boundaries, as in " +
+              s"range_id(a, array(10, 20)), and here are ${other.length}.")
       }))
 
   private def function(

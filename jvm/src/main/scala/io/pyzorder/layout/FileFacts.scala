@@ -2,6 +2,7 @@ package io.pyzorder.layout
 
 import scala.collection.mutable.LinkedHashSet
 import scala.jdk.CollectionConverters._
+import scala.util.{Failure, Success, Try}
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -38,7 +39,10 @@ final case class FileFacts(
 
 object FileFacts {
 
-  /** Reads the footers of files in one Spark job; the result is in their order. */
+  /**
+   * Reads the footers of files in one Spark job; the result is in their order. Throws
+   * ZORDER_UNREADABLE_FILE.
+   */
   def read(
       session: shim.SparkSession,
       format: String,
@@ -48,11 +52,17 @@ object FileFacts {
     val conf = new SerializableConfiguration(session.sessionState.newHadoopConf())
     val context = session.sparkContext
     val tasks = math.max(1, math.min(paths.length, context.defaultParallelism * 2))
-    context.parallelize(paths, tasks).map(TaskFunction { (path: String) =>
+    val read = context.parallelize(paths, tasks).map(TaskFunction { (path: String) =>
       val comparison = new Comparison(caseSensitive)
-      if (format == "orc") ofOrc(path, schema, comparison, conf.value)
-      else ofParquet(path, schema, comparison, conf.value)
-    }).collect().toSeq
+      Try {
+        if (format == "orc") ofOrc(path, schema, comparison, conf.value)
+        else ofParquet(path, schema, comparison, conf.value)
+      }
+    }).collect()
+    paths.zip(read).map {
+      case (_, Success(facts)) => facts
+      case (path, Failure(failure)) => throw ZOrderErrors.unreadable(path, failure)
+    }
   }
 
   /** Throws ZORDER_UNDECLARED_COLUMNS for a file whose rewriting would lose a column. */
