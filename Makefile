@@ -11,7 +11,7 @@ EXTRAS ?= test
 CASES ?= 50000
 
 .DEFAULT_GOAL := help
-.PHONY: help env jar test fuzz smoke smoke-matrix demo bench bench-joins lint format wheel clean
+.PHONY: help env jar test fuzz smoke smoke-matrix demo bench bench-joins bench-planning lint format wheel clean
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -48,6 +48,9 @@ bench: jar ## Nanoseconds a row of the encoders, and what the parser adds to a s
 bench-joins: $(VENV)/made-demo ## TPC-DS star joins: files and seconds with and without join keys
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/joins.py
+
+bench-planning: jar ## What the index adds to planning, for tables of 10k, 100k and 1M files
+	$(RUN) benchmarks/planning.py
 
 lint: $(VENV)/made-test $(VENV)/made-lint ## Check Python and Scala style, and Python types
 	$(VENV)/bin/ruff check .

@@ -222,7 +222,7 @@ def test_collated_strings_sort_by_their_collation(spark: SparkSession, mode: str
         ("zorder_value(array(1))", "not ARRAY<INT>: name a field of it"),
         ("interleave_bits()", "interleave_bits needs at least one argument"),
         ("interleave_bits('a')", "interleave_bits takes integers and binaries, not STRING"),
-        ("range_id(1)", "range_id takes a value and an array of boundaries, not 1 arguments"),
+        ("range_id(1)", "range_id takes two arguments, a value and an array of boundaries"),
         ("range_id(1, array('a'))", "not INT and ARRAY<STRING>"),
         ("range_id(1, 2)", "not INT and INT"),
     ],

@@ -275,3 +275,24 @@ def test_drawn_predicates_skip_no_matching_row(
     spark: SparkSession, relation: str, predicates: list[str]
 ) -> None:
     check_sound(spark, relation, predicates)
+
+
+def test_a_table_can_switch_skipping_off(spark: SparkSession) -> None:
+    spark.sql(
+        "CREATE TABLE unskipped USING parquet TBLPROPERTIES "
+        "('zorder.skipping.enabled' = 'false') AS SELECT /*+ REPARTITION(4) */ id FROM range(40)"
+    )
+    try:
+        spark.sql("OPTIMIZE unskipped ZORDER BY (id)")
+        spark.sql("INSERT INTO unskipped SELECT 100")
+        query = "SELECT count(*) FROM unskipped WHERE id = 100"
+        (scan,) = explain(spark.sql(query))
+        assert (scan["skipped"], scan["answered"]) == (0, 0) and scan["total"] > 1
+        assert "zorder.skipping.enabled is false" in scan["reasons"][0]
+        # What the session sets goes before what the table says.
+        with settings(spark, spark__sql__zorder__skipping__enabled="true"):
+            (scan,) = explain(spark.sql(query))
+            assert scan["skipped"] > 0
+        assert spark.sql(query).collect() == [(1,)]
+    finally:
+        spark.sql("DROP TABLE unskipped")

@@ -316,3 +316,24 @@ def test_any_expression_on_files_of_one_value(
     assert counts == expected
     with settings(spark, spark__sql__ansi__enabled="true"):  # the query is to fail, not the judge
         assert len(opened(spark.sql("SELECT * FROM singles WHERE 1 / (i - 8) > 0"))) == 2
+
+
+@FORMATS
+def test_only_a_trusted_index_is_believed_without_asking(
+    spark: SparkSession, tmp_path: Path, fmt: str
+) -> None:
+    path = tmp_path / "t"
+    spark.range(0, 40, 1, 4).write.format(fmt).save(str(path))
+    build(spark, path, fmt)
+    listed = spark.read.format(fmt).load(str(path))
+    assert listed.where("id = 100").collect() == []
+    (replaced, *_) = sorted(path.glob(f"part-*.{fmt}"))
+    spark.range(100, 101, 1, 1).write.format(fmt).save(str(tmp_path / "u"))
+    (other,) = (tmp_path / "u").glob(f"part-*.{fmt}")
+    shutil.copy(other, replaced)
+    (path / f".{replaced.name}.crc").unlink()
+    with settings(spark, spark__sql__zorder__index__trusted="true"):
+        assert (
+            listed.where("id = 100").collect() == []
+        )  # what the setting says: no file is ever replaced
+    assert [tuple(row) for row in listed.where("id = 100").collect()] == [(100,)]

@@ -67,6 +67,14 @@ object ZOrderConf {
     "How much memory of the driver the loaded indexes of all tables may take together.",
     bytes)
 
+  val indexTrusted: Setting[Boolean] = new Setting(
+    "spark.sql.zorder.index.trusted",
+    "false",
+    "When true, the store is not asked again whether a file that Spark has listed some time ago " +
+      "and the index skips is still the same. Right for tables whose files are never replaced " +
+      "by others of the same name, which is what Spark's own writers do.",
+    boolean)
+
   val joinMaxKeys: Setting[Int] = new Setting(
     "spark.sql.zorder.join.maxKeys",
     "10000",
@@ -110,7 +118,8 @@ object ZOrderConf {
   /** Names the settings above, and thereby makes sure that they are registered. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, method, curve, sampleSize, indexMaxColumns,
-    indexCacheSize, joinMaxKeys, vacuumRetention, journalLease, journalTakeOver, testKillAt)
+    indexCacheSize, indexTrusted, joinMaxKeys, vacuumRetention, journalLease, journalTakeOver,
+    testKillAt)
 
   private def boolean(text: String): Boolean =
     text.trim.toLowerCase(Locale.ROOT) match {

@@ -11,7 +11,6 @@ import org.apache.spark.sql.execution.aggregate.{AggUtils, BaseAggregateExec}
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.ZOrderConf
 import io.pyzorder.skipping.SkippingStrategy
 
 /**
@@ -22,8 +21,7 @@ import io.pyzorder.skipping.SkippingStrategy
 final case class AnswerStrategy(session: shim.SparkSession) extends SparkStrategy {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case PhysicalAggregation(Seq(), aggregates, results, child)
-        if aggregates.nonEmpty && ZOrderConf.skippingEnabled.get(session.sessionState.conf) =>
+    case PhysicalAggregation(Seq(), aggregates, results, child) if aggregates.nonEmpty =>
       try planned(aggregates, results, child).toSeq
       catch {
         case NonFatal(failure) =>

@@ -83,7 +83,7 @@ abstract class ExaminingFileIndex(scan: IndexedScan) extends ExplainedFileIndex 
       filter = PredicateToIndexFilter(scan.dataFilters),
       joins = Nil,
       reasons = Nil,
-      opened = opened.map(_.getPath.toString),
+      openedFiles = opened,
       answered = decision.answered)
   }
 

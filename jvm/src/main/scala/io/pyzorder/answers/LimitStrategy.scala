@@ -10,7 +10,6 @@ import org.apache.spark.sql.execution.TakeOrderedAndProjectExec
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.ZOrderConf
 import io.pyzorder.skipping.SkippingStrategy
 
 /**
@@ -21,14 +20,11 @@ import io.pyzorder.skipping.SkippingStrategy
 final case class LimitStrategy(session: shim.SparkSession) extends SparkStrategy {
 
   override def apply(plan: LogicalPlan): Seq[SparkPlan] =
-    if (!ZOrderConf.skippingEnabled.get(session.sessionState.conf)) Nil
-    else {
-      try planned(plan).toSeq
-      catch {
-        case NonFatal(failure) =>
-          LimitStrategy.log.warn(s"The index does not serve the limit of this query: $failure")
-          Nil
-      }
+    try planned(plan).toSeq
+    catch {
+      case NonFatal(failure) =>
+        LimitStrategy.log.warn(s"The index does not serve the limit of this query: $failure")
+        Nil
     }
 
   private def planned(plan: LogicalPlan): Option[SparkPlan] = plan match {

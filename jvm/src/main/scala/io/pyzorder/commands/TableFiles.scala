@@ -12,9 +12,9 @@ object TableFiles {
   def list(session: shim.SparkSession, table: ResolvedTable): Seq[FileRef] = {
     val folder = new TableFolder(table.root)
     table.relation.location.refresh()
-    val index = JournaledListing.current(
+    val listing = JournaledListing.current(
       session, table.relation.location, table.options, table.partitionSchema, Seq(folder), Nil)
-    index.listFiles(Nil, Nil).flatMap(_.files).map { file =>
+    listing.files.listFiles(Nil, Nil).flatMap(_.files).map { file =>
       val status = file.fileStatus
       FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime)
     }

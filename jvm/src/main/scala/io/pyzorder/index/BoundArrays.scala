@@ -9,27 +9,43 @@ sealed abstract class BoundArrays {
   /** The value as Catalyst holds it. */
   def value(i: Int, least: Boolean, dataType: DataType): Any
 
+  /** Bytes this takes on the heap, roughly. */
+  def estimatedBytes: Long
+}
+
+/** Takes the bounds of files one after the other. */
+sealed abstract class BoundsBuilder {
+
   /** Keeps two values in Catalyst's form as file i's bounds. */
   def set(i: Int, least: Any, greatest: Any): Unit
 
-  def estimatedBytes: Long
+  def result(): BoundArrays
 }
 
 /**
  * Types whose order is that of a long: integers, boolean (0, 1), date (days), timestamps and
  * intervals (microseconds, months), time (nanoseconds), decimals of at most 18 digits (unscaled).
  */
-final class LongBounds(val mins: Array[Long], val maxs: Array[Long]) extends BoundArrays {
+final class LongBounds(val mins: PackedLongs, val maxs: PackedLongs) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any =
     LongBounds.toCatalyst(if (least) mins(i) else maxs(i), dataType)
+
+  override def estimatedBytes: Long = mins.estimatedBytes + maxs.estimatedBytes
+}
+
+/** Takes longs, or values in Catalyst's form. */
+final class LongBoundsBuilder(numFiles: Int) extends BoundsBuilder {
+
+  val mins = new Array[Long](numFiles)
+  val maxs = new Array[Long](numFiles)
 
   override def set(i: Int, least: Any, greatest: Any): Unit = {
     mins(i) = LongBounds.toLong(least)
     maxs(i) = LongBounds.toLong(greatest)
   }
 
-  override def estimatedBytes: Long = 16L * mins.length
+  override def result(): LongBounds = new LongBounds(PackedLongs.of(mins), PackedLongs.of(maxs))
 }
 
 object LongBounds {
@@ -63,12 +79,21 @@ final class DoubleBounds(val mins: Array[Double], val maxs: Array[Double]) exten
     if (dataType == FloatType) value.toFloat else value
   }
 
+  override def estimatedBytes: Long = 16L * mins.length
+}
+
+/** Takes doubles, or values in Catalyst's form. */
+final class DoubleBoundsBuilder(numFiles: Int) extends BoundsBuilder {
+
+  val mins = new Array[Double](numFiles)
+  val maxs = new Array[Double](numFiles)
+
   override def set(i: Int, least: Any, greatest: Any): Unit = {
     mins(i) = DoubleBounds.toDouble(least)
     maxs(i) = DoubleBounds.toDouble(greatest)
   }
 
-  override def estimatedBytes: Long = 16L * mins.length
+  override def result(): DoubleBounds = new DoubleBounds(mins, maxs)
 }
 
 object DoubleBounds {
@@ -85,11 +110,6 @@ final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) exten
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any =
     if (least) mins(i) else maxs(i)
-
-  override def set(i: Int, least: Any, greatest: Any): Unit = {
-    mins(i) = least.asInstanceOf[AnyRef]
-    maxs(i) = greatest.asInstanceOf[AnyRef]
-  }
 
   override def estimatedBytes: Long = sizes(mins) + sizes(maxs)
 
@@ -109,17 +129,28 @@ final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) exten
   }
 }
 
+/** Takes values in Catalyst's form. */
+final class ObjectBoundsBuilder(numFiles: Int) extends BoundsBuilder {
+
+  val mins = new Array[AnyRef](numFiles)
+  val maxs = new Array[AnyRef](numFiles)
+
+  override def set(i: Int, least: Any, greatest: Any): Unit = {
+    mins(i) = least.asInstanceOf[AnyRef]
+    maxs(i) = greatest.asInstanceOf[AnyRef]
+  }
+
+  override def result(): ObjectBounds = new ObjectBounds(mins, maxs)
+}
+
 object BoundArrays {
 
   /** Room for `numFiles` pairs of a type's bounds. */
-  def allocate(dataType: DataType, numFiles: Int): BoundArrays = dataType match {
-    case FloatType | DoubleType =>
-      new DoubleBounds(new Array[Double](numFiles), new Array[Double](numFiles))
-    case d: DecimalType if d.precision > Decimal.MAX_LONG_DIGITS => objects(numFiles)
-    case _: StringType | BinaryType => objects(numFiles)
-    case _ => new LongBounds(new Array[Long](numFiles), new Array[Long](numFiles))
+  def builder(dataType: DataType, numFiles: Int): BoundsBuilder = dataType match {
+    case FloatType | DoubleType => new DoubleBoundsBuilder(numFiles)
+    case d: DecimalType if d.precision > Decimal.MAX_LONG_DIGITS =>
+      new ObjectBoundsBuilder(numFiles)
+    case _: StringType | BinaryType => new ObjectBoundsBuilder(numFiles)
+    case _ => new LongBoundsBuilder(numFiles)
   }
-
-  private def objects(numFiles: Int): BoundArrays =
-    new ObjectBounds(new Array[AnyRef](numFiles), new Array[AnyRef](numFiles))
 }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.DataType
 final class ColumnArrays(
     val dataType: DataType,
     val flags: Array[Byte],
-    val nullCounts: Array[Long],
+    val nullCounts: PackedLongs,
     val bounds: BoundArrays) {
 
   def numFiles: Int = flags.length
@@ -55,19 +55,14 @@ final class ColumnArrays(
 
   /** The same, but a file where every row is null is unknown. */
   def withoutAllNull: ColumnArrays = {
-    val counts = nullCounts.clone()
-    var i = 0
-    while (i < counts.length) {
-      if (empty(i)) counts(i) = -1
-      i += 1
-    }
+    val counts = Array.tabulate(numFiles)(i => if (empty(i)) -1L else nullCounts(i))
     val changed = withFlags(flag =>
       if ((flag & ColumnArrays.Empty) != 0) unknown else flag)
-    new ColumnArrays(dataType, changed.flags, counts, bounds)
+    new ColumnArrays(dataType, changed.flags, PackedLongs.of(counts), bounds)
   }
 
   /** Bytes this takes on the heap, roughly. */
-  def estimatedBytes: Long = flags.length * 9L + bounds.estimatedBytes
+  def estimatedBytes: Long = flags.length + nullCounts.estimatedBytes + bounds.estimatedBytes
 
   /** The flags of a file of which nothing is known. */
   private def unknown: Byte = if (IndexSchema.hasNan(dataType)) ColumnArrays.NanSeen else 0
@@ -113,7 +108,7 @@ object ColumnArrays {
 
   /** The arrays of `statistics`, one file each. */
   def of(dataType: DataType, statistics: Array[ColumnStatistics]): ColumnArrays = {
-    val bounds = BoundArrays.allocate(dataType, statistics.length)
+    val bounds = BoundArrays.builder(dataType, statistics.length)
     val flags = new Array[Byte](statistics.length)
     val nullCounts = new Array[Long](statistics.length)
     var i = 0
@@ -123,6 +118,6 @@ object ColumnArrays {
       statistics(i).bounds.foreach { case (least, greatest) => bounds.set(i, least, greatest) }
       i += 1
     }
-    new ColumnArrays(dataType, flags, nullCounts, bounds)
+    new ColumnArrays(dataType, flags, PackedLongs.of(nullCounts), bounds.result())
   }
 }

@@ -1,6 +1,5 @@
 package io.pyzorder.index
 
-import java.util.{HashMap => JHashMap}
 import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
@@ -12,37 +11,22 @@ import org.apache.spark.sql.types.{DataType, StructField, StructType}
  * @param columns the columns that have statistics
  * @param files   what is known of each file beside its columns
  * @param loader  a column's arrays; None: it cannot be read (which the loader has told the user)
- * @param heldBytes bytes of what the loader holds in memory to load from
- * @param grown     called when a column has been loaded
+ * @param paths   the files' paths relative to the table's folder, read anew each time
+ * @param grown   called when a column has been loaded
  */
 final class IndexSnapshot(
     val columns: Seq[IndexedColumn],
     files: FileArrays,
     loader: IndexedColumn => Option[ColumnArrays],
-    heldBytes: Long = 0L,
+    paths: () => Array[String],
     grown: () => Unit = () => ()) {
-
-  private val byPath: JHashMap[String, Integer] = {
-    val map = new JHashMap[String, Integer](math.max(16, files.paths.length * 4 / 3 + 1))
-    var i = 0
-    while (i < files.paths.length) {
-      map.put(files.paths(i), i)
-      i += 1
-    }
-    map
-  }
 
   private val loaded = new ConcurrentHashMap[Seq[String], Option[ColumnArrays]]()
 
   def numFiles: Int = files.paths.length
 
   /** The number of the entry of a file, given relative to the table's folder; -1: there is none. */
-  def find(relativePath: String): Int = {
-    val found = byPath.get(relativePath)
-    if (found == null) -1 else found.intValue
-  }
-
-  def path(i: Int): String = files.paths(i)
+  def find(relativePath: String): Int = files.paths.find(relativePath)
 
   def size(i: Int): Long = files.sizes(i)
 
@@ -105,7 +89,7 @@ final class IndexSnapshot(
 
   /** Bytes of all that has been loaded so far, roughly. */
   def estimatedBytes: Long = {
-    var bytes = heldBytes + files.estimatedBytes
+    var bytes = files.estimatedBytes
     loaded.values().forEach(column => column.foreach(bytes += _.estimatedBytes))
     bytes
   }
@@ -113,9 +97,10 @@ final class IndexSnapshot(
   /** The entries as objects, for those who change the index. */
   def entries: Seq[FileEntry] = {
     val arrays = columns.flatMap(c => column(c.path).map(c.name -> _))
+    val names = paths()
     (0 until numFiles).map { i =>
       FileEntry(
-        path = path(i),
+        path = names(i),
         size = size(i),
         modificationTime = modificationTime(i),
         numRecords = numRecords(i),
@@ -130,23 +115,17 @@ final class IndexSnapshot(
  * What an index snapshot keeps of each file beside its columns; file i at index i of every array.
  */
 final class FileArrays(
-    val paths: Array[String],
-    val sizes: Array[Long],
-    val modificationTimes: Array[Long],
-    val numRecords: Array[Long],
-    val clusteredBy: Array[Seq[String]],
-    val readSettings: Array[ReadSettings]) {
+    val paths: PathTable,
+    val sizes: PackedLongs,
+    val modificationTimes: PackedLongs,
+    val numRecords: PackedLongs,
+    val clusteredBy: SharedValues[Seq[String]],
+    val readSettings: SharedValues[ReadSettings]) {
 
-  /** Bytes this takes on the heap, roughly, with the table from path to number. */
-  def estimatedBytes: Long = {
-    var bytes = 128L * paths.length
-    var i = 0
-    while (i < paths.length) {
-      bytes += paths(i).length
-      i += 1
-    }
-    bytes
-  }
+  /** Bytes this takes on the heap, roughly. */
+  def estimatedBytes: Long =
+    paths.estimatedBytes + sizes.estimatedBytes + modificationTimes.estimatedBytes +
+      numRecords.estimatedBytes + clusteredBy.estimatedBytes + readSettings.estimatedBytes
 }
 
 object IndexSnapshot {
@@ -157,15 +136,17 @@ object IndexSnapshot {
   /** A snapshot of entries in memory. */
   def of(columns: Seq[IndexedColumn], entries: Seq[FileEntry]): IndexSnapshot = {
     val rows = entries.toArray
-    val settings = new JHashMap[String, ReadSettings]()
+    val paths = new PathTable.Builder(rows.length)
+    rows.indices.foreach(i => paths.set(i, rows(i).path))
     val files = new FileArrays(
-      rows.map(_.path),
-      rows.map(_.size),
-      rows.map(_.modificationTime),
-      rows.map(_.numRecords),
-      rows.map(_.clusteredBy),
-      rows.map(row => settings.computeIfAbsent(row.readSettings, ReadSettings.parse(_))))
-    new IndexSnapshot(columns, files, column => Some(arraysOf(column, rows)))
+      paths.result(),
+      PackedLongs.of(rows.map(_.size)),
+      PackedLongs.of(rows.map(_.modificationTime)),
+      PackedLongs.of(rows.map(_.numRecords)),
+      SharedValues.of(rows.map(_.clusteredBy))(identity[Seq[String]]),
+      SharedValues.of(rows.map(_.readSettings))(ReadSettings.parse))
+    new IndexSnapshot(
+      columns, files, column => Some(arraysOf(column, rows)), () => rows.map(_.path))
   }
 
   private def arraysOf(column: IndexedColumn, rows: Array[FileEntry]): ColumnArrays =

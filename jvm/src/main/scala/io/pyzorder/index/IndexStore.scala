@@ -142,14 +142,19 @@ object IndexStore {
       entry.copy(statistics = entry.statistics.filter { case (name, _) => names(name) }))
   }
 
-  private def read(session: shim.SparkSession, ref: SnapshotRef): IndexSnapshot = {
+  /** The snapshot, not from the cache; throws when it is missing or damaged. */
+  private[pyzorder] def read(session: shim.SparkSession, ref: SnapshotRef): IndexSnapshot = {
     val path = new Path(ref.folder.index, ref.file)
     val fileSystem = path.getFileSystem(session.sessionState.newHadoopConf())
-    val bytes = SnapshotFiles.readBytes(fileSystem, path, ref.length)
-    if (SnapshotFiles.checksum(bytes) != ref.checksum) {
-      throw new IllegalStateException("its bytes do not have the checksum of its pointer")
-    }
-    val reader = new SnapshotReader(bytes, ref.numFiles)
+    val reader = new SnapshotReader(
+      new SnapshotBytes(() => {
+        val bytes = SnapshotFiles.readBytes(fileSystem, path, ref.length)
+        if (SnapshotFiles.checksum(bytes) != ref.checksum) {
+          throw new IllegalStateException("its bytes do not have the checksum of its pointer")
+        }
+        bytes
+      }),
+      ref.numFiles)
     new IndexSnapshot(ref.columns, reader.files(),
       column => {
         try Some(reader.column(column))
@@ -158,7 +163,9 @@ object IndexStore {
             warn(ref.folder, s"$path, column ${column.name}", failure)
             None
         }
-      }, heldBytes = bytes.length.toLong, grown = () => SnapshotCache.grown(ref))
+      },
+      () => reader.paths(),
+      grown = () => SnapshotCache.grown(ref))
   }
 
   /** The versions that pointers exist of, in order. */

@@ -1,7 +1,6 @@
 package io.pyzorder.index
 
 import java.math.{BigDecimal => JBigDecimal, BigInteger}
-import java.util.{HashMap => JHashMap}
 
 import scala.collection.mutable.ArrayBuffer
 
@@ -11,6 +10,7 @@ import org.apache.parquet.column.impl.ColumnReadStoreImpl
 import org.apache.parquet.example.DummyRecordConverter
 import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.io.{DelegatingSeekableInputStream, InputFile, SeekableInputStream}
+import org.apache.parquet.io.api.Binary
 import org.apache.parquet.schema.MessageType
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -19,27 +19,36 @@ import org.apache.spark.unsafe.types.UTF8String
  * Reads a snapshot's Parquet bytes into primitive arrays, column by column, without a Spark job and
  * without the session's settings: the format alone says what a value is.
  */
-private[index] final class SnapshotReader(bytes: Array[Byte], numFiles: Int) {
+private[index] final class SnapshotReader(bytes: SnapshotBytes, numFiles: Int) {
 
   /** What is known of each file beside its columns. */
   def files(): FileArrays = {
-    val texts = new JHashMap[String, String]()
-    val settings = new JHashMap[String, ReadSettings]()
+    val paths = new PathTable.Builder(numFiles)
+    each(IndexSchema.Path)((i, reader) => paths.set(i, reader.getBinary.toStringUsingUTF8))
+    val settings = new SharedValues.Builder[Binary, ReadSettings](
+      numFiles, text => ReadSettings.parse(text.toStringUsingUTF8))
+    each(IndexSchema.ReadSettings)((i, reader) => settings.set(i, reader.getBinary))
     new FileArrays(
-      strings(IndexSchema.Path),
+      paths.result(),
       longs(IndexSchema.Size),
       longs(IndexSchema.ModificationTime),
       longs(IndexSchema.NumRecords),
-      lists(IndexSchema.ClusteredBy, texts),
-      strings(IndexSchema.ReadSettings)
-        .map(text => settings.computeIfAbsent(text, ReadSettings.parse(_))))
+      lists(IndexSchema.ClusteredBy),
+      settings.result())
+  }
+
+  /** The files' paths, which `files` keeps only the hashes of. */
+  def paths(): Array[String] = {
+    val values = new Array[String](numFiles)
+    each(IndexSchema.Path)((i, reader) => values(i) = reader.getBinary.toStringUsingUTF8)
+    values
   }
 
   /** One column's statistics. */
   def column(column: IndexedColumn): ColumnArrays = {
     val flags = new Array[Byte](numFiles)
     val nullCounts = Array.fill(numFiles)(-1L)
-    val bounds = BoundArrays.allocate(column.dataType, numFiles)
+    val bounds = BoundArrays.builder(column.dataType, numFiles)
     each(IndexSchema.numNulls(column))((i, reader) => nullCounts(i) = reader.getLong)
     readBounds(column, bounds, flags)
     def flag(name: String, bit: Byte): Unit =
@@ -48,11 +57,11 @@ private[index] final class SnapshotReader(bytes: Array[Byte], numFiles: Int) {
     flag(IndexSchema.exact(column), ColumnArrays.Exact)
     flag(IndexSchema.empty(column), ColumnArrays.Empty)
     flag(IndexSchema.settingsDependent(column), ColumnArrays.SettingsDependent)
-    new ColumnArrays(column.dataType, flags, nullCounts, bounds)
+    new ColumnArrays(column.dataType, flags, PackedLongs.of(nullCounts), bounds.result())
   }
 
   /** A file is bounded where both values are there; one alone does not count. */
-  private def readBounds(column: IndexedColumn, bounds: BoundArrays, flags: Array[Byte]): Unit = {
+  private def readBounds(column: IndexedColumn, bounds: BoundsBuilder, flags: Array[Byte]): Unit = {
     val seen = new Array[Byte](numFiles)
     def fill(name: String)(set: (Int, ColumnReader) => Unit): Unit =
       each(name) { (i, reader) =>
@@ -61,15 +70,15 @@ private[index] final class SnapshotReader(bytes: Array[Byte], numFiles: Int) {
       }
     val (least, greatest) = (IndexSchema.minValue(column), IndexSchema.maxValue(column))
     bounds match {
-      case longs: LongBounds =>
+      case longs: LongBoundsBuilder =>
         val read = SnapshotReader.longOf(column.dataType)
         fill(least)((i, reader) => longs.mins(i) = read(reader))
         fill(greatest)((i, reader) => longs.maxs(i) = read(reader))
-      case doubles: DoubleBounds =>
+      case doubles: DoubleBoundsBuilder =>
         val read = SnapshotReader.doubleOf(column.dataType)
         fill(least)((i, reader) => doubles.mins(i) = read(reader))
         fill(greatest)((i, reader) => doubles.maxs(i) = read(reader))
-      case objects: ObjectBounds =>
+      case objects: ObjectBoundsBuilder =>
         val read = SnapshotReader.objectOf(column.dataType)
         fill(least)((i, reader) => objects.mins(i) = read(reader))
         fill(greatest)((i, reader) => objects.maxs(i) = read(reader))
@@ -81,30 +90,33 @@ private[index] final class SnapshotReader(bytes: Array[Byte], numFiles: Int) {
     }
   }
 
-  private def longs(name: String): Array[Long] = {
+  private def longs(name: String): PackedLongs = {
     val values = new Array[Long](numFiles)
     each(name)((i, reader) => values(i) = reader.getLong)
-    values
+    PackedLongs.of(values)
   }
 
-  private def strings(name: String): Array[String] = {
-    val values = new Array[String](numFiles)
-    each(name)((i, reader) => values(i) = reader.getBinary.toStringUsingUTF8)
-    values
-  }
-
-  private def lists(name: String, texts: JHashMap[String, String]): Array[Seq[String]] = {
-    val values = Array.fill(numFiles)(ArrayBuffer.empty[String])
-    each(name) { (i, reader) =>
-      values(i) += texts.computeIfAbsent(reader.getBinary.toStringUsingUTF8, (s: String) => s)
+  private def lists(name: String): SharedValues[Seq[String]] = {
+    val values = new SharedValues.Builder[Seq[Binary], Seq[String]](
+      numFiles, list => list.map(_.toStringUsingUTF8))
+    val list = ArrayBuffer.empty[Binary]
+    var current = 0
+    def goOnTo(file: Int): Unit = while (current < file) {
+      values.set(current, list.toList)
+      list.clear()
+      current += 1
     }
-    val shared = new JHashMap[Seq[String], Seq[String]]()
-    values.map(list => shared.computeIfAbsent(list.toList, (l: Seq[String]) => l))
+    each(name) { (i, reader) =>
+      goOnTo(i)
+      list += reader.getBinary
+    }
+    goOnTo(numFiles)
+    values.result()
   }
 
   /** Calls `take` with the file's number for every value of the column that is not null. */
   private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit = {
-    val reader = ParquetFileReader.open(new MemoryInputFile(bytes), SnapshotReader.options)
+    val reader = ParquetFileReader.open(new MemoryInputFile(bytes.get), SnapshotReader.options)
     try {
       val metadata = reader.getFooter.getFileMetaData
       val schema = metadata.getSchema

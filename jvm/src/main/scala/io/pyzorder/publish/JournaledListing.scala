@@ -9,6 +9,14 @@ import org.apache.spark.sql.execution.datasources.PartitionSpec
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
+/**
+ * A listing of a relation's files.
+ *
+ * @param files   lists without asking the store again
+ * @param isFresh the store has just been asked
+ */
+final case class Listing(files: FileIndex, isFresh: Boolean)
+
 /** The readers' side of the journal. Readers never write. */
 object JournaledListing {
 
@@ -53,23 +61,24 @@ object JournaledListing {
       options: Map[String, String],
       partitionSchema: StructType,
       folders: Seq[TableFolder],
-      partitionFilters: Seq[Expression]): FileIndex = {
+      partitionFilters: Seq[Expression]): Listing = {
     lazy val hadoopConf = session.sessionState.newHadoopConf()
     val states = folders.map(folder => Journal.read(hadoopConf, folder))
     if (!states.exists(_.exists)) {
-      wrapped
+      Listing(wrapped, isFresh = false)
     } else wrapped match {
       case catalog: CatalogFileIndex =>
         val chosen = catalog.filterPartitions(partitionFilters)
-        if (catalog.table.partitionColumnNames.nonEmpty) {
+        val made = if (catalog.table.partitionColumnNames.nonEmpty) {
           listing(session, chosen, Map.empty, None, Some(chosen.partitionSpec()), folders)
         } else {
           listing(session, chosen, catalog.table.storage.properties, None, None, folders)
         }
+        Listing(made, isFresh = true)
       case listed: InMemoryFileIndex =>
         val key = (states.map(_.token), listed.allFiles().hashCode())
         val known = Option(cache.getIfPresent(wrapped)).filter(_.key == key)
-        known.getOrElse {
+        known.map(cached => Listing(cached.listing, isFresh = false)).getOrElse {
           val spec = givenSpec(listed)
           val fromCatalog = spec.isDefined && !options.keys.exists(_.equalsIgnoreCase("basePath"))
           val made = Cached(key,
@@ -77,9 +86,9 @@ object JournaledListing {
               session, listed, if (fromCatalog) Map.empty else options, Some(partitionSchema), spec,
               folders))
           cache.put(wrapped, made)
-          made
-        }.listing
-      case other => other
+          Listing(made.listing, isFresh = true)
+        }
+      case other => Listing(other, isFresh = false)
     }
   }
 

@@ -48,13 +48,16 @@ final class TableFolder(val root: Path) {
     else if (TableFolder.isWhole(relative)) new Path(relative)
     else TableFolder.below(root, relative)
 
+  private val own = root.toUri
+
+  private val prefix = own.getPath.stripSuffix("/") + "/"
+
   /** The name of a data file (or folder), given its qualified path: the inverse of `resolve`. */
   def relativize(path: Path): String = {
-    val (own, other) = (root.toUri, path.toUri)
-    val prefix = own.getPath.stripSuffix("/") + "/"
+    val other = path.toUri
     val sameStore = own.getScheme == other.getScheme && own.getAuthority == other.getAuthority
-    if (path == root) ""
-    else if (sameStore && other.getPath.startsWith(prefix)) other.getPath.drop(prefix.length)
+    if (sameStore && other.getPath.startsWith(prefix)) other.getPath.substring(prefix.length)
+    else if (path == root) ""
     else path.toString
   }
 

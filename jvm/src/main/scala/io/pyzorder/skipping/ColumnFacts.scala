@@ -66,7 +66,30 @@ abstract class BoundComparison {
 
 /** A question to one file: may some of its rows make the predicate TRUE? */
 abstract class FileTest {
+
   def mayMatch(file: Int): Boolean
+
+  /**
+   * The same question to many files: one column after the other is a third of the time.
+   *
+   * @param files  the files' numbers
+   * @param places which of `files` are asked, its first `count`; those of files that may match are
+   *               moved to the front, in their order
+   * @return how many those are
+   */
+  def select(files: Array[Int], places: Array[Int], count: Int): Int = {
+    var kept = 0
+    var i = 0
+    while (i < count) {
+      val place = places(i)
+      if (mayMatch(files(place))) {
+        places(kept) = place
+        kept += 1
+      }
+      i += 1
+    }
+    kept
+  }
 }
 
 /**

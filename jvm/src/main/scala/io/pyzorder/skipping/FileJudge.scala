@@ -3,6 +3,7 @@ package io.pyzorder.skipping
 import scala.collection.mutable
 
 import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMetadata}
 
 import io.pyzorder.index.{ColumnArrays, IndexSnapshot, ReadSettings}
 import io.pyzorder.publish.TableFolder
@@ -25,12 +26,14 @@ object Verdict {
 /**
  * One index snapshot put to one scan: which files of its table may match?
  *
- * @param folder   the table's, which names the files
- * @param settings the scan's
- * @param columns  the arrays of a column; None: not indexed, or not as the scan reads it
+ * @param folder       the table's, which names the files
+ * @param snapshotName no other of the table has it
+ * @param settings     the scan's
+ * @param columns      the arrays of a column; None: not indexed, or not as the scan reads it
  */
 final class FileJudge(
     folder: TableFolder,
+    snapshotName: String,
     snapshot: IndexSnapshot,
     filter: IndexFilter,
     settings: ReadSettings,
@@ -48,22 +51,51 @@ final class FileJudge(
   /** Whether the index has statistics of the column. */
   def knows(column: FilterColumn): Boolean = facts(column).isDefined
 
-  /** The number of the file's entry; -1: there is none of the file as `status` says it is. */
-  def entry(status: FileStatus): Int = {
+  /**
+   * The number of each file's entry; -1: there is none of the file as its status says it is.
+   *
+   * @param files of one partition of `listing`
+   */
+  def entries(listing: FileIndex, files: Array[FileStatusWithMetadata]): Array[Int] =
+    MatchedListing.of(listing)
+      .entries(s"$folder ${settings.structural}", snapshotName, files)(entry)
+
+  private def entry(status: FileStatus): Int = {
     val entry = snapshot.find(folder.relativize(status.getPath))
     if (entry >= 0 && valid(entry, status)) entry else -1
   }
 
+  /** Bytes of the file of this entry. */
+  def size(entry: Int): Long = snapshot.size(entry)
+
   /** Rows of the file of this entry. */
   def numRecords(entry: Int): Long = snapshot.numRecords(entry)
 
-  /** What becomes of the file, which is as `status` says now. */
-  def verdict(status: FileStatus): Verdict = {
-    val entry = this.entry(status)
-    if (entry < 0) Verdict.Unindexed
-    else if (snapshot.numRecords(entry) == 0 || !test.mayMatch(entry)) Verdict.Skipped
-    else Verdict.Selected
+  /** What becomes of the files of these entries, as far as their verdict is still null. */
+  def judge(entries: Array[Int], verdicts: Array[Verdict]): Unit = {
+    val places = new Array[Int](entries.length)
+    var count = 0
+    var i = 0
+    while (i < entries.length) {
+      if (entries(i) >= 0 && verdicts(i) == null) {
+        verdicts(i) = Verdict.Skipped
+        if (snapshot.numRecords(entries(i)) != 0) {
+          places(count) = i
+          count += 1
+        }
+      }
+      i += 1
+    }
+    val selected = test.select(entries, places, count)
+    i = 0
+    while (i < selected) {
+      verdicts(places(i)) = Verdict.Selected
+      i += 1
+    }
   }
+
+  /** Whether the file of this entry would be skipped. */
+  def skips(entry: Int): Boolean = snapshot.numRecords(entry) == 0 || !test.mayMatch(entry)
 
   private def valid(entry: Int, status: FileStatus): Boolean =
     snapshot.size(entry) == status.getLen &&

@@ -56,6 +56,8 @@ object IndexFilter {
       (left.bound(facts), right.bound(facts)) match {
         case (Some(l), Some(r)) => Some(new FileTest {
             override def mayMatch(file: Int): Boolean = l.mayMatch(file) && r.mayMatch(file)
+            override def select(files: Array[Int], places: Array[Int], count: Int): Int =
+              r.select(files, places, l.select(files, places, count))
           })
         case (l, r) => l.orElse(r)
       }

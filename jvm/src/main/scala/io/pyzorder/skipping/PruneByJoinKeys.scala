@@ -44,7 +44,7 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
 
   override def apply(plan: LogicalPlan): LogicalPlan =
     try {
-      if (!enabled) plan
+      if (maxKeys == 0) plan
       else plan.transformDownWithPruning(_.containsAllPatterns(JOIN, LOGICAL_QUERY_STAGE)) {
         case join: Join => pruned(join)
       }
@@ -53,9 +53,6 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
         logDebug("No file is skipped by join keys", failure)
         plan
     }
-
-  private def enabled: Boolean =
-    ZOrderConf.skippingEnabled.get(session.sessionState.conf) && maxKeys > 0
 
   private def maxKeys: Int = ZOrderConf.joinMaxKeys.get(session.sessionState.conf)
 
@@ -121,7 +118,7 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
     relation.relation match {
       case files: HadoopFsRelation =>
         files.location match {
-          case index: ZOrderFileIndex if index.isIndexed =>
+          case index: ZOrderFileIndex if index.maySkip =>
             val found = for {
               key <- wanted
               column <- key.of(relation, files)

@@ -1,5 +1,7 @@
 package io.pyzorder.skipping
 
+import org.apache.hadoop.fs.FileStatus
+
 /**
  * What skipping did to one scan's files, after partition pruning.
  *
@@ -14,7 +16,7 @@ package io.pyzorder.skipping
  * @param filter        the filter over the index
  * @param joins         the part of the filter that joins gave
  * @param reasons       why the index, or part of the predicate, was of no use; empty: all was used
- * @param opened        paths of the files that are opened
+ * @param openedFiles   the files that are opened
  * @param answered      files that are not opened because the index answers for all of their rows
  */
 final case class SkippingOutcome(
@@ -29,11 +31,14 @@ final case class SkippingOutcome(
     filter: IndexFilter,
     joins: Seq[JoinKeys],
     reasons: Seq[String],
-    opened: Seq[String],
+    openedFiles: Seq[FileStatus],
     answered: Int = 0) {
 
   /** All files of the selected partitions. */
   def total: Int = selected + skipped + unindexed + answered
+
+  /** Paths of the files that are opened. */
+  def opened: Seq[String] = openedFiles.map(_.getPath.toString)
 
   /** As EXPLAIN shows it. */
   def summary: String =

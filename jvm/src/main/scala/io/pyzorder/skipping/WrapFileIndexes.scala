@@ -30,7 +30,9 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def withFilters(plan: LogicalPlan): LogicalPlan = plan.transformDown {
     case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
         if filters.nonEmpty && serves(relation) =>
-      val wrapped = estimated(wrap(relation), filters)
+      val unfiltered = wrap(relation)
+      val wrapped =
+        if (indexOf(unfiltered).wasIndexed) estimated(unfiltered, filters) else unfiltered
       operation.transform { case r: LogicalRelation if r eq relation => wrapped }
   }
 
@@ -62,7 +64,8 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val name = relation.catalogTable.map(_.identifier.table)
       .orElse(files.location.rootPaths.headOption.map(_.getName)).getOrElse("files")
     val index = ZOrderFileIndex(
-      session, files.location, files.options, files.dataSchema, name, folders)
+      session, files.location, files.options, files.dataSchema, name,
+      relation.catalogTable.fold(Map.empty[String, String])(_.properties), folders)
     val format = formatOf(files.fileFormat).getOrElse(files.fileFormat)
     val wrapped = relation.copy(relation =
       files.copy(location = index, fileFormat = format)(files.sparkSession))
@@ -70,9 +73,12 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     wrapped
   }
 
+  private def indexOf(wrapped: LogicalRelation): ZOrderFileIndex =
+    wrapped.relation.asInstanceOf[HadoopFsRelation].location.asInstanceOf[ZOrderFileIndex]
+
   private def estimated(relation: LogicalRelation, filters: Seq[Expression]): LogicalRelation = {
     val files = relation.relation.asInstanceOf[HadoopFsRelation]
-    val index = files.location.asInstanceOf[ZOrderFileIndex]
+    val index = indexOf(relation)
     val usable = filters
       .filter(f => f.deterministic && !SubqueryExpression.hasSubquery(f))
       .map(_.transform { // names as the relation spells them

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.ZOrderConf
 import io.pyzorder.index.{IndexStore, ReadSettings, SnapshotRef}
-import io.pyzorder.publish.{Journal, JournaledListing, TableFolder}
+import io.pyzorder.publish.{Journal, JournaledListing, Listing, TableFolder}
 
 /**
  * Wraps the file index of a Parquet or ORC relation: lists through the journal, then drops the
@@ -23,6 +23,7 @@ import io.pyzorder.publish.{Journal, JournaledListing, TableFolder}
  * @param options    the relation's options
  * @param dataSchema the columns stored in the files
  * @param table      for messages
+ * @param properties the table's; empty for a path
  * @param folders    the table folders that the relation's files can lie under
  * @param joins      filters that the keys of joins above the scan give, once they are known
  * @param estimate   bytes that will be read, for the cost model only; None: all
@@ -33,13 +34,14 @@ final class ZOrderFileIndex private (
     options: Map[String, String],
     dataSchema: StructType,
     val table: String,
+    properties: Map[String, String],
     private val folders: Seq[TableFolder],
     val joins: Seq[JoinKeys],
     val estimate: Option[Long],
     private val seen: ZOrderFileIndex.State)
     extends ExplainedFileIndex {
 
-  private val pruner = new FilePruner(session, table, ownSchema, options)
+  private val pruner = new FilePruner(session, table, ownSchema, options, properties)
 
   /** The last listing, for showing it: what is read is listed anew. */
   private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
@@ -48,7 +50,7 @@ final class ZOrderFileIndex private (
 
   override def partitionSchema: StructType = wrapped.partitionSchema
 
-  override def inputFiles: Array[String] = listing(Nil).inputFiles
+  override def inputFiles: Array[String] = listing(Nil).files.inputFiles
 
   override def sizeInBytes: Long = estimate.getOrElse(wrapped.sizeInBytes)
 
@@ -85,8 +87,7 @@ final class ZOrderFileIndex private (
       dataFilters: Seq[Expression],
       asked: Boolean): IndexedSeq[ExaminedPartition] = {
     val indexes = ZOrderFileIndex.State.of(session, folders).indexes
-    pruner.examine(
-      listing(partitionFilters).listFiles(partitionFilters, Nil), indexes, dataFilters, asked)
+    pruner.examine(listed(partitionFilters, Nil), indexes, dataFilters, asked)
   }
 
   /** Whether all the files are in the store as the listing says. */
@@ -96,15 +97,20 @@ final class ZOrderFileIndex private (
   /** The same index, telling the cost model another size. */
   def withEstimate(bytes: Long): ZOrderFileIndex =
     new ZOrderFileIndex(
-      session, wrapped, options, dataSchema, table, folders, joins, Some(bytes), seen)
+      session, wrapped, options, dataSchema, table, properties, folders, joins, Some(bytes), seen)
 
   /** The same index for a scan below joins that use no row but those of files with these keys. */
   def withJoins(more: Seq[JoinKeys]): ZOrderFileIndex =
     new ZOrderFileIndex(
-      session, wrapped, options, dataSchema, table, folders, joins ++ more, estimate, seen)
+      session, wrapped, options, dataSchema, table, properties, folders, joins ++ more,
+      estimate, seen)
 
-  /** Whether some of the files may be in an index now. */
-  def isIndexed: Boolean = ZOrderFileIndex.State.of(session, folders).indexes.nonEmpty
+  /** Whether some of the files may have been in an index when the query was planned. */
+  def wasIndexed: Boolean = seen.indexes.nonEmpty
+
+  /** Whether files may be skipped, and some of them be in an index, now. */
+  def maySkip: Boolean =
+    pruner.isEnabled && ZOrderFileIndex.State.of(session, folders).indexes.nonEmpty
 
   private def answer(
       partitionFilters: Seq[Expression],
@@ -115,7 +121,7 @@ final class ZOrderFileIndex private (
       dataFilters.filterNot(hasSubquery),
       state,
       ReadSettings.of(session, options),
-      ZOrderConf.skippingEnabled.get(session.sessionState.conf))
+      pruner.isEnabled)
     last.collect { case (`request`, answer) => answer }.getOrElse {
       val answer = ask(request)
       last = Some(request -> answer)
@@ -124,15 +130,23 @@ final class ZOrderFileIndex private (
   }
 
   private def ask(request: ZOrderFileIndex.Request): ZOrderFileIndex.Answer = {
-    val listed = listing(request.partitionFilters)
-      .listFiles(request.partitionFilters, request.dataFilters)
-    val (partitions, outcome) =
-      pruner.prune(listed, request.state.indexes, request.dataFilters, joins)
+    val (partitions, outcome) = pruner.prune(
+      listed(request.partitionFilters, request.dataFilters),
+      request.state.indexes,
+      request.dataFilters,
+      joins)
     ZOrderFileIndex.Answer(partitions, outcome)
   }
 
-  private def listing(partitionFilters: Seq[Expression]): FileIndex =
-    if (!ZOrderConf.journalOverlay.get(session.sessionState.conf)) wrapped
+  private def listed(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): ListedPartitions = {
+    val Listing(files, isFresh) = listing(partitionFilters)
+    ListedPartitions(files, files.listFiles(partitionFilters, dataFilters).toIndexedSeq, isFresh)
+  }
+
+  private def listing(partitionFilters: Seq[Expression]): Listing =
+    if (!ZOrderConf.journalOverlay.get(session.sessionState.conf)) Listing(wrapped, isFresh = false)
     else JournaledListing.current(
       session, wrapped, options, partitionSchema, folders, partitionFilters)
 
@@ -163,12 +177,14 @@ object ZOrderFileIndex {
   private[skipping] final case class State(journals: Seq[String], indexes: Seq[SnapshotRef])
 
   private object State {
-    def of(session: shim.SparkSession, folders: Seq[TableFolder]): State = {
-      val conf = session.sessionState.newHadoopConf()
-      State(
-        folders.map(Journal.read(conf, _).token),
-        folders.flatMap(IndexStore.latest(conf, _)))
-    }
+    def of(session: shim.SparkSession, folders: Seq[TableFolder]): State =
+      if (folders.isEmpty) State(Nil, Nil) // what most queries find, before anything costs time
+      else {
+        val conf = session.sessionState.newHadoopConf()
+        State(
+          folders.map(Journal.read(conf, _).token),
+          folders.flatMap(IndexStore.latest(conf, _)))
+      }
   }
 
   private final case class Request(
@@ -189,7 +205,9 @@ object ZOrderFileIndex {
       options: Map[String, String],
       dataSchema: StructType,
       table: String,
+      properties: Map[String, String],
       folders: Seq[TableFolder]): ZOrderFileIndex =
     new ZOrderFileIndex(
-      session, wrapped, options, dataSchema, table, folders, Nil, None, State.of(session, folders))
+      session, wrapped, options, dataSchema, table, properties, folders, Nil, None,
+      State.of(session, folders))
 }

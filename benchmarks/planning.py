@@ -1,0 +1,107 @@
+"""What the index adds to the planning of a query, as a table grows.
+
+    python benchmarks/planning.py [--files 10000,100000,1000000]
+
+For made-up tables of so many files, with an index of four columns (io.pyzorder.skipping.
+PlanningBenchmark, in the jar): milliseconds to load the index, to find the entries of a listing, to
+prune a listing whose entries are known, and the memory of the index. Then, of a small table without
+an index: milliseconds to plan a query with the extension and without it, in processes of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import pyzorder
+
+#: files: (warm pruning, cold load), in milliseconds at most
+TARGETS = {10_000: (5, 150), 100_000: (10, 1_000), 1_000_000: (50, 5_000)}
+#: matching, in milliseconds, and memory, in MiB, at a million files; both at most
+MATCHING, MEMORY = 500, 128
+#: milliseconds that a query of an unindexed table may take longer
+OVERHEAD = 2.0
+
+
+def builder() -> SparkSession.Builder:
+    """One thread, much memory: the made-up entries take most of it."""
+    return (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "8g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", tempfile.mkdtemp())
+    )
+
+
+def grown(sizes: list[int]) -> bool:
+    """Prints a line for each size; False: a target was missed."""
+    spark = pyzorder.configure(builder()).getOrCreate()
+    print("    files  selected   pruning  matching  cold load    memory")
+    fine = True
+    for size in sizes:
+        made = spark.sparkContext._jvm.io.pyzorder.skipping.PlanningBenchmark(
+            spark._jsparkSession, size
+        )
+        matching, pruning, cold = made.matching(), made.pruning(), made.coldLoad()
+        memory = made.estimatedBytes() / 2**20
+        print(f"{size:>9} {made.selected():>9} {pruning:>6.1f} ms {matching:>6.0f} ms "
+              f"{cold:>7.0f} ms {memory:>5.1f} MiB")  # fmt: skip
+        most = TARGETS.get(size, (float("inf"), float("inf")))
+        fine &= pruning <= most[0] and cold <= most[1]
+        fine &= size < 1_000_000 or (matching <= MATCHING and memory <= MEMORY)
+    spark.stop()
+    return fine
+
+
+def planning_time(with_extension: bool) -> float:
+    """Median milliseconds to plan a query of an unindexed table of 20 files."""
+    made = pyzorder.configure(builder()) if with_extension else builder()
+    spark = made.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    with tempfile.TemporaryDirectory() as folder:
+        table = str(Path(folder) / "t")
+        spark.range(0, 2000, 1, 20).selectExpr("id", "id % 7 AS k").write.parquet(table)
+        spark.read.parquet(table).createOrReplaceTempView("t")
+        seconds = []
+        for i in range(600):
+            start = time.perf_counter()
+            query = spark.sql(f"SELECT count(k) FROM t WHERE id BETWEEN {i} AND {i + 9}")
+            query._jdf.queryExecution().executedPlan()
+            seconds.append(time.perf_counter() - start)
+    spark.stop()
+    return 1000 * statistics.median(seconds[300:])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", default="10000,100000,1000000", help="sizes, with commas")
+    parser.add_argument("--plan", choices=["with", "without"], help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.plan:
+        print(f"planned in {planning_time(arguments.plan == 'with')}")
+        return 0
+    fine = grown([int(size) for size in arguments.files.split(",")])
+    taken = {}
+    for how in ("without", "with") * 3:
+        command = [sys.executable, __file__, "--plan", how]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        measured = float(printed.split("planned in ")[1])
+        taken[how] = min(measured, taken.get(how, measured))
+    overhead = taken["with"] - taken["without"]
+    print(f"planning a query of an unindexed table: {taken['with']:.2f} ms with the extension, "
+          f"{taken['without']:.2f} ms without, {overhead:+.2f} ms")  # fmt: skip
+    fine &= overhead <= OVERHEAD
+    print("within the targets" if fine else "a target was missed")
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
