@@ -68,7 +68,7 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
         relation.partitionSchema(),
         folders,
         scala_seq(spark, []),
-    )
+    ).files()
     publish = package(spark)
     form = publish.ZOrderParquetFileFormat() if fmt == "parquet" else publish.ZOrderOrcFileFormat()
     ours = spark._jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from tests.spark import indexes
 from tests.spark.scans import settings
@@ -133,6 +134,28 @@ def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: P
         thread.join()
     assert [row["path"] for row in indexes.loaded(spark, folder)] == names[5:]
     assert indexes.version(spark, folder) == 6
+
+
+def test_threads_that_load_at_the_same_time_see_the_same(
+    spark: SparkSession, folder: Path, tmp_path: Path
+) -> None:
+    """Each reads another copy's index for the first time: they may share nothing of the reader."""
+    indexes.build(spark, folder, "parquet")
+    expected = indexes.loaded(spark, folder)
+    copies = [tmp_path / f"copy {i}" for i in range(40)]
+    answers: dict[Path, list[Row]] = {}
+
+    def load(copy: Path) -> None:
+        answers[copy] = indexes.loaded(spark, copy)
+
+    threads = [threading.Thread(target=load, args=(copy,), daemon=True) for copy in copies]
+    for copy in copies:
+        shutil.copytree(folder, copy)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert answers == dict.fromkeys(copies, expected)
 
 
 def test_dropped_index_is_gone_and_a_new_one_begins(spark: SparkSession, folder: Path) -> None:

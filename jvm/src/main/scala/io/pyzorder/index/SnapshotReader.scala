@@ -116,7 +116,7 @@ private[index] final class SnapshotReader(bytes: SnapshotBytes, numFiles: Int) {
 
   /** Calls `take` with the file's number for every value of the column that is not null. */
   private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit = {
-    val reader = ParquetFileReader.open(new MemoryInputFile(bytes.get), SnapshotReader.options)
+    val reader = ParquetFileReader.open(new MemoryInputFile(bytes.get), SnapshotReader.options())
     try {
       val metadata = reader.getFooter.getFileMetaData
       val schema = metadata.getSchema
@@ -150,7 +150,8 @@ private[index] final class SnapshotReader(bytes: SnapshotBytes, numFiles: Int) {
 
 private[index] object SnapshotReader {
 
-  private val options: ParquetReadOptions =
+  /** Made for each reader: they hold its decompressors, which only one thread may use. */
+  private def options(): ParquetReadOptions =
     ParquetReadOptions.builder().usePageChecksumVerification(true).build()
 
   private def longOf(dataType: DataType): ColumnReader => Long = dataType match {
