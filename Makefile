@@ -11,7 +11,7 @@ EXTRAS ?= test
 CASES ?= 50000
 
 .DEFAULT_GOAL := help
-.PHONY: help env jar test fuzz smoke smoke-matrix demo bench bench-joins bench-planning lint format wheel clean
+.PHONY: help env jar test test-crash fuzz smoke smoke-matrix demo bench bench-joins bench-planning lint format wheel clean
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,9 @@ jar: env ## Compile the Scala sources into pyzorder/jars
 
 test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another
 	$(RUN) -m pytest $(TESTS)
+
+test-crash: jar ## Kill OPTIMIZE at every step of publishing, and count the rows
+	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py
 
 fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on where it ended
 	$(RUN) -m tests.fuzz --cases $(CASES)

@@ -59,6 +59,9 @@ def test_a_cached_table_has_all_its_rows(spark: SparkSession, table: str) -> Non
         assert part.count() == 25
         assert spark.sql(f"SELECT d FROM {table}").count() == 100
         assert part.where("d > 20").count() == 4
+        (scan,) = explain(part.where("d = 7"))
+        assert (scan["total"], scan["skipped"]) == (10, 7)
+        assert "the rows come from Spark's cache" in scan["reasons"][-1]
     finally:
         part.unpersist()
 

@@ -4,9 +4,11 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.catalyst.plans.logical.Filter
 import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 
-import io.pyzorder.skipping.{AllRowsFilter, PredicateToAllRowsFilter, SkippingScanExec}
+import io.pyzorder.skipping.{AllRowsFilter, PredicateToAllRowsFilter}
+import io.pyzorder.skipping.{SkippingOutcome, SkippingScanExec}
 
 /** What Python calls: plain types in, JSON out. */
 object PythonApi extends AdaptiveSparkPlanHelper {
@@ -22,7 +24,7 @@ object PythonApi extends AdaptiveSparkPlanHelper {
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()
-    scans(execution.executedPlan).flatMap(_.outcome).foreach { outcome =>
+    outcomes(execution.executedPlan).foreach { outcome =>
       val item = list.addObject()
       item.put("table", outcome.table)
       item.put("total", outcome.total)
@@ -53,6 +55,14 @@ object PythonApi extends AdaptiveSparkPlanHelper {
     (if (isRead) PredicateToAllRowsFilter(filters) else AllRowsFilter.Unproved).toString
   }
 
-  private def scans(plan: SparkPlan): Seq[SkippingScanExec] =
-    collectWithSubqueries(plan) { case scan: SkippingScanExec => scan }
+  /** Of what Spark has cached too: the scans that filled the cache, or will. */
+  private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] =
+    collectWithSubqueries(plan) {
+      case scan: SkippingScanExec => scan.outcome.toSeq
+      case cached: InMemoryTableScanExec =>
+        outcomes(cached.relation.cachedPlan).map(o => o.copy(reasons = o.reasons :+ FromCache))
+    }.flatten
+
+  private val FromCache = "the rows come from Spark's cache, whose own filters alone skip files, " +
+    "once, when it is filled"
 }
