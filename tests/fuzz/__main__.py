@@ -1,15 +1,20 @@
 """The long run of the fuzz: `make fuzz CASES=50000`.
 
-Seed by seed, each some worlds; what is done is kept in a file, so that a run goes on where the last
-one ended. A difference ends the run: it is printed as SQL, made small, with its seed.
+Seed by seed, each some worlds, in several processes; what is done is kept in a file, so that a run
+goes on where the last one ended. A difference ends the run: it is printed as SQL, made small, with
+its seed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import os
 import sys
 import tempfile
+from collections import deque
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -20,39 +25,14 @@ import pyzorder
 from tests.fuzz.differential import Tally, check
 from tests.fuzz.worlds import World, worlds
 
-WORLDS = 10
+#: Worlds of a seed, and predicates of a world.
+WORLDS, CASES = 10, 30
 
 
-def one(spark: SparkSession, folder: Path, number: int) -> Tally:
-    """The worlds of one seed; raises AssertionError with the smallest difference found."""
-    tally = Tally()
-
-    @seed(number)
-    @settings(
-        max_examples=WORLDS,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(worlds())
-    def run(world: World) -> None:
-        tally.add(check(spark, folder, world))
-
-    run()
-    return tally
-
-
-def main() -> int:
-    """Runs seeds until enough cases are done; 1: a difference was found."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--cases", type=int, default=50_000, help="predicates to check in all")
-    parser.add_argument("--state", type=Path, default=Path("fuzz-state.json"),
-                        help="what is done already; delete it to begin anew")  # fmt: skip
-    parser.add_argument("--seed", type=int, help="only this seed, as a difference names it")
-    arguments = parser.parse_args()
+def session() -> SparkSession:
+    """This process's session, made when it is first asked for."""
     builder = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -61,34 +41,80 @@ def main() -> int:
     )
     spark = pyzorder.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def one(number: int) -> Tally:
+    """The worlds of one seed; raises AssertionError with the smallest difference found."""
+    tally = Tally()
+    spark = session()
+    with tempfile.TemporaryDirectory() as folder:
+
+        @seed(number)
+        @settings(
+            max_examples=WORLDS,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate, Phase.shrink],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(worlds(CASES))
+        def run(world: World) -> None:
+            tally.add(check(spark, Path(folder), world))
+
+        run()
+    return tally
+
+
+def main() -> int:
+    """Runs seeds until enough cases are done; 1: a difference was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--cases", type=int, default=50_000, help="predicates to check in all")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at work")
+    parser.add_argument("--state", type=Path, default=Path("fuzz-state.json"),
+                        help="what is done already; delete it to begin anew")  # fmt: skip
+    parser.add_argument("--seed", type=int, help="only this seed, as a difference names it")
+    arguments = parser.parse_args()
+    if arguments.seed is not None:
+        print(report(one(arguments.seed)))
+        return 0
     done = {"seed": 0, "tally": vars(Tally())}
-    if arguments.seed is None and arguments.state.exists():
+    if arguments.state.exists():
         done = json.loads(arguments.state.read_text())
-    tally = Tally(**done["tally"])
+    number, tally = int(done["seed"]), Tally(**done["tally"])
     bar = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                    TimeRemainingColumn())  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder, bar:
+    context = multiprocessing.get_context("spawn")
+    running: deque[tuple[int, Future[Tally]]] = deque()
+    with ProcessPoolExecutor(arguments.jobs, context) as pool, bar:
         task = bar.add_task("cases", total=arguments.cases, completed=tally.cases)
         while tally.cases < arguments.cases:
-            number = done["seed"] if arguments.seed is None else arguments.seed
+            while len(running) < 2 * arguments.jobs:
+                running.append((number, pool.submit(one, number)))
+                number += 1
+            oldest, future = running.popleft()
             try:
-                tally.add(one(spark, Path(folder), number))
+                tally.add(future.result())
             except AssertionError as error:
                 bar.stop()
-                print(f"{error}\n\nAgain: python -m tests.fuzz --seed {number}")
+                pool.shutdown(cancel_futures=True)
+                print(f"{error}\n\nAgain: python -m tests.fuzz --seed {oldest}")
                 return 1
-            if arguments.seed is not None:
-                break
-            done = {"seed": number + 1, "tally": vars(tally)}
-            arguments.state.write_text(json.dumps(done))
+            arguments.state.write_text(json.dumps({"seed": oldest + 1, "tally": vars(tally)}))
             share = 100 * tally.pruned / max(1, tally.cases)
             bar.update(task, completed=tally.cases, description=f"cases, {share:.0f} % prune")
-    print(
+        pool.shutdown(cancel_futures=True)
+    print(report(tally))
+    return 0
+
+
+def report(tally: Tally) -> str:
+    """What was checked, in a sentence."""
+    return (
         f"{tally.cases} cases in {tally.worlds} tables ({tally.unreadable} that Spark itself cannot "
         f"read), no difference; {100 * tally.pruned / max(1, tally.cases):.1f} % of the cases "
         f"skipped files: {tally.skipped} of {tally.files}."
     )
-    return 0
 
 
 if __name__ == "__main__":

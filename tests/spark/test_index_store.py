@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from tests.spark import indexes
-from tests.spark.scans import settings
+from tests.spark.scans import opened, settings
 
 # SQL type, a least and a greatest value as SQL writes them.
 TYPES: list[tuple[str, str, str]] = [
@@ -156,6 +156,27 @@ def test_threads_that_load_at_the_same_time_see_the_same(
     for thread in threads:
         thread.join(timeout=60)
     assert answers == dict.fromkeys(copies, expected)
+
+
+def test_the_row_groups_of_a_large_index(spark: SparkSession) -> None:
+    """Spark asks each for itself, and the driver all together: the same files are left."""
+    made = spark._jvm.io.pyzorder.skipping.PlanningBenchmark(spark._jsparkSession, 150_000)
+    assert made.rowGroups() > 1
+    in_driver = made.selected()
+    assert 0 < in_driver < 150_000
+    with settings(spark, spark__sql__zorder__index__driverLimit="1"):
+        assert made.selected() == in_driver
+
+
+def test_a_large_index_that_is_gone(spark: SparkSession, folder: Path) -> None:
+    indexes.build(spark, folder, "parquet")
+    frame = spark.read.parquet(str(folder))
+    with settings(spark, spark__sql__zorder__index__driverLimit="1"):
+        assert len(opened(frame.where("id = 3"))) == 1
+        (data,) = (folder / "_zorder" / "_index").glob("_snapshot-*")
+        data.unlink()
+        assert len(opened(frame.where("id = 4"))) == 2
+        assert frame.where("id = 4").count() == 1
 
 
 def test_dropped_index_is_gone_and_a_new_one_begins(spark: SparkSession, folder: Path) -> None:

@@ -205,6 +205,21 @@ def test_every_row_is_in_one_of_three_parts(spark: SparkSession, relation: str) 
         assert sum(part[0] for part in parts if part) == FILES * ROWS, p
 
 
+def test_an_index_too_large_for_the_driver(spark: SparkSession, relation: str) -> None:
+    """A Spark job asks it, and gives the same files."""
+    queries = [f"SELECT * FROM {relation} WHERE {p}" for p, _ in PREDICATES[::4]]
+    expected = [opened(spark.sql(query)) for query in queries]
+    with settings(spark, spark__sql__zorder__index__driverLimit="1"):
+        assert [opened(spark.sql(query)) for query in queries] == expected
+        assert spark.sql(f"SELECT id FROM {relation} WHERE id = 47").collect() == [(47,)]
+        (scan,) = explain(spark.sql(f"SELECT * FROM {relation} WHERE id = 5 AND x = X'00'"))
+        assert (scan["skipped"], scan["unindexed"]) == (7, 0)
+        counting = spark.sql(f"SELECT count(*), max(id) FROM {relation}")
+        assert counting.collect() == [(FILES * ROWS, FILES * ROWS - 1)]
+        assert explain(counting)[0]["answered"] == 0
+    assert len(set(map(len, expected))) > 3
+
+
 def test_off_means_off(spark: SparkSession, relation: str) -> None:
     query = f"SELECT * FROM {relation} WHERE id = 47"
     assert len(opened(spark.sql(query))) == 1

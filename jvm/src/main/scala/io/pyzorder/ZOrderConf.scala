@@ -67,6 +67,15 @@ object ZOrderConf {
     "How much memory of the driver the loaded indexes of all tables may take together.",
     bytes)
 
+  /** Bytes. */
+  val indexDriverLimit: Setting[Long] = new Setting(
+    "spark.sql.zorder.index.driverLimit",
+    "512m",
+    "The statistics of an index whose file is larger are not loaded into the driver: a Spark job " +
+      "asks them which files a query needs, and they give no answers of their own to COUNT, MIN, " +
+      "MAX and ORDER BY … LIMIT.",
+    bytes)
+
   val indexTrusted: Setting[Boolean] = new Setting(
     "spark.sql.zorder.index.trusted",
     "false",
@@ -118,7 +127,8 @@ object ZOrderConf {
   /** Names the settings above, and thereby makes sure that they are registered. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, method, curve, sampleSize, indexMaxColumns,
-    indexCacheSize, indexTrusted, joinMaxKeys, vacuumRetention, journalLease, journalTakeOver,
+    indexCacheSize, indexDriverLimit, indexTrusted, joinMaxKeys, vacuumRetention, journalLease,
+    journalTakeOver,
     testKillAt)
 
   private def boolean(text: String): Boolean =

@@ -70,14 +70,26 @@ final class IndexSnapshot(
   def columnFor(
       schema: StructType,
       path: Seq[String],
-      caseSensitive: Boolean): Option[ColumnArrays] = {
+      caseSensitive: Boolean): Option[ColumnArrays] =
+    resolve(schema, path, caseSensitive).flatMap { case (column, fields) =>
+      this.column(column.path).map(arrays => guarded(arrays, fields))
+    }
+
+  /** The type of the column that `columnFor` would load; None: there is none. */
+  def typeFor(schema: StructType, path: Seq[String], caseSensitive: Boolean): Option[DataType] =
+    resolve(schema, path, caseSensitive).map(_._1.dataType)
+
+  private def resolve(
+      schema: StructType,
+      path: Seq[String],
+      caseSensitive: Boolean): Option[(IndexedColumn, Seq[StructField])] = {
     def same(a: String, b: String): Boolean = if (caseSensitive) a == b else a.equalsIgnoreCase(b)
     val candidates = columns.filter(column =>
       column.path.length == path.length &&
         column.path.zip(path).forall { case (a, b) => same(a, b) })
     (candidates, IndexedColumns.fieldsOf(schema, path, same)) match {
       case (Seq(column), Some(fields)) if fields.last.dataType == column.dataType =>
-        this.column(column.path).map(arrays => guarded(arrays, fields))
+        Some((column, fields))
       case _ => None
     }
   }

@@ -9,6 +9,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -56,7 +57,7 @@ object IndexStore {
       try Some(read(session, ref))
       catch {
         case NonFatal(failure) =>
-          warn(ref.folder, ref.folder.index.toString + "/" + ref.file, failure)
+          warn(ref, failure)
           None
       }
     }
@@ -92,7 +93,7 @@ object IndexStore {
 
   /** The index table as a relation over exactly the snapshot's data file. */
   def relation(session: shim.SparkSession, ref: SnapshotRef): LogicalPlan = {
-    val path = new Path(ref.folder.index, ref.file)
+    val path = dataFile(ref)
     val files = Seq(ExactFileIndex.status(path, ref.length, 0L))
     val location =
       new ExactFileIndex(path, new StructType(), Seq((InternalRow.empty, files)))
@@ -144,17 +145,16 @@ object IndexStore {
 
   /** The snapshot, not from the cache; throws when it is missing or damaged. */
   private[pyzorder] def read(session: shim.SparkSession, ref: SnapshotRef): IndexSnapshot = {
-    val path = new Path(ref.folder.index, ref.file)
+    val path = dataFile(ref)
     val fileSystem = path.getFileSystem(session.sessionState.newHadoopConf())
-    val reader = new SnapshotReader(
-      new SnapshotBytes(() => {
-        val bytes = SnapshotFiles.readBytes(fileSystem, path, ref.length)
-        if (SnapshotFiles.checksum(bytes) != ref.checksum) {
-          throw new IllegalStateException("its bytes do not have the checksum of its pointer")
-        }
-        bytes
-      }),
-      ref.numFiles)
+    val bytes = new SnapshotBytes(() => {
+      val bytes = SnapshotFiles.readBytes(fileSystem, path, ref.length)
+      if (SnapshotFiles.checksum(bytes) != ref.checksum) {
+        throw new IllegalStateException("its bytes do not have the checksum of its pointer")
+      }
+      bytes
+    })
+    val reader = new SnapshotReader(() => new MemoryInputFile(bytes.get), ref.numFiles)
     new IndexSnapshot(ref.columns, reader.files(),
       column => {
         try Some(reader.column(column))
@@ -167,6 +167,30 @@ object IndexStore {
       () => reader.paths(),
       grown = () => SnapshotCache.grown(ref))
   }
+
+  /** How many entries each row group of the snapshot's file holds. */
+  def rowGroups(hadoopConf: Configuration, ref: SnapshotRef): Seq[Int] =
+    SnapshotReader.rowGroups(HadoopInputFile.fromPath(dataFile(ref), hadoopConf))
+
+  /** The entries of one row group of a snapshot's file, `numFiles` of them; for tasks. */
+  def readPart(
+      hadoopConf: Configuration,
+      dataFile: Path,
+      columns: Seq[IndexedColumn],
+      rowGroup: Int,
+      numFiles: Int): IndexSnapshot = {
+    val file = HadoopInputFile.fromPath(dataFile, hadoopConf)
+    val reader = new SnapshotReader(() => file, numFiles, Some(rowGroup))
+    new IndexSnapshot(
+      columns, reader.files(), column => Some(reader.column(column)), () => reader.paths())
+  }
+
+  /** One warning that a snapshot cannot be used. */
+  def warn(ref: SnapshotRef, failure: Throwable): Unit =
+    warn(ref.folder, dataFile(ref).toString, failure)
+
+  /** The Parquet file of a snapshot. */
+  def dataFile(ref: SnapshotRef): Path = new Path(ref.folder.index, ref.file)
 
   /** The versions that pointers exist of, in order. */
   private def versions(fileSystem: FileSystem, folder: TableFolder): Array[Long] =

@@ -14,12 +14,20 @@ import org.apache.parquet.io.api.Binary
 import org.apache.parquet.schema.MessageType
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
+import scala.jdk.CollectionConverters._
 
 /**
- * Reads a snapshot's Parquet bytes into primitive arrays, column by column, without a Spark job and
+ * Reads a snapshot's Parquet file into primitive arrays, column by column, without a Spark job and
  * without the session's settings: the format alone says what a value is.
+ *
+ * @param input    the file, each time it is read
+ * @param numFiles the rows that are read
+ * @param only     the number of the row group that is read; None: all are
  */
-private[index] final class SnapshotReader(bytes: SnapshotBytes, numFiles: Int) {
+private[index] final class SnapshotReader(
+    input: () => InputFile,
+    numFiles: Int,
+    only: Option[Int] = None) {
 
   /** What is known of each file beside its columns. */
   def files(): FileArrays = {
@@ -116,8 +124,9 @@ private[index] final class SnapshotReader(bytes: SnapshotBytes, numFiles: Int) {
 
   /** Calls `take` with the file's number for every value of the column that is not null. */
   private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit = {
-    val reader = ParquetFileReader.open(new MemoryInputFile(bytes.get), SnapshotReader.options())
+    val reader = ParquetFileReader.open(input(), SnapshotReader.options())
     try {
+      only.foreach(number => (0 until number).foreach(_ => reader.skipNextRowGroup()))
       val metadata = reader.getFooter.getFileMetaData
       val schema = metadata.getSchema
       val wanted = new MessageType(schema.getName, schema.getType(schema.getFieldIndex(name)))
@@ -136,11 +145,11 @@ private[index] final class SnapshotReader(bytes: SnapshotBytes, numFiles: Int) {
           values.consume()
           left -= 1
         }
-        pages = reader.readNextRowGroup()
+        pages = if (only.isDefined) null else reader.readNextRowGroup()
       }
       if (file + 1 != numFiles) {
         throw new IllegalStateException(
-          s"column $name has ${file + 1} rows, the snapshot's pointer says $numFiles")
+          s"column $name has ${file + 1} rows instead of $numFiles")
       }
     } finally {
       reader.close()
@@ -149,6 +158,13 @@ private[index] final class SnapshotReader(bytes: SnapshotBytes, numFiles: Int) {
 }
 
 private[index] object SnapshotReader {
+
+  /** The rows of each row group. */
+  def rowGroups(input: InputFile): Seq[Int] = {
+    val reader = ParquetFileReader.open(input, options())
+    try reader.getRowGroups.asScala.map(group => Math.toIntExact(group.getRowCount)).toList
+    finally reader.close()
+  }
 
   /** Made for each reader: they hold its decompressors, which only one thread may use. */
   private def options(): ParquetReadOptions =

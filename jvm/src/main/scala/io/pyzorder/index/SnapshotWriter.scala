@@ -30,6 +30,9 @@ object SnapshotWriter {
     SQLConf.PARQUET_WRITE_LEGACY_FORMAT.key -> "false",
     SQLConf.PARQUET_FIELD_ID_WRITE_ENABLED.key -> "false")
 
+  /** About so many bytes, compressed; what one task reads of an index that Spark is asked for. */
+  private val RowGroupSize = 4L * 1024 * 1024
+
   /** The bytes of a snapshot with `entries`' statistics of `columns`. */
   def bytesOf(
       session: shim.SparkSession,
@@ -43,6 +46,7 @@ object SnapshotWriter {
       val writer = new RowWriterBuilder(output)
         .withConf(configuration(session, schema))
         .withCompressionCodec(CompressionCodecName.SNAPPY)
+        .withRowGroupSize(RowGroupSize)
         .build()
       entries.foreach(entry => writer.write(rowOf(entry, columns, schema)))
       writer.close()

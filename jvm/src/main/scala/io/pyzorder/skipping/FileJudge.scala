@@ -1,11 +1,9 @@
 package io.pyzorder.skipping
 
-import scala.collection.mutable
-
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMetadata}
 
-import io.pyzorder.index.{ColumnArrays, IndexSnapshot, ReadSettings}
+import io.pyzorder.index.{IndexSnapshot, ReadSettings}
 import io.pyzorder.publish.TableFolder
 
 /** A file's outcome. */
@@ -29,27 +27,18 @@ object Verdict {
  * @param folder       the table's, which names the files
  * @param snapshotName no other of the table has it
  * @param settings     the scan's
- * @param columns      the arrays of a column; None: not indexed, or not as the scan reads it
+ * @param facts        the columns as the scan may use them
+ * @param test         which entries may match
+ * @param knows        whether there are statistics of a column
  */
 final class FileJudge(
     folder: TableFolder,
     snapshotName: String,
     snapshot: IndexSnapshot,
-    filter: IndexFilter,
     settings: ReadSettings,
-    columns: FilterColumn => Option[ColumnArrays]) {
-
-  private val asked = mutable.HashMap.empty[FilterColumn, Option[IndexedFacts]]
-
-  private val test: FileTest = filter.bind(facts)
-
-  /** The column's statistics as the scan may use them, its cast aside; None: there are none. */
-  def facts(column: FilterColumn): Option[IndexedFacts] =
-    asked.getOrElseUpdate(column,
-      columns(column).map(new IndexedFacts(snapshot, _, settings.temporal)))
-
-  /** Whether the index has statistics of the column. */
-  def knows(column: FilterColumn): Boolean = facts(column).isDefined
+    val facts: SnapshotFacts,
+    test: FileTest,
+    val knows: FilterColumn => Boolean) {
 
   /**
    * The number of each file's entry; -1: there is none of the file as its status says it is.

@@ -77,8 +77,9 @@ final class FilePruner(
 
   /**
    * What the index says of every file of a listing: of all of its rows too, and of columns beside
-   * those in the predicates. Unlike for `prune`, every file that the index knows is asked for in
-   * the store again, and `predicates` must be all that the rows are filtered by.
+   * those in the predicates; an index too large for the driver says nothing. Unlike for `prune`,
+   * every file that the index knows is asked for in the store again, and `predicates` must be all
+   * that the rows are filtered by.
    *
    * @param asked false: the store is not asked, and what is known may be of files since changed
    */
@@ -87,7 +88,7 @@ final class FilePruner(
       indexes: Seq[SnapshotRef],
       predicates: Seq[Expression],
       asked: Boolean): IndexedSeq[ExaminedPartition] = {
-    val snapshots = if (isEnabled) load(indexes) else Nil
+    val snapshots = if (isEnabled) load(indexes.filterNot(isLarge)) else Nil
     val judges = judgesOf(snapshots, PredicateToIndexFilter(predicates))
     val proof = PredicateToAllRowsFilter(predicates)
     val proofs = judges.map(judge => proof.bind(judge.facts))
@@ -112,16 +113,21 @@ final class FilePruner(
   private def load(indexes: Seq[SnapshotRef]): Seq[(SnapshotRef, IndexSnapshot)] =
     indexes.flatMap(ref => IndexStore.load(session, ref).map(ref -> _))
 
+  private def isLarge(ref: SnapshotRef): Boolean =
+    ref.length > ZOrderConf.indexDriverLimit.get(session.sessionState.conf, properties)
+
   private def judgesOf(
       snapshots: Seq[(SnapshotRef, IndexSnapshot)],
       filter: IndexFilter): Array[FileJudge] = {
-    val caseSensitive = session.sessionState.conf.caseSensitiveAnalysis
     val settings = ReadSettings.of(session, options)
-    snapshots.map { case (ref, snapshot) =>
-      new FileJudge(ref.folder, ref.file, snapshot, filter, settings,
-        column =>
-          snapshot.columnFor(dataSchema, column.path, caseSensitive)
-            .filter(_.dataType == column.dataType))
+    val reading =
+      ColumnReading(dataSchema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal)
+    snapshots.flatMap { case (ref, snapshot) =>
+      val facts = new SnapshotFacts(snapshot, reading)
+      def judge(test: FileTest, knows: FilterColumn => Boolean): FileJudge =
+        new FileJudge(ref.folder, ref.file, snapshot, settings, facts, test, knows)
+      if (isLarge(ref)) IndexQuery(session, ref, filter, reading).map(judge(_, facts.has))
+      else Some(judge(filter.bind(facts), facts(_).isDefined))
     }.toArray
   }
 }

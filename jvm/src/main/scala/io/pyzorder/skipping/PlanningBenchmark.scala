@@ -86,6 +86,9 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   /** How many files are left by the filter of the measurements. */
   def selected(): Int = prune(listing)
 
+  /** Of the index's file. */
+  def rowGroups(): Int = IndexStore.rowGroups(session.sessionState.newHadoopConf(), ref).length
+
   private def list(): ListedPartitions = {
     val index = new ExactFileIndex(root, new StructType, Seq((InternalRow.empty, files.toSeq)))
     ListedPartitions(index, index.listFiles(Nil, Nil).toIndexedSeq, isFresh = true)
