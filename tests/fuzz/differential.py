@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.fuzz.worlds import World, write
@@ -17,9 +15,6 @@ from tests.spark import indexes, scans
 
 #: So many predicates of a world are executed as well; of all it is checked which files they open.
 ROWS_OF = 3
-
-#: What a query raises that fails while it is planned, or (Spark 3.5) while it runs.
-FAILURES = (PySparkException, Py4JJavaError)
 
 
 @dataclass
@@ -54,7 +49,7 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
         try:
             with scans.plain(spark):
                 spark.read.schema(world.ddl()).format(world.format).load(str(table)).collect()
-        except FAILURES:
+        except scans.FAILURES:
             return Tally(worlds=1, unreadable=1)
         indexes.build(spark, table, world.format, schema)
         gone = [name for name in world.unindexed if (table / name).exists()]
@@ -118,7 +113,7 @@ def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> lis
         try:
             with scans.plain(spark):
                 spark.sql(f"SELECT *, {text} FROM {view}").collect()
-        except FAILURES:
+        except scans.FAILURES:
             return False
         return True
 

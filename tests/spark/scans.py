@@ -8,7 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+
+#: What a query raises that fails while it is planned, or (Spark 3.5) while it runs.
+FAILURES = (PySparkException, Py4JJavaError)
 
 ENABLED = "spark.sql.zorder.skipping.enabled"
 

@@ -19,14 +19,13 @@ private[skipping] object IndexQuery {
 
   private final case class Question(ref: SnapshotRef, filter: IndexFilter, reading: ColumnReading)
 
-  private val cache: Cache[Question, Array[Array[Long]]] =
+  private val cache: Cache[Question, Bits] =
     CacheBuilder.newBuilder()
       .maximumWeight(64L * 1024 * 1024)
-      .weigher[Question, Array[Array[Long]]](new Weigher[Question, Array[Array[Long]]] {
-        override def weigh(question: Question, bits: Array[Array[Long]]): Int =
-          math.min(Int.MaxValue.toLong, bits.map(_.length * 8L + 16).sum).toInt
+      .weigher[Question, Bits](new Weigher[Question, Bits] {
+        override def weigh(question: Question, bits: Bits): Int = bits.bytes
       })
-      .build[Question, Array[Array[Long]]]()
+      .build[Question, Bits]()
 
   /** Which entries may match; None: the index cannot be read (one warning). */
   def apply(
@@ -35,30 +34,27 @@ private[skipping] object IndexQuery {
       filter: IndexFilter,
       reading: ColumnReading): Option[FileTest] = {
     val question = Question(ref, filter, reading)
-    try {
-      val groups = IndexStore.rowGroups(session.sessionState.newHadoopConf(), ref)
-      val known = Option(cache.getIfPresent(question))
-      val bits = known.getOrElse(run(session, question, groups))
-      if (known.isEmpty) cache.put(question, bits)
-      Some(new Bits(groups.scanLeft(0)(_ + _).toArray, bits))
-    } catch {
+    try Some(Option(cache.getIfPresent(question)).getOrElse {
+        val bits = run(session, question)
+        cache.put(question, bits)
+        bits
+      })
+    catch {
       case NonFatal(failure) =>
         IndexStore.warn(ref, failure)
         None
     }
   }
 
-  private def run(
-      session: shim.SparkSession,
-      question: Question,
-      groups: Seq[Int]): Array[Array[Long]] = {
+  private def run(session: shim.SparkSession, question: Question): Bits = {
     val context = session.sparkContext
-    val conf = context.broadcast(
-      new SerializableConfiguration(session.sessionState.newHadoopConf()))
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val conf = context.broadcast(new SerializableConfiguration(hadoopConf))
     val Question(ref, filter, reading) = question
+    val groups = IndexStore.rowGroups(hadoopConf, ref)
     val (file, columns) = (IndexStore.dataFile(ref), ref.columns.toList)
     // A predicate evaluated on files of one value may ask for the session's settings.
-    SQLExecution.withSQLConfPropagated(session) {
+    val bits = SQLExecution.withSQLConfPropagated(session) {
       context.parallelize(groups.zipWithIndex, math.max(1, groups.length))
         .map(TaskFunction((group: (Int, Int)) => {
           val (numFiles, number) = group
@@ -74,10 +70,14 @@ private[skipping] object IndexQuery {
         }))
         .collect()
     }
+    new Bits(groups.scanLeft(0)(_ + _).toArray, bits)
   }
 
   /** Entry `starts(g) + i` is bit i of group g. */
   private final class Bits(starts: Array[Int], groups: Array[Array[Long]]) extends FileTest {
+
+    def bytes: Int = groups.map(_.length * 8 + 16).sum
+
     override def mayMatch(file: Int): Boolean = {
       val found = java.util.Arrays.binarySearch(starts, file)
       var group = if (found >= 0) found else -found - 2
