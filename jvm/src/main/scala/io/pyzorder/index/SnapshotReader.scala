@@ -4,7 +4,8 @@ import java.math.{BigDecimal => JBigDecimal, BigInteger}
 
 import scala.collection.mutable.ArrayBuffer
 
-import org.apache.parquet.ParquetReadOptions
+import org.apache.hadoop.conf.Configuration
+import org.apache.parquet.{HadoopReadOptions, ParquetReadOptions}
 import org.apache.parquet.column.ColumnReader
 import org.apache.parquet.column.impl.ColumnReadStoreImpl
 import org.apache.parquet.example.DummyRecordConverter
@@ -166,9 +167,12 @@ private[index] object SnapshotReader {
     finally reader.close()
   }
 
+  /** What Parquet would else read from Hadoop's files for each reader; nothing of it matters. */
+  private val noSettings = new Configuration(false)
+
   /** Made for each reader: they hold its decompressors, which only one thread may use. */
   private def options(): ParquetReadOptions =
-    ParquetReadOptions.builder().usePageChecksumVerification(true).build()
+    HadoopReadOptions.builder(noSettings).usePageChecksumVerification(true).build()
 
   private def longOf(dataType: DataType): ColumnReader => Long = dataType match {
     case BooleanType => reader => if (reader.getBoolean) 1L else 0L
