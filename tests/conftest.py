@@ -19,6 +19,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .appName("pyzorder-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
+        # Many short queries: to compile them well takes longer than to run them.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "4")

@@ -2,7 +2,7 @@ package io.pyzorder.commands
 
 import java.nio.charset.StandardCharsets
 
-import org.apache.hadoop.fs.{FileSystem, LocatedFileStatus, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
 import io.pyzorder.ZOrderErrors
 
@@ -14,26 +14,33 @@ object DataFormat {
 
   /** `parquet` or `orc`; throws ZORDER_NO_FILES when no file is either, or they are mixed. */
   def ofFolder(fs: FileSystem, root: Path): String = {
-    val files = fs.listFiles(root, true)
+    val files = dataFiles(fs, root)
     var found = Set.empty[String]
     var looked = 0
-    while (files.hasNext && looked < enough && found.size < 2) {
-      val file = files.next()
-      if (isData(root, file)) {
-        looked += 1
-        found ++= ofFile(fs, file.getPath, sniff = looked <= 10)
-      }
+    while (looked < enough && found.size < 2 && files.hasNext) {
+      looked += 1
+      found ++= ofFile(fs, files.next().getPath, sniff = looked <= 10)
     }
     if (found.isEmpty) throw ZOrderErrors.noFiles(s"'$root'")
     if (found.size > 1) throw ZOrderErrors.mixedFormats(root.toString)
     found.head
   }
 
-  /** Spark's rule: a name that begins with a dot or an underscore hides what is below it. */
-  private def isData(root: Path, file: LocatedFileStatus): Boolean =
-    file.getLen > 0 && root.toUri.relativize(file.getPath.toUri).getPath.split('/').forall { part =>
-      !part.startsWith(".") && !(part.startsWith("_") && !part.contains("="))
+  /**
+   * The files below a folder, listed as far as they are asked for. Hadoop's own recursive listing
+   * asks for each file's permissions, which on a local disk starts a process a file.
+   */
+  private def dataFiles(fs: FileSystem, folder: Path): Iterator[FileStatus] =
+    fs.listStatus(folder).iterator.filterNot(entry => isHidden(entry.getPath.getName)).flatMap {
+      entry =>
+        if (entry.isDirectory) dataFiles(fs, entry.getPath)
+        else if (entry.getLen > 0) Iterator(entry)
+        else Iterator.empty
     }
+
+  /** Spark's rule: a name that begins with a dot or an underscore hides what is below it. */
+  private def isHidden(name: String): Boolean =
+    name.startsWith(".") || (name.startsWith("_") && !name.contains("="))
 
   private def ofFile(fs: FileSystem, path: Path, sniff: Boolean): Option[String] =
     if (path.getName.endsWith(".parquet")) Some("parquet")
