@@ -53,6 +53,13 @@ object ZOrderConf {
     "About how many rows OPTIMIZE samples to find the boundaries of the clustering columns.",
     positiveInt)
 
+  val rewriteFactor: Setting[Double] = new Setting(
+    "spark.sql.zorder.optimize.rewriteFactor",
+    "3",
+    "How many times the bytes of the new files an OPTIMIZE may rewrite of files that are " +
+      "clustered already, where that makes them narrower. 0: it rewrites new files only.",
+    notNegativeDouble)
+
   val indexMaxColumns: Setting[Int] = new Setting(
     "spark.sql.zorder.index.maxColumns",
     "32",
@@ -126,7 +133,8 @@ object ZOrderConf {
 
   /** Names the settings above, and thereby makes sure that they are registered. */
   def all: Seq[Setting[_]] = Seq(
-    skippingEnabled, journalOverlay, targetFileSize, method, curve, sampleSize, indexMaxColumns,
+    skippingEnabled, journalOverlay, targetFileSize, method, curve, sampleSize, rewriteFactor,
+    indexMaxColumns,
     indexCacheSize, indexDriverLimit, indexTrusted, joinMaxKeys, vacuumRetention, journalLease,
     journalTakeOver,
     testKillAt)
@@ -163,6 +171,14 @@ object ZOrderConf {
   private def positiveInt(text: String): Int = {
     val value = int(text)
     mustBe(value > 0, "It must be a whole number greater than 0.")
+    value
+  }
+
+  private def notNegativeDouble(text: String): Double = {
+    val value =
+      try text.trim.toDouble
+      catch { case _: NumberFormatException => Double.NaN }
+    mustBe(value >= 0, "It must be a number, 0 or greater.")
     value
   }
 

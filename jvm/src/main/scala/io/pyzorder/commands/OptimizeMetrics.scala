@@ -4,12 +4,16 @@ import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
 import org.apache.spark.sql.types._
 
+import io.pyzorder.layout.OpenedShare
+
 /**
  * What an OPTIMIZE did, or would do: the row it returns, in Delta's shape.
  *
  * @param path         the table's folder
  * @param added        bytes of each new file
  * @param removed      bytes of each file that was replaced
+ * @param clustered    bytes of each file looked at that an earlier run clustered as wanted
+ * @param fresh        bytes of each file replaced that none had
  * @param partitions   number of table partitions with new files
  * @param considered   number of files that were looked at
  * @param strategy     `zorder`, `hilbert`, `linear` or `compaction`
@@ -19,11 +23,16 @@ import org.apache.spark.sql.types._
  * @param tasks        number of files the rows were laid out to
  * @param started      milliseconds since the epoch
  * @param ended        milliseconds since the epoch
+ * @param estimates    for each clustering column the shares of files that queries open, before and
+ *                     after; empty: not estimated
+ * @param remark       a sentence on files that were left although they are not narrow
  */
 final case class OptimizeMetrics(
     path: String,
     added: Seq[Long],
     removed: Seq[Long],
+    clustered: Seq[Long],
+    fresh: Seq[Long],
     partitions: Long,
     considered: Long,
     strategy: String,
@@ -33,7 +42,9 @@ final case class OptimizeMetrics(
     tasks: Long,
     started: Long,
     ended: Long,
-    dryRun: Boolean) {
+    dryRun: Boolean,
+    estimates: Seq[(OpenedShare, OpenedShare)],
+    remark: Option[String]) {
   import OptimizeMetrics._
 
   /** The one row, of the columns `output`. */
@@ -41,12 +52,18 @@ final case class OptimizeMetrics(
     Row(
       added.length.toLong, removed.length.toLong, sizes(added), sizes(removed), partitions,
       zOrderStats, removed.length.toLong, 1L, considered, considered - removed.length, false,
-      started, ended, tasks, tableColumns, withStatistics, clusteredBy, dryRun))
+      started, ended, tasks, tableColumns, withStatistics, clusteredBy, dryRun,
+      estimatedShares, remark.orNull))
+
+  private def estimatedShares: Seq[Row] =
+    if (estimates.isEmpty) null
+    else clusteredBy.zip(estimates).map { case (column, (before, after)) =>
+      Row(column, before.lookup, after.lookup, before.range, after.range)
+    }
 
   private def zOrderStats: Row =
     if (clusteredBy.isEmpty) null
-    else Row(strategy, Row(0L, 0L), Row(removed.length.toLong, removed.sum), 0L,
-      Row(removed.length.toLong, removed.sum), partitions, 0L)
+    else Row(strategy, files(clustered), files(fresh), 0L, files(removed), partitions, 0L)
 }
 
 object OptimizeMetrics {
@@ -63,6 +80,12 @@ object OptimizeMetrics {
     .add("inputNumCubes", LongType).add("mergedFiles", filesType)
     .add("numOutputCubes", LongType).add("mergedNumCubes", LongType)
 
+  /** Of a lookup of one value, and of a range that holds 1 % of the rows; see OpenedShare. */
+  private val sharesType: StructType = new StructType()
+    .add("column", StringType)
+    .add("lookupBefore", DoubleType).add("lookupAfter", DoubleType)
+    .add("rangeBefore", DoubleType).add("rangeAfter", DoubleType)
+
   private val metricsType: StructType = new StructType()
     .add("numFilesAdded", LongType).add("numFilesRemoved", LongType)
     .add("filesAdded", sizesType).add("filesRemoved", sizesType)
@@ -76,10 +99,14 @@ object OptimizeMetrics {
     .add("numTableColumns", LongType).add("numTableColumnsWithStats", LongType)
     .add("clusteringColumns", ArrayType(StringType))
     .add("dryRun", BooleanType)
+    .add("openedShares", ArrayType(sharesType))
+    .add("remark", StringType)
 
   /** `path` and `metrics`. */
   def output: Seq[Attribute] = Seq(
     AttributeReference("path", StringType)(), AttributeReference("metrics", metricsType)())
+
+  private def files(bytes: Seq[Long]): Row = Row(bytes.length.toLong, bytes.sum)
 
   private def sizes(bytes: Seq[Long]): Row =
     if (bytes.isEmpty) Row(null, null, 0.0, 0L, 0L)

@@ -7,11 +7,11 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.{ZOrderConf, ZOrderErrors}
 import io.pyzorder.index._
 import io.pyzorder.layout._
-import io.pyzorder.publish.{StagedFile, TableFolder, Writer}
+import io.pyzorder.publish.{FileRef, StagedFile, TableFolder, Writer}
 
 /**
- * One OPTIMIZE: lock the table → list its files → choose → sample → lay out and write → publish →
- * refresh what Spark has cached.
+ * One OPTIMIZE: lock the table → list → choose → sample → lay out and write → publish → refresh
+ * what Spark has cached.
  */
 final class OptimizeRun(
     session: shim.SparkSession,
@@ -34,28 +34,39 @@ final class OptimizeRun(
       s"It needs ${ZOrderConf.method.key}=boundaries.")
   }
 
-  /** What `execute` would do, as far as the files' sizes tell; takes no lock, writes nothing. */
+  /** What `execute` would do; takes no lock, writes nothing. Samples the rows, to cluster them. */
   def estimate(): OptimizeMetrics = {
     val files = list()
-    val groups = choose(files)
-    val added = groups.flatMap { group =>
-      val size = group.files.map(_.getLen).sum
-      Seq.fill(group.leaves)(size / group.leaves)
+    val choice = choose(files)
+    if (zOrderBy.isEmpty) {
+      val added = choice.groups.map(_.files.map(_.getLen).sum)
+      metrics(files, choice, added, Nil, dryRun = true)
+    } else {
+      val (groups, facts) = withRows(choice.groups)
+      val planned =
+        if (groups.isEmpty) Nil
+        else rewriting(facts) { (session, _) => plan(input(session, groups), groups, facts).files }
+      val every = files.flatMap(_.files)
+      val replaced = groups.flatMap(_.files).toSet
+      val estimates = LayoutEstimate.of(
+        known.types, known.boxes(every), known.boxes(every.filterNot(replaced)) ++ planned)
+      metrics(
+        files, choice.copy(groups = groups), planned.map(_.bytes), estimates, dryRun = true)
     }
-    metrics(files, groups, added, dryRun = true)
   }
 
   /** Does it. Throws ZORDER_CONCURRENT_OPTIMIZE, ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS. */
   def execute(): OptimizeMetrics =
-    if (list().isEmpty) metrics(Nil, Nil, Nil, dryRun = false)
+    if (list().isEmpty) metrics(Nil, Choice(Nil, Nil, 1.0), Nil, Nil, dryRun = false)
     else {
       val writer = Writer.begin(session, table.root, "OPTIMIZE")
       try {
         val files = list()
-        val (groups, facts) = withRows(choose(files))
+        val choice = choose(files)
+        val (groups, facts) = withRows(choice.groups)
         val written = if (groups.isEmpty) Nil else rewrite(writer, groups, facts)
         if (groups.nonEmpty) publish(writer, groups, written)
-        metrics(files, groups, written.map(_.size), dryRun = false)
+        metrics(files, choice.copy(groups = groups), written.map(_.size), Nil, dryRun = false)
       } finally {
         writer.abort()
         refresh()
@@ -65,11 +76,37 @@ final class OptimizeRun(
   private def list(): Seq[PartitionFiles] =
     PartitionListing.list(table.relation.location, folder, where)
 
-  private def choose(files: Seq[PartitionFiles]): Seq[RewriteGroup] =
+  private def choose(files: Seq[PartitionFiles]): Choice =
     if (zOrderBy.isEmpty) Choice.toCompact(files, targetSize)
-    else Choice.toCluster(files, targetSize, names, folder, index, full)
+    else if (full) Choice.everything(files, targetSize)
+    else {
+      // Files of the byte[] order are no boxes that others could be laid out between.
+      val factor =
+        if (direct) Double.PositiveInfinity
+        else ZOrderConf.rewriteFactor.get(conf, table.properties)
+      new IncrementalChoice(known, targetSize, factor).choose(files)
+    }
 
-  private def index: Option[IndexSnapshot] =
+  private lazy val known: KnownFiles = {
+    val columns = zOrderBy.map { path =>
+      val fields = IndexedColumns.fieldsOf(table.fileSchema, path, _ == _)
+      IndexedColumn(path, fields.get.last.dataType)
+    }
+    new KnownFiles(folder, columns, index, collect(columns, _))
+  }
+
+  /** Statistics of files that the index does not know. */
+  private def collect(
+      columns: Seq[IndexedColumn],
+      files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] = {
+    val can = columns.filter(statisticsColumns.contains)
+    Collector.collect(session, TableFiles.toIndex(table, files), can).map { entry =>
+      entry.path ->
+        columns.map(c => entry.statistics.getOrElse(c.name, ColumnStatistics.unknown))
+    }.toMap
+  }
+
+  private lazy val index: Option[IndexSnapshot] =
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
       .flatMap(IndexStore.load(session, _))
 
@@ -91,16 +128,38 @@ final class OptimizeRun(
       groups: Seq[RewriteGroup],
       facts: Map[String, FileFacts]): Seq[WrittenFile] = {
     writer.checkSpace(groups.flatMap(_.files).map(_.getLen).sum)
-    val timestamps = timestampType(facts.values)
-    val rewriting = RewriteSession.of(session, timestamps)
-    RewriteSession.use(rewriting) {
+    rewriting(facts) { (session, timestamps) =>
       val rewrite = new Rewrite(
-        rewriting, writer.folder.root, table.relation.fileFormat, table.provider, table.dataSchema,
+        session, writer.folder.root, table.relation.fileFormat, table.provider, table.dataSchema,
         withCodec(facts.values), timestamps.contains("TIMESTAMP_MILLIS"), statisticsColumns,
         writer.run)
       if (zOrderBy.isEmpty) rewrite.compact(groups)
-      else rewrite.cluster(groups, zOrderBy, curve, direct, fractions(groups, facts))
+      else {
+        val rows = input(session, groups)
+        rewrite.cluster(groups, rows, plan(rows, groups, facts))
+      }
     }
+  }
+
+  /** Runs `body` in a session of RewriteSession's, which it is given with the timestamps' type. */
+  private def rewriting[T](facts: Map[String, FileFacts])(
+      body: (shim.SparkSession, Option[String]) => T): T = {
+    val timestamps = timestampType(facts.values)
+    val rewriting = RewriteSession.of(session, timestamps)
+    RewriteSession.use(rewriting)(body(rewriting, timestamps))
+  }
+
+  private def input(session: shim.SparkSession, groups: Seq[RewriteGroup]): InputRelation =
+    new InputRelation(
+      session, folder.root, table.relation.fileFormat, table.dataSchema, table.options,
+      groups.map(_.files))
+
+  private def plan(
+      input: InputRelation,
+      groups: Seq[RewriteGroup],
+      facts: Map[String, FileFacts]): ClusteringPlan = {
+    session.sparkContext.setJobDescription(s"OPTIMIZE ${table.root}: sample the clustering columns")
+    ClusteringPlan.of(input, groups, zOrderBy, curve, direct, fractions(groups, facts))
   }
 
   private def publish(
@@ -168,23 +227,28 @@ final class OptimizeRun(
 
   private def metrics(
       files: Seq[PartitionFiles],
-      groups: Seq[RewriteGroup],
+      choice: Choice,
       added: Seq[Long],
+      estimates: Seq[(OpenedShare, OpenedShare)],
       dryRun: Boolean): OptimizeMetrics =
     OptimizeMetrics(
       path = table.root.toString,
       added = added,
-      removed = groups.flatMap(_.files).map(_.getLen),
-      partitions = groups.map(_.folder).distinct.length.toLong,
+      removed = choice.groups.flatMap(_.files).map(_.getLen),
+      clustered = choice.clustered.map(_.getLen),
+      fresh = choice.fresh.map(_.getLen),
+      partitions = choice.groups.map(_.folder).distinct.length.toLong,
       considered = files.map(_.files.length.toLong).sum,
       strategy = if (zOrderBy.isEmpty) "compaction" else curve,
       clusteredBy = names,
       tableColumns = table.schema.length.toLong,
       withStatistics = statisticsColumns.length.toLong,
-      tasks = groups.map(_.leaves.toLong).sum,
+      tasks = choice.groups.map(_.leaves.toLong).sum,
       started = started,
       ended = System.currentTimeMillis(),
-      dryRun = dryRun)
+      dryRun = dryRun,
+      estimates = estimates,
+      remark = choice.remark)
 }
 
 object OptimizeRun {

@@ -1,10 +1,8 @@
 package io.pyzorder.commands
 
 import org.apache.spark.sql.{Row, SparkSession}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
-import org.apache.spark.sql.types._
 
 import io.pyzorder.{ZOrderConf, ZOrderErrors}
 import io.pyzorder.index.{Collector, FileEntry, IndexStore, IndexedColumn, IndexedColumns}
@@ -61,42 +59,8 @@ case class DropSkippingIndexCommand(table: ResolvedTable, ifExists: Boolean)
   }
 }
 
-/** DESCRIBE SKIPPING INDEX: one row a column, with how well its files are told apart. */
-case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
-
-  override val output: Seq[Attribute] = Seq(
-    AttributeReference("column", StringType, nullable = false)(),
-    AttributeReference("type", StringType, nullable = false)(),
-    AttributeReference("files", LongType, nullable = false)(),
-    AttributeReference("unindexed", LongType, nullable = false)(),
-    AttributeReference("unknown", LongType, nullable = false)(),
-    AttributeReference("average_overlap", DoubleType, nullable = true)(),
-    AttributeReference("max_depth", LongType, nullable = true)())
-
-  override def run(sparkSession: SparkSession): Seq[Row] = {
-    val session = sparkSession.asInstanceOf[shim.SparkSession]
-    val ref = SkippingIndex.required(session, table)
-    val entries = IndexStore.load(session, ref).map(_.entries).getOrElse(Nil)
-    val files = TableFiles.list(session, table)
-    val valid = SkippingIndex.valid(entries, files)
-    ref.columns.map { column =>
-      val known = valid.flatMap(_.statistics.get(column.name))
-        .filter(s => s.bounds.isDefined || s.empty)
-      val health = ColumnHealth.of(column.dataType, known.flatMap(_.bounds))
-      Row(
-        column.name,
-        column.dataType.sql,
-        files.size.toLong,
-        (files.size - valid.size).toLong,
-        (valid.size - known.size).toLong,
-        health.map(_.averageOverlap).map(Double.box).orNull,
-        health.map(_.maxDepth.toLong).map(Long.box).orNull)
-    }
-  }
-}
-
 /** What the commands on an index share. */
-private object SkippingIndex {
+private[commands] object SkippingIndex {
 
   def latest(session: shim.SparkSession, table: ResolvedTable): Option[SnapshotRef] =
     IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(table.root))

@@ -26,6 +26,12 @@ final class Boundaries private (
   /** Number of boundaries. */
   def size: Int = longs.length
 
+  /**
+   * Where boundary i lies, as a number in the boundaries' order: of numbers and times proportional
+   * to their values, of all else to their first eight bytes.
+   */
+  def position(i: Int): Double = longs(i).toDouble
+
   /** Number of range ids: one between any two boundaries, one at each end, one for null. */
   def idCount: Int = size + 2
 

@@ -2,63 +2,73 @@ package io.pyzorder.layout
 
 import org.apache.hadoop.fs.FileStatus
 
-import io.pyzorder.index.IndexSnapshot
-import io.pyzorder.publish.TableFolder
-
 /**
  * Files that are replaced together by new ones in the same folder.
  *
- * @param files  to read
- * @param leaves number of files to write, at least 1
+ * @param files   to read
+ * @param leaves  number of files to write, at least 1; about so many where there are regions
+ * @param regions rows of different ones do not share a file
  */
-final case class RewriteGroup(folder: String, files: Seq[FileStatus], leaves: Int)
+final case class RewriteGroup(
+    folder: String,
+    files: Seq[FileStatus],
+    leaves: Int,
+    regions: Regions = Region)
 
-/** Chooses what an OPTIMIZE rewrites. */
+/**
+ * What an OPTIMIZE rewrites.
+ *
+ * @param groups    the files to replace
+ * @param clustered files that are clustered as wanted by an earlier run, chosen or not
+ * @param excess    how many times the bytes are opened in the clustered files that stay, that
+ *                  would be if their partition were laid out anew: 1 is best
+ */
+final case class Choice(groups: Seq[RewriteGroup], clustered: Seq[FileStatus], excess: Double) {
+
+  /** The files to replace that are not clustered as wanted. */
+  def fresh: Seq[FileStatus] = groups.flatMap(_.files).filterNot(clustered.toSet)
+
+  /** A sentence for the user when files stay that are not narrow. */
+  def remark: Option[String] =
+    if (excess <= Choice.BadlyClustered) None
+    else Some(
+      f"In the clustered files that stay, a lookup opens about $excess%.1f times the bytes that " +
+        "it would if they were laid out anew, which OPTIMIZE … FULL does.")
+}
+
 object Choice {
+
+  /** From here on the user is told how many times more a lookup opens than it could. */
+  private val BadlyClustered = 1.5
 
   /** A file of this share of the target size, or more, is not worth being compacted. */
   private val LargeEnough = 0.75
 
-  /**
-   * For clustering: every partition with a file that is not clustered by these columns yet.
-   *
-   * @param targetSize bytes of a file
-   * @param columns    names of the clustering columns, in order
-   * @param index      None: nothing is known of any file
-   * @param full       all partitions, whatever the index says
-   */
-  def toCluster(
-      partitions: Seq[PartitionFiles],
-      targetSize: Long,
-      columns: Seq[String],
-      table: TableFolder,
-      index: Option[IndexSnapshot],
-      full: Boolean): Seq[RewriteGroup] = {
-    def isClustered(file: FileStatus): Boolean = index.exists { entries =>
-      val ref = PartitionListing.refOf(table, file)
-      val i = entries.find(ref.path)
-      i >= 0 && entries.size(i) == ref.size &&
-      entries.modificationTime(i) == ref.modificationTime && entries.clusteredBy(i) == columns
+  /** For compaction: runs of small files that together make about one file of the target size. */
+  def toCompact(partitions: Seq[PartitionFiles], targetSize: Long): Choice =
+    Choice(partitions.flatMap(compacted(_, targetSize)), Nil, 1.0)
+
+  private def compacted(partition: PartitionFiles, targetSize: Long): Seq[RewriteGroup] = {
+    var bins = List.empty[List[FileStatus]]
+    var room = 0L
+    partition.files.filter(_.getLen < targetSize * LargeEnough).foreach { file =>
+      if (bins.nonEmpty && file.getLen <= room) bins = (file :: bins.head) :: bins.tail
+      else { bins = List(file) :: bins; room = targetSize }
+      room -= file.getLen
     }
-    partitions.filter(full || !_.files.forall(isClustered)).map { partition =>
-      RewriteGroup(partition.folder, partition.files, leavesFor(partition.size, targetSize))
-    }
+    bins.reverse.filter(_.length > 1)
+      .map(files => RewriteGroup(partition.folder, files.reverse, 1))
   }
 
-  /** For compaction: runs of small files that together make about one file of the target size. */
-  def toCompact(partitions: Seq[PartitionFiles], targetSize: Long): Seq[RewriteGroup] =
-    partitions.flatMap { partition =>
-      var bins = List.empty[List[FileStatus]]
-      var room = 0L
-      partition.files.filter(_.getLen < targetSize * LargeEnough).foreach { file =>
-        if (bins.nonEmpty && file.getLen <= room) bins = (file :: bins.head) :: bins.tail
-        else { bins = List(file) :: bins; room = targetSize }
-        room -= file.getLen
-      }
-      bins.reverse.filter(_.length > 1)
-        .map(files => RewriteGroup(partition.folder, files.reverse, 1))
-    }
+  /** For clustering, whatever the files are clustered by. */
+  def everything(partitions: Seq[PartitionFiles], targetSize: Long): Choice =
+    Choice(partitions.map(whole(_, targetSize)), Nil, 1.0)
 
-  private def leavesFor(size: Long, targetSize: Long): Int =
-    math.max(1L, math.min(Int.MaxValue.toLong, math.round(size.toDouble / targetSize))).toInt
+  /** One partition anew. */
+  private[layout] def whole(partition: PartitionFiles, targetSize: Long): RewriteGroup =
+    RewriteGroup(partition.folder, partition.files, filesOf(partition.size, targetSize))
+
+  /** Number of files that so many bytes make. */
+  private[layout] def filesOf(bytes: Long, targetSize: Long): Int =
+    math.max(1L, math.min(Int.MaxValue.toLong, math.round(bytes.toDouble / targetSize))).toInt
 }

@@ -54,10 +54,24 @@ object KdTree {
    * @param lexical  split the first column as long as it can be, then the second: a plain sort's
    *                 files; otherwise the column with the largest remaining spread
    */
-  def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree = {
+  def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree =
+    build(columns, leaves, lexical, Region, (_, _) => 0)
+
+  /**
+   * The same within each region, which has at least one leaf: with several regions, about `leaves`
+   * together.
+   *
+   * @param idAt the first range id on the right side of a cut of a column at a value
+   */
+  def build(
+      columns: Array[Array[Int]],
+      leaves: Int,
+      lexical: Boolean,
+      regions: Regions,
+      idAt: (Int, Any) => Int): KdTree = {
     require(leaves >= 1, s"a k-d tree has at least one leaf, not $leaves")
-    if (leaves == 1 || columns.isEmpty) heavy(leaves)
-    else new KdTreeBuilder(columns, lexical).build(leaves)
+    if (columns.isEmpty || (leaves == 1 && regions == Region)) heavy(leaves)
+    else new KdTreeBuilder(columns, lexical).build(leaves, regions, idAt)
   }
 
   /** One cell whose rows are dealt out over all leaves. */

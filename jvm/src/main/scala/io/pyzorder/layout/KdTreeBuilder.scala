@@ -20,9 +20,37 @@ private[layout] final class KdTreeBuilder(ids: Array[Array[Int]], lexical: Boole
   private val places = ids.map(placesOf)
   private val column, cut, right = ArrayBuffer.empty[Int]
 
-  def build(leaves: Int): KdTree = {
-    grow(0, numRows, 0, leaves)
-    new KdTree(column.toArray, cut.toArray, right.toArray, leaves)
+  /**
+   * @param leaves  of all regions together; each has one at least, and else its rows' share
+   * @param regions to grow a tree of its own in
+   * @param idAt    the first id on the right side of a cut of a column at a value
+   */
+  def build(leaves: Int, regions: Regions, idAt: (Int, Any) => Int): KdTree = {
+    val grown = growRegions(0, numRows, 0, leaves, regions, idAt)
+    new KdTree(column.toArray, cut.toArray, right.toArray, grown)
+  }
+
+  /** As `grow` in each region; returns the number of leaves. */
+  private def growRegions(
+      from: Int,
+      to: Int,
+      firstLeaf: Int,
+      leaves: Int,
+      regions: Regions,
+      idAt: (Int, Any) => Int): Int = regions match {
+    case Region =>
+      val own =
+        if (to - from == numRows) leaves
+        else math.max(1L, math.round((to - from).toDouble / numRows * leaves)).toInt
+      grow(from, to, firstLeaf, own)
+      own
+    case Cut(c, value, left, rest) =>
+      val at = idAt(c, value)
+      val node = add(c, at, 0)
+      val middle = partition(from, to, c, at)
+      val inLeft = growRegions(from, middle, firstLeaf, leaves, left, idAt)
+      right(node) = column.length
+      inLeft + growRegions(middle, to, firstLeaf + inLeft, leaves, rest, idAt)
   }
 
   /** Adds the subtree of rows(from until to), whose files are firstLeaf and the following ones. */
@@ -31,7 +59,7 @@ private[layout] final class KdTreeBuilder(ids: Array[Array[Int]], lexical: Boole
       case None => add(-1, firstLeaf, leaves)
       case Some(split) =>
         val node = add(split.column, split.cut, 0)
-        val middle = partition(from, to, split)
+        val middle = partition(from, to, split.column, split.cut)
         grow(from, middle, firstLeaf, split.leftLeaves)
         right(node) = column.length
         grow(middle, to, firstLeaf + split.leftLeaves, leaves - split.leftLeaves)
@@ -77,11 +105,11 @@ private[layout] final class KdTreeBuilder(ids: Array[Array[Int]], lexical: Boole
   }
 
   /** Moves the rows left of the cut to the front; returns where the right ones begin. */
-  private def partition(from: Int, to: Int, split: Split): Int = {
+  private def partition(from: Int, to: Int, byColumn: Int, at: Int): Int = {
     var low = from
     var high = to - 1
     while (low <= high) {
-      if (ids(split.column)(rows(low)) < split.cut) low += 1
+      if (ids(byColumn)(rows(low)) < at) low += 1
       else { val row = rows(low); rows(low) = rows(high); rows(high) = row; high -= 1 }
     }
     low

@@ -18,7 +18,6 @@ import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.TaskFunction
-import io.pyzorder.expressions.ZOrderValue
 import io.pyzorder.index.IndexedColumn
 
 /**
@@ -44,39 +43,17 @@ final class Rewrite(
     statistics: Seq[IndexedColumn],
     run: Long) {
 
-  /**
-   * Clusters each group's rows into its number of files.
-   *
-   * @param columns   paths of the clustering columns, as the schema spells them
-   * @param curve     `zorder`, `hilbert` or `linear`
-   * @param direct    z-values of the values' own ordered bytes, not of their ranks: the rows are
-   *                  sorted by them alone, and cut into even files; only with curve `zorder`
-   * @param fractions share of each group's rows to sample
-   */
+  /** Clusters each group's rows into its number of files, as planned for this input. */
   def cluster(
       groups: Seq[RewriteGroup],
-      columns: Seq[Seq[String]],
-      curve: String,
-      direct: Boolean,
-      fractions: Array[Double]): Seq[WrittenFile] = {
-    val input = new InputRelation(session, root, format, schema, options, groups.map(_.files))
-    val keys =
-      if (direct) Seq(ZOrderValue(columns.map(input.column))) else columns.map(input.column)
-    val lexical = direct || curve == "linear"
-    describe("sample the clustering columns")
-    val sample = Sample.take(input.only(columns), keys, input.partition, fractions)
-    val boundaries = keys.zipWithIndex.map { case (key, number) =>
-      sample.boundaries(key, number, Rewrite.MaxBoundaries)
-    }.toArray
-    val trees = groups.zipWithIndex.map { case (group, number) =>
-      KdTree.build(sample.ids(boundaries, number), group.leaves, lexical)
-    }.toArray
-    val clustering = new Clustering(boundaries, trees, curve)
+      input: InputRelation,
+      plan: ClusteringPlan): Seq[WrittenFile] = {
+    val clustering = plan.clustering
     val shared = session.sparkContext.broadcast(clustering)
     try {
       val sent = HashPartitioning(
-        Seq(ShuffleKey(keys, input.partition, shared)), clustering.leafCount)
-      val order = if (lexical) keys else Seq(PlaceInFile(keys, shared))
+        Seq(ShuffleKey(plan.keys, input.partition, shared)), clustering.leafCount)
+      val order = if (plan.lexical) plan.keys else Seq(PlaceInFile(plan.keys, shared))
       val sorted = SortExec(
         order.map(SortOrder(_, Ascending)), global = false, ShuffleExchangeExec(sent, input.all))
       describe(s"lay out ${clustering.leafCount} files")
@@ -122,9 +99,6 @@ final class Rewrite(
 }
 
 object Rewrite {
-
-  /** So many distinct ranks of a column tell files apart well enough. */
-  private val MaxBoundaries = 1 << 16
 
   /** The schema that new files carry: without what only the catalog means. */
   private def asWritten(schema: StructType): StructType =

@@ -19,25 +19,31 @@ import io.pyzorder.expressions.Boundaries
  */
 final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
 
-  /** Boundaries of a column at the values drawn, at most `limit` of them. */
-  def boundaries(column: Expression, number: Int, limit: Int): Boundaries = {
+  /** Boundaries of a column at the values drawn, at most `limit` of them, and at `others`. */
+  def boundaries(column: Expression, number: Int, limit: Int, others: Seq[Any]): Boundaries = {
     val all = Boundaries.fromValues(column.dataType, values.iterator.map(_(number)))
-    if (all.size <= limit) all
-    else {
-      val step = all.size / limit + 1
-      val perId = new Array[Any](all.idCount)
-      values.foreach { row =>
-        if (row(number) != null) perId(all.rangeId(row(number))) = row(number)
+    val kept =
+      if (all.size <= limit) values.iterator.map(_(number))
+      else {
+        val step = all.size / limit + 1
+        val perId = new Array[Any](all.idCount)
+        values.foreach { row =>
+          if (row(number) != null) perId(all.rangeId(row(number))) = row(number)
+        }
+        perId.iterator.filter(_ != null).zipWithIndex.filter(_._2 % step == 0).map(_._1)
       }
-      val kept = perId.iterator.filter(_ != null).zipWithIndex.filter(_._2 % step == 0).map(_._1)
-      Boundaries.fromValues(column.dataType, kept)
-    }
+    if (all.size <= limit && others.isEmpty) all
+    else Boundaries.fromValues(column.dataType, kept ++ others)
   }
 
-  /** Range ids of the rows drawn from one table partition, first by column, then by row. */
+  /** The rows drawn from one table partition. */
+  def rowsOf(number: Int): Array[Array[Any]] =
+    values.indices.iterator.filter(partition(_) == number).map(values(_)).toArray
+
+  /** The range ids of these rows, first by column, then by row. */
   def ids(boundaries: Array[Boundaries], number: Int): Array[Array[Int]] = {
-    val rows = values.indices.filter(partition(_) == number).toArray
-    boundaries.indices.map(c => rows.map(row => boundaries(c).rangeId(values(row)(c)))).toArray
+    val rows = rowsOf(number)
+    boundaries.indices.map(c => rows.map(row => boundaries(c).rangeId(row(c)))).toArray
   }
 }
 

@@ -1,0 +1,106 @@
+package io.pyzorder.commands
+
+import java.sql.Timestamp
+
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types._
+
+import io.pyzorder.ZOrderConf
+import io.pyzorder.expressions.OrderedBytes
+import io.pyzorder.index.{ColumnStatistics, FileEntry, IndexSnapshot, IndexStore, IndexedColumn}
+import io.pyzorder.layout._
+import io.pyzorder.publish.TableFolder
+
+/** DESCRIBE SKIPPING INDEX: one row a column, with how well its files are told apart. */
+case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
+
+  override val output: Seq[Attribute] = Seq(
+    AttributeReference("column", StringType, nullable = false)(),
+    AttributeReference("type", StringType, nullable = false)(),
+    AttributeReference("files", LongType, nullable = false)(),
+    AttributeReference("unindexed", LongType, nullable = false)(),
+    AttributeReference("unknown", LongType, nullable = false)(),
+    AttributeReference("average_overlap", DoubleType, nullable = true)(),
+    AttributeReference("max_depth", LongType, nullable = true)(),
+    AttributeReference("lookup_share", DoubleType, nullable = true)(),
+    AttributeReference("range_share", DoubleType, nullable = true)(),
+    AttributeReference("clustered", LongType, nullable = false)(),
+    AttributeReference("last_optimize", TimestampType, nullable = true)(),
+    AttributeReference("advice", StringType, nullable = true)())
+
+  override def run(sparkSession: SparkSession): Seq[Row] = {
+    val session = sparkSession.asInstanceOf[shim.SparkSession]
+    val ref = SkippingIndex.required(session, table)
+    val snapshot = IndexStore.load(session, ref).getOrElse(IndexSnapshot.empty)
+    val files = TableFiles.list(session, table)
+    val valid = SkippingIndex.valid(snapshot.entries, files)
+    val clustered = valid.filter(_.clusteredBy.nonEmpty)
+    val last = clustered.map(_.modificationTime).sorted.lastOption.map(new Timestamp(_))
+    val order = clustered.groupBy(_.clusteredBy).toSeq.sortBy(-_._2.length).headOption.map(_._1)
+    lazy val advice = order.map(adviceFor(session, snapshot, _))
+    ref.columns.map { column =>
+      val known = valid.flatMap(_.statistics.get(column.name))
+        .filter(s => s.bounds.isDefined || s.empty)
+      val health = ColumnHealth.of(column.dataType, known.flatMap(_.bounds))
+      val share = openedShare(column, valid, files.size)
+      Row(
+        column.name,
+        column.dataType.sql,
+        files.size.toLong,
+        (files.size - valid.size).toLong,
+        (valid.size - known.size).toLong,
+        health.map(_.averageOverlap).map(Double.box).orNull,
+        health.map(_.maxDepth.toLong).map(Long.box).orNull,
+        share.map(_.lookup).map(Double.box).orNull,
+        share.map(_.range).map(Double.box).orNull,
+        clustered.count(_.clusteredBy.contains(column.name)).toLong,
+        last.orNull,
+        advice.filter(_ => order.exists(_.contains(column.name))).orNull)
+    }
+  }
+
+  /** What queries on the column open; files that are not known are always opened. */
+  private def openedShare(
+      column: IndexedColumn,
+      valid: Seq[FileEntry],
+      files: Int): Option[OpenedShare] =
+    if (files == 0 || !OrderedBytes.supports(column.dataType)) None
+    else {
+      val known = valid.map { entry =>
+        FileBox(
+          entry.size,
+          Seq(entry.statistics.getOrElse(column.name, ColumnStatistics.unknown)))
+      }
+      val unknown = Seq.fill(files - valid.size)(FileBox(0L, Seq(ColumnStatistics.unknown)))
+      Some(LayoutEstimate.of(column.dataType, known ++ unknown))
+    }
+
+  /** Whether another OPTIMIZE by the columns that most files are clustered by would help. */
+  private def adviceFor(
+      session: shim.SparkSession,
+      snapshot: IndexSnapshot,
+      order: Seq[String]): String = {
+    val conf = session.sessionState.conf
+    val folder = new TableFolder(table.root)
+    val columns = order.flatMap(name => snapshot.columns.find(_.name == name))
+    if (columns.length < order.length) s"The index lacks a column of ${order.mkString(", ")}."
+    else {
+      val choice = new IncrementalChoice(
+        new KnownFiles(folder, columns, Some(snapshot), _ => Map.empty),
+        ZOrderConf.targetFileSize.get(conf, table.properties),
+        ZOrderConf.rewriteFactor.get(conf, table.properties))
+        .choose(PartitionListing.list(table.relation.location, folder, None))
+      val by = order.mkString("ZORDER BY (", ", ", ")")
+      val next =
+        if (choice.groups.isEmpty) s"OPTIMIZE … $by has nothing to do."
+        else {
+          s"OPTIMIZE … $by would lay out ${choice.fresh.length} new files, and " +
+            s"${choice.groups.map(_.files.length).sum - choice.fresh.length} others with them."
+        }
+      (Seq(next) ++ choice.remark).mkString(" ")
+    }
+  }
+}

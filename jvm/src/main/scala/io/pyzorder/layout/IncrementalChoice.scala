@@ -1,0 +1,61 @@
+package io.pyzorder.layout
+
+import org.apache.hadoop.fs.FileStatus
+
+/**
+ * Chooses what an OPTIMIZE rewrites of a table that an earlier one has perhaps clustered: of each
+ * partition the files that are not clustered so yet, and what `Merge` finds worth joining them.
+ * Where no file is clustered, or where all of them may join, the partition as a whole.
+ *
+ * @param targetSize bytes of a file
+ * @param factor     how many times the bytes of the new files may be rewritten beside them
+ */
+final class IncrementalChoice(known: KnownFiles, targetSize: Long, factor: Double) {
+
+  def choose(partitions: Seq[PartitionFiles]): Choice = {
+    val split = partitions.map(new SplitPartition(_))
+    val merged = split.filter(_.isMerged)
+    val fresh = merged.flatMap(_.fresh)
+    val boxes = fresh.map(_.getPath).zip(known.boxes(fresh)).toMap
+    val groups = split.flatMap { partition =>
+      if (partition.fresh.isEmpty) None
+      else if (partition.isMerged) {
+        Some(merge(partition, partition.fresh.map(file => boxes(file.getPath))))
+      } else Some(Choice.whole(partition.partition, targetSize))
+    }
+    val chosen = groups.flatMap(_.files).toSet
+    val excess = split.map(partition => excessOf(partition.clustered.filterNot(chosen)))
+    Choice(groups, split.flatMap(_.clustered), (1.0 +: excess).max)
+  }
+
+  /** The files of a partition that are clustered as wanted, and those that are not. */
+  private final class SplitPartition(val partition: PartitionFiles) {
+    val (clustered, fresh) = partition.files.partition(known.isClustered)
+
+    /** Whether some clustered files may stay beside new ones. */
+    val isMerged: Boolean =
+      clustered.nonEmpty && fresh.nonEmpty && factor * sizeOf(fresh) < sizeOf(clustered) &&
+        clustered.forall(known.isIndexed)
+  }
+
+  private def merge(split: SplitPartition, fresh: Seq[FileBox]): RewriteGroup = {
+    val space = new BoxSpace(known.types, (fresh ++ known.boxes(split.clustered)).toIndexedSeq)
+    val (freshNumbers, clusteredNumbers) = space.files.indices.splitAt(fresh.length)
+    val merge = Merge.choose(space, freshNumbers, clusteredNumbers, targetSize, factor)
+    val joining = merge.files.map(number => split.clustered(number - fresh.length))
+    val files = (split.fresh ++ joining).sortBy(_.getPath)
+    RewriteGroup(
+      split.partition.folder, files, Choice.filesOf(sizeOf(files).toLong, targetSize),
+      if (joining.length < split.clustered.length) merge.regions else Region)
+  }
+
+  /** See `Choice.excess`. */
+  private def excessOf(staying: Seq[FileStatus]): Double =
+    if (staying.isEmpty || !staying.forall(known.isIndexed)) 1.0
+    else {
+      val space = new BoxSpace(known.types, known.boxes(staying))
+      Merge.excess(space, space.files.indices, targetSize)
+    }
+
+  private def sizeOf(files: Seq[FileStatus]): Double = files.iterator.map(_.getLen.toDouble).sum
+}

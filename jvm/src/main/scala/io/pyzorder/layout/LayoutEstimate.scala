@@ -1,0 +1,44 @@
+package io.pyzorder.layout
+
+import org.apache.spark.sql.types.DataType
+
+/**
+ * The shares of a table's files that queries on one column open: 0 to 1, on average over the rows'
+ * values.
+ *
+ * @param lookup of `column = value`
+ * @param range  of a range that holds 1 % of the rows
+ */
+final case class OpenedShare(lookup: Double, range: Double)
+
+/** What a rewriting changes for the queries. */
+object LayoutEstimate {
+
+  private val Range = 0.01
+
+  /**
+   * For each column the shares before and after.
+   *
+   * @param before the files now
+   * @param after  the files then; their bounds decide what the rows' values are taken to be
+   */
+  def of(
+      types: Seq[DataType],
+      before: Seq[FileBox],
+      after: Seq[FileBox]): Seq[(OpenedShare, OpenedShare)] = {
+    val space = new BoxSpace(types, (before.map(_.copy(bytes = 0L)) ++ after).toIndexedSeq)
+    val (old, fresh) = space.files.indices.splitAt(before.length)
+    types.indices.map(c => (share(space, c, old), share(space, c, fresh)))
+  }
+
+  /** The shares of files as they are. */
+  def of(dataType: DataType, files: Seq[FileBox]): OpenedShare =
+    share(new BoxSpace(Seq(dataType), files.toIndexedSeq), 0, files.indices)
+
+  private def share(space: BoxSpace, column: Int, files: Seq[Int]): OpenedShare = {
+    val widths = files.map(space.width(column, _))
+    def opened(held: Double): Double =
+      if (widths.isEmpty) 0.0 else widths.map(w => math.min(1.0, w + held)).sum / widths.length
+    OpenedShare(opened(0.0), opened(Range))
+  }
+}

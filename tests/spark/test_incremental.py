@@ -1,0 +1,165 @@
+"""OPTIMIZE again: it takes what is new and what that spoils, and leaves the rest alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tests.spark.test_optimize import data_files, metrics, rows_of
+
+ROWS, FILES, ROUNDS = 60_000, 32, 6
+
+
+@pytest.fixture(autouse=True)
+def settings(spark: SparkSession) -> Iterator[None]:
+    yield
+    for key in ("targetFileSize", "curve", "method", "rewriteFactor"):
+        spark.conf.unset(f"spark.sql.zorder.optimize.{key}")
+
+
+def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
+    """Rows spread over the whole space, other ones each round; round 0 is the table itself."""
+    a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
+    return spark.range(0, rows, 1, 2).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
+
+
+def later(spark: SparkSession, rows: int, round_: int) -> DataFrame:
+    """Rows whose `a` is a time: every round comes after the last one."""
+    start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
+    return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
+
+
+def optimize(spark: SparkSession, folder: Path, *columns: str, full: bool = False) -> Any:
+    how = f"FULL ZORDER BY ({', '.join(columns)})" if full else f"ZORDER BY ({', '.join(columns)})"
+    return metrics(spark.sql(f"OPTIMIZE '{folder}' {how}"))
+
+
+def opened(folder: Path, *columns: str) -> float:
+    """The mean share of the bytes that a lookup of a row's value opens, by the footers."""
+    files = [pq.ParquetFile(path) for path in data_files(folder)]
+    sizes = np.array([sum(f.metadata.row_group(g).total_byte_size
+                          for g in range(f.metadata.num_row_groups)) for f in files])  # fmt: skip
+    shares = []
+    for column in columns:
+        read = [f.read([column])[column].to_numpy() for f in files]
+        low, high = np.array([v.min() for v in read]), np.array([v.max() for v in read])
+        values = np.concatenate(read)[:: len(files) * 5]
+        hit = (low[None] <= values[:, None]) & (values[:, None] <= high[None])
+        shares.append(float((hit * sizes).sum(axis=1).mean() / sizes.sum()))
+    return float(np.mean(shares))
+
+
+@pytest.mark.parametrize(("rows", "limit"), [(uniform, 1.5), (later, 1.25)])
+def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -> None:
+    folder = tmp_path / "t"
+    rows(spark, ROWS, 0).write.parquet(str(folder))
+    size = sum(Path(f).stat().st_size for f in data_files(folder))
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // FILES))
+    optimize(spark, folder, "a", "b")
+    for round_ in range(1, 1 + ROUNDS):
+        rows(spark, ROWS // 20, round_).write.mode("append").parquet(str(folder))
+        before = sum(Path(f).stat().st_size for f in data_files(folder))
+        done = optimize(spark, folder, "a", "b")
+        assert 0 < done["filesRemoved"]["totalSize"] < 0.20 * before, round_
+        assert done["totalConsideredFiles"] - done["totalFilesSkipped"] == done["numFilesRemoved"]
+        again = optimize(spark, folder, "a", "b")
+        assert (again["numFilesAdded"], again["numFilesRemoved"]) == (0, 0)
+    incremental = opened(folder, "a", "b")
+    table = spark.read.parquet(str(folder))
+    assert table.count() == ROWS + ROUNDS * (ROWS // 20)
+    checksum = table.select(F.sum(F.xxhash64("a", "b", "payload").cast("decimal(38)"))).collect()
+    optimize(spark, folder, "a", "b", full=True)
+    assert incremental <= limit * opened(folder, "a", "b")
+    table = spark.read.parquet(str(folder))
+    assert checksum == table.select(
+        F.sum(F.xxhash64("a", "b", "payload").cast("decimal(38)"))).collect()  # fmt: skip
+
+
+def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> None:
+    """Every new file is rewritten; clustered ones up to `rewriteFactor` times their bytes."""
+    folder = tmp_path / "t"
+    uniform(spark, 50_000, 0).write.parquet(str(folder))
+    size = sum(Path(f).stat().st_size for f in data_files(folder))
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // 32))
+    optimize(spark, folder, "a", "b")
+    clustered = set(data_files(folder))
+    uniform(spark, 2_500, 1).write.mode("append").parquet(str(folder))
+    new = set(data_files(folder)) - clustered
+    expected = rows_of(spark.read.parquet(str(folder)))
+    spark.conf.set("spark.sql.zorder.optimize.rewriteFactor", "0")
+    done = optimize(spark, folder, "a", "b")
+    left = set(data_files(folder))
+    assert left & new == set() and clustered <= left
+    assert done["numFilesRemoved"] == len(new)
+    assert done["numFilesAdded"] >= 4  # no new file crosses the gaps between those that stay
+    assert done["zOrderStats"]["inputCubeFiles"]["num"] == len(clustered)
+    assert done["zOrderStats"]["inputOtherFiles"]["num"] == len(new)
+    assert rows_of(spark.read.parquet(str(folder))) == expected
+
+
+def test_what_is_left_badly_clustered_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    uniform(spark, 40_000, 0).write.parquet(str(folder))
+    size = sum(Path(f).stat().st_size for f in data_files(folder))
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // 16))
+    spark.conf.set("spark.sql.zorder.optimize.rewriteFactor", "0")
+    assert optimize(spark, folder, "a", "b")["remark"] is None
+    for round_ in range(1, 5):
+        uniform(spark, 16_000, round_).coalesce(1).write.mode("append").parquet(str(folder))
+        optimize(spark, folder, "a", "b")
+    idle = optimize(spark, folder, "a", "b")
+    assert idle["numFilesAdded"] == 0
+    assert "FULL" in idle["remark"]
+    assert optimize(spark, folder, "a", "b", full=True)["numFilesRemoved"] > 0
+    assert optimize(spark, folder, "a", "b")["remark"] is None
+
+
+def nulls(spark: SparkSession, rows: int, round_: int) -> DataFrame:
+    return uniform(spark, rows, round_).selectExpr(
+        "if(a % 3 = 0, NULL, a) AS a", "if(b % 2 = 0, 'x', 'y') AS b", "payload")  # fmt: skip
+
+
+def strings(spark: SparkSession, rows: int, round_: int) -> DataFrame:
+    return uniform(spark, rows, round_).selectExpr(
+        "concat('https://example.org/', a) AS a",
+        "if(b % 10 = 0, double('NaN'), b / 7.0D) AS b", "payload")  # fmt: skip
+
+
+def constant(spark: SparkSession, rows: int, round_: int) -> DataFrame:
+    return uniform(spark, rows, round_).selectExpr("1 AS a", "CAST(NULL AS INT) AS b", "payload")
+
+
+@pytest.mark.parametrize(
+    ("rows", "curve", "provider"),
+    [
+        (nulls, "zorder", "orc"),
+        (nulls, "hilbert", "parquet"),
+        (strings, "zorder", "parquet"),
+        (strings, "linear", "orc"),
+        (constant, "zorder", "parquet"),
+    ],
+)
+def test_hard_columns(
+    spark: SparkSession, tmp_path: Path, rows: Any, curve: str, provider: str
+) -> None:
+    folder = tmp_path / "t"
+    spark.conf.set("spark.sql.zorder.optimize.curve", curve)
+    rows(spark, 20_000, 0).write.format(provider).save(str(folder))
+    size = sum(Path(f).stat().st_size for f in data_files(folder))
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // 16))
+    table = f"{provider}.`{folder}`"
+    statement = f"OPTIMIZE {table} ZORDER BY (a, b)"
+    spark.sql(statement)
+    rows(spark, 1_000, 1).write.mode("append").format(provider).save(str(folder))
+    expected = rows_of(spark.sql(f"SELECT * FROM {table}"))
+    done = metrics(spark.sql(statement))
+    assert 0 < done["filesRemoved"]["totalSize"] < 0.3 * size
+    assert metrics(spark.sql(statement))["numFilesRemoved"] == 0
+    assert rows_of(spark.sql(f"SELECT * FROM {table}")) == expected
