@@ -11,7 +11,7 @@ EXTRAS ?= test
 CASES ?= 50000
 
 .DEFAULT_GOAL := help
-.PHONY: help env jar test test-crash fuzz smoke smoke-matrix demo bench bench-joins bench-planning lint format wheel clean
+.PHONY: help env jar test test-crash fuzz smoke smoke-matrix demo bench bench-joins bench-planning bench-layout bench-optimize lint format wheel clean
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,14 @@ bench-joins: $(VENV)/made-demo ## TPC-DS star joins: files and seconds with and 
 
 bench-planning: jar ## What the index adds to planning, for tables of 10k, 100k and 1M files
 	$(RUN) benchmarks/planning.py
+
+bench-layout: $(VENV)/made-demo,bench ## Files that queries open: layouts of ours and of others, real and hard tables
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/layout.py
+
+bench-optimize: $(VENV)/made-demo,bench ## Seconds, jobs and bytes of an OPTIMIZE, an ORDER BY and others, in turns
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/optimize.py
 
 lint: $(VENV)/made-test $(VENV)/made-lint ## Check Python and Scala style, and Python types
 	$(VENV)/bin/ruff check .

@@ -57,6 +57,19 @@ class ZOrderTable:
         """Removes the statistics; the table's files stay as they are."""
         return self._spark.sql(f"DROP SKIPPING INDEX IF EXISTS ON {self._target}")
 
+    def vacuum(self, retentionHours: int | None = None, dryRun: bool = False) -> DataFrame:
+        """Deletes what OPTIMIZE runs replaced longer ago than so many hours, and returns the files.
+
+        `retentionHours` None: as long as `spark.sql.zorder.vacuum.retentionHours` says.
+        """
+        retain = f" RETAIN {retentionHours} HOURS" if retentionHours is not None else ""
+        dry_run = " DRY RUN" if dryRun else ""
+        return self._spark.sql(f"VACUUM {self._target}{retain}{dry_run}")
+
+    def restoreBeforeOptimize(self) -> DataFrame:
+        """Puts the files back that the last OPTIMIZE replaced; what was added since stays."""
+        return self._spark.sql(f"RESTORE {self._target} TO BEFORE OPTIMIZE")
+
     def __repr__(self) -> str:
         return f"ZOrderTable({self._target})"
 

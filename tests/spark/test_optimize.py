@@ -365,6 +365,26 @@ def test_the_codec_stays(
     )
 
 
+def test_row_groups_are_small(spark: SparkSession, tmp_path: Path) -> None:
+    """The order inside a file makes them narrow; a table that names a size keeps it."""
+    folder = tmp_path / "t"
+    df = spark.range(0, 2_500_000, 1, 2).selectExpr("xxhash64(id) AS a", "xxhash64(a) AS b")
+    df.write.parquet(str(folder))
+    spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (a, b)")
+    (file,) = data_files(folder)
+    groups = pq.ParquetFile(file).metadata
+    assert groups.num_row_groups >= 2
+    widths = [groups.row_group(i).column(0).statistics for i in range(groups.num_row_groups)]
+    assert any(s.max - s.min < 0.6 * 2**64 for s in widths)
+    spark.sql(f"CREATE TABLE t_groups USING parquet OPTIONS ('parquet.block.size' 4000000) "
+              f"LOCATION '{folder}'")  # fmt: skip
+    try:
+        spark.sql("OPTIMIZE t_groups FULL ZORDER BY (a, b)")
+        assert pq.ParquetFile(data_files(folder)[0]).metadata.num_row_groups >= 8
+    finally:
+        spark.sql("DROP TABLE t_groups")
+
+
 @pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_the_timestamp_type_stays(
     spark: SparkSession, database: str, tmp_path: Path, kind: str

@@ -107,6 +107,13 @@ object ZOrderConf {
       "before it and for RESTORE, unless VACUUM says otherwise.",
     notNegativeInt)
 
+  val vacuumCheck: Setting[Boolean] = new Setting(
+    "spark.sql.zorder.vacuum.retentionCheck",
+    "true",
+    "VACUUM refuses to delete what was replaced less than an hour ago, which queries that are " +
+      "running may still read. False, where data must be erased at once: it does as it is told.",
+    boolean)
+
   /** Milliseconds. */
   val journalLease: Setting[Long] = new Setting(
     "spark.sql.zorder.journal.lease",
@@ -135,7 +142,8 @@ object ZOrderConf {
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, method, curve, sampleSize, rewriteFactor,
     indexMaxColumns,
-    indexCacheSize, indexDriverLimit, indexTrusted, joinMaxKeys, vacuumRetention, journalLease,
+    indexCacheSize, indexDriverLimit, indexTrusted, joinMaxKeys, vacuumRetention,
+    vacuumCheck, journalLease,
     journalTakeOver,
     testKillAt)
 

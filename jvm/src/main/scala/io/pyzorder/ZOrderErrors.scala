@@ -16,11 +16,6 @@ object ZOrderErrors {
       s"Syntax error at or near ${if (near.isEmpty) "the end of the statement" else s"'$near'"}: " +
         s"$expected. The statement is written: $usage", "near" -> near)
 
-  def notBuilt(statement: String): ZOrderException =
-    error("ZORDER_UNSUPPORTED_STATEMENT", "0A000",
-      s"$statement is understood, but this version of pyzorder does not carry it out yet.",
-      "statement" -> statement)
-
   def invalidSetting(key: String, value: String, why: String): ZOrderException =
     error("ZORDER_INVALID_SETTING", "22023", s"The value '$value' of $key cannot be used. $why",
       "key" -> key, "value" -> value)
@@ -181,6 +176,12 @@ object ZOrderErrors {
     error("ZORDER_CONFLICT", "40001",
       s"The table was changed while this command ran: $what. Nothing of it was overwritten; run " +
         "the command again.", "what" -> what)
+
+  def retentionTooShort(hours: Int): ZOrderException =
+    error("ZORDER_RETENTION_TOO_SHORT", "22023",
+      s"VACUUM … RETAIN $hours HOURS would delete files that running queries may still read, and " +
+        "that RESTORE needs. Retain at least 1 hour, or, to erase data at once, SET " +
+        s"${ZOrderConf.vacuumCheck.key}=false.", "hours" -> hours.toString)
 
   def storeUnsupported(scheme: String, why: String): ZOrderException =
     error("ZORDER_UNSUPPORTED_STORE", "0A000",

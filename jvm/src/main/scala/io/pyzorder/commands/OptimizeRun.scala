@@ -61,6 +61,7 @@ final class OptimizeRun(
     else {
       val writer = Writer.begin(session, table.root, "OPTIMIZE")
       try {
+        Vacuum.expired(session, table, writer)
         val files = list()
         val choice = choose(files)
         val (groups, facts) = withRows(choice.groups)
@@ -69,7 +70,7 @@ final class OptimizeRun(
         metrics(files, choice.copy(groups = groups), written.map(_.size), Nil, dryRun = false)
       } finally {
         writer.abort()
-        refresh()
+        table.refresh(session)
       }
     }
 
@@ -215,14 +216,6 @@ final class OptimizeRun(
   private def timestampType(facts: Iterable[FileFacts]): Option[String] = {
     val types = facts.flatMap(_.timestamps).toSet
     Seq("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS").find(types)
-  }
-
-  /** Makes Spark forget listings and reread cached data of the table. */
-  private def refresh(): Unit = {
-    table.relation.location.refresh()
-    table.identifier.foreach(name =>
-      session.catalog.refreshTable(name.copy(catalog = None).quotedString))
-    session.catalog.refreshByPath(table.root.toString)
   }
 
   private def metrics(

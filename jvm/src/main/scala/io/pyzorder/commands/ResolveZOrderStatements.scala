@@ -103,6 +103,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
       case _: RefreshSkippingIndexStatement => RefreshSkippingIndexCommand(table)
       case _: DescribeSkippingIndexStatement => DescribeSkippingIndexCommand(table)
       case s: DropSkippingIndexStatement => DropSkippingIndexCommand(table, s.ifExists)
-      case s => throw ZOrderErrors.notBuilt(s.statement)
+      case s: VacuumStatement => VacuumCommand(table, s.retainHours, s.dryRun)
+      case _: RestoreStatement => RestoreCommand(table)
     }
 }

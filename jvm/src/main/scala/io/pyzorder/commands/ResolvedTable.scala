@@ -4,6 +4,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
 /**
@@ -43,6 +44,14 @@ final case class ResolvedTable(
 
   /** True for names of partition columns, in the spelling of the schema. */
   def isPartitionColumn(name: String): Boolean = partitionSchema.fieldNames.contains(name)
+
+  /** Makes Spark forget listings and reread cached data of the table. */
+  def refresh(session: shim.SparkSession): Unit = {
+    relation.location.refresh()
+    identifier.foreach(name =>
+      session.catalog.refreshTable(name.copy(catalog = None).quotedString))
+    session.catalog.refreshByPath(root.toString)
+  }
 
   /** How messages call it: `db`.`table`, or the path. */
   def name: String = identifier match {

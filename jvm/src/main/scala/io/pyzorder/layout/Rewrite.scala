@@ -84,6 +84,7 @@ final class Rewrite(
   private def write(rows: RDD[InternalRow], folders: Array[String]): Seq[WrittenFile] = {
     val stored = Rewrite.asWritten(schema)
     val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(options))
+    job.getConfiguration.setIfUnset("parquet.block.size", Rewrite.RowGroupSize.toString)
     val factory = format.prepareWrite(session, job, options, stored)
     val writer = new LeafWriter(
       factory, stored, schema, statistics, formatName, millis, root.toString, run, folders,
@@ -99,6 +100,13 @@ final class Rewrite(
 }
 
 object Rewrite {
+
+  /**
+   * Bytes of a Parquet row group where neither the table nor the session says: readers skip row
+   * groups by their minima and maxima, which the order inside a file makes narrow. ORC's readers
+   * skip every 10,000 rows as it is.
+   */
+  private val RowGroupSize = 32L << 20
 
   /** The schema that new files carry: without what only the catalog means. */
   private def asWritten(schema: StructType): StructType =

@@ -27,20 +27,36 @@ object Journal {
   /** The journal as it is now: one listing. JournalState.none when there is no journal. */
   def read(hadoopConf: Configuration, folder: TableFolder): JournalState = {
     val fs = folder.journal.getFileSystem(hadoopConf)
-    val records = list(fs, folder.journal).flatMap { status =>
+    val all = records(fs, folder)
+    if (all.isEmpty) {
+      JournalState.none
+    } else {
+      val last = all.map(_._1).max
+      val kinds = all.collect { case (`last`, kind, status) => kind -> status }.toMap
+      new JournalState(fs, folder, last, kinds)
+    }
+  }
+
+  /** Every run of the journal, in no order; one listing. */
+  private[publish] def runs(hadoopConf: Configuration, folder: TableFolder): Seq[JournalState] = {
+    val fs = folder.journal.getFileSystem(hadoopConf)
+    records(fs, folder).groupBy(_._1).toSeq.map { case (run, ofRun) =>
+      new JournalState(fs, folder, run, ofRun.map(r => r._2 -> r._3).toMap)
+    }
+  }
+
+  /** When each run was done, in milliseconds since the epoch by the store's clock; one listing. */
+  private[publish] def ended(hadoopConf: Configuration, folder: TableFolder): Map[Long, Long] =
+    records(folder.journal.getFileSystem(hadoopConf), folder)
+      .collect { case (run, "done", status) => run -> status.getModificationTime }.toMap
+
+  private def records(fs: FileSystem, folder: TableFolder): Seq[(Long, String, FileStatus)] =
+    list(fs, folder.journal).flatMap { status =>
       status.getPath.getName match {
         case RecordName(run, kind) => Some((run.toLong, kind, status))
         case _ => None
       }
     }
-    if (records.isEmpty) {
-      JournalState.none
-    } else {
-      val last = records.map(_._1).max
-      val kinds = records.collect { case (`last`, kind, status) => kind -> status }.toMap
-      new JournalState(fs, folder, last, kinds)
-    }
-  }
 
   /** The bytes of a record; None: it is not there any more (the table was overwritten). */
   private[publish] def body(fs: FileSystem, status: FileStatus): Option[Array[Byte]] = {

@@ -43,6 +43,12 @@ final class Writer private (
   /** The folder that new files are written to. */
   def staging: Path = folder.staging(run)
 
+  /** When this run began, in milliseconds since the epoch by the store's clock. */
+  def began: Long = {
+    val path = Journal.path(folder, run, "prepare")
+    path.getFileSystem(hadoopConf).getFileStatus(path).getModificationTime
+  }
+
   /** Where the new file that will be named `path` is written to. */
   def stagedPath(path: String): Path = folder.stagedPath(run, path)
 

@@ -1,0 +1,69 @@
+package io.pyzorder.commands
+
+import org.apache.hadoop.fs.{FileUtil, Path}
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.LongType
+import org.apache.spark.util.SerializableConfiguration
+
+import io.pyzorder.TaskFunction
+import io.pyzorder.publish._
+
+/**
+ * RESTORE … TO BEFORE OPTIMIZE: the files that the last OPTIMIZE replaced come back in place of
+ * those it wrote; what others have added since stays. It is a run like any other, whose new files
+ * are copies of the retired ones: whenever it is killed, both sets are complete.
+ */
+case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
+
+  override val output: Seq[Attribute] =
+    Seq("num_restored_files", "restored_files_size", "num_removed_files", "removed_files_size")
+      .map(AttributeReference(_, LongType, nullable = false)())
+
+  override def run(sparkSession: SparkSession): Seq[Row] = {
+    val session = sparkSession.asInstanceOf[shim.SparkSession]
+    val writer = Writer.begin(session, table.root, LastOptimize.Restore)
+    try {
+      val last = LastOptimize.find(session.sessionState.newHadoopConf(), writer)
+      writer.checkSpace(last.record.retire.map(_.size).sum)
+      writer.publish(last.record.add, copies(session, writer, last), Nil, identity)
+      reindex(session)
+      Seq(Row(
+          last.record.retire.length.toLong, last.record.retire.map(_.size).sum,
+          last.record.add.length.toLong, last.record.add.map(_.size).sum))
+    } finally {
+      writer.abort()
+      table.refresh(session)
+    }
+  }
+
+  private def copies(
+      session: shim.SparkSession,
+      writer: Writer,
+      last: LastOptimize): Seq[StagedFile] = {
+    val moves = last.record.retire.map { file =>
+      val from = writer.folder.retiredPath(last.run, file.path)
+      (file.path, from.toString, writer.stagedPath(file.path).toString)
+    }
+    val context = session.sparkContext
+    val conf =
+      context.broadcast(new SerializableConfiguration(session.sessionState.newHadoopConf()))
+    context.setJobDescription(s"RESTORE ${table.root}: copy ${moves.length} files")
+    context.parallelize(moves, math.min(moves.length, 10000))
+      .map(TaskFunction { (move: (String, String, String)) =>
+        val (path, from, to) = (move._1, new Path(move._2), new Path(move._3))
+        val hadoopConf = conf.value.value
+        val fs = to.getFileSystem(hadoopConf)
+        fs.mkdirs(to.getParent)
+        FileUtil.copy(from.getFileSystem(hadoopConf), from, fs, to, false, true, hadoopConf)
+        StagedFile(to, path, fs.getFileStatus(to).getLen, RowCounts.of(hadoopConf, to))
+      }).collect().toSeq
+  }
+
+  /** The files that came back get their entries again, if the table has an index. */
+  private def reindex(session: shim.SparkSession): Unit =
+    SkippingIndex.latest(session, table).foreach(ref =>
+      SkippingIndex.update(session, table, ref.columns))
+}

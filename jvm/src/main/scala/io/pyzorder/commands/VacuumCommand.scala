@@ -1,0 +1,83 @@
+package io.pyzorder.commands
+
+import java.util.concurrent.TimeUnit
+
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.{LongType, StringType}
+
+import io.pyzorder.{ZOrderConf, ZOrderErrors}
+import io.pyzorder.layout.PartitionListing
+import io.pyzorder.publish.{Garbage, Journal, TableFolder, Writer}
+
+/**
+ * VACUUM: deletes what OPTIMIZE runs replaced longer ago than it is kept, and what dead writers
+ * left. Returns the files.
+ *
+ * @param retainHours None: the setting
+ * @param dryRun      only tell them; takes no lock
+ */
+case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun: Boolean)
+    extends LeafRunnableCommand {
+
+  override val output: Seq[Attribute] = Seq(
+    AttributeReference("path", StringType, nullable = false)(),
+    AttributeReference("size", LongType, nullable = false)())
+
+  override def run(sparkSession: SparkSession): Seq[Row] = {
+    val session = sparkSession.asInstanceOf[shim.SparkSession]
+    val conf = session.sessionState.conf
+    val hours = retainHours.getOrElse(ZOrderConf.vacuumRetention.get(conf, table.properties))
+    if (hours < 1 && ZOrderConf.vacuumCheck.get(conf)) throw ZOrderErrors.retentionTooShort(hours)
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val folder = new TableFolder(table.root)
+    val found =
+      if (!folder.zorder.getFileSystem(hadoopConf).exists(folder.zorder)) Nil
+      else if (dryRun) {
+        val journal = Journal.read(hadoopConf, folder)
+        Vacuum.garbage(session, table).find(TimeUnit.HOURS.toMillis(hours.toLong),
+          System.currentTimeMillis(), if (journal.unfinished) Some(journal.run) else None)
+      } else {
+        val writer = Writer.begin(session, table.root, "VACUUM")
+        try Vacuum.delete(session, table, writer, hours)
+        finally writer.abort()
+      }
+    found.map(file => Row(file.getPath.toString, file.getLen))
+  }
+}
+
+/** What VACUUM shares with OPTIMIZE, which deletes what has expired before it begins. */
+private[commands] object Vacuum {
+
+  /** Deletes, with the lock held, what has expired by the table's retention. */
+  def expired(session: shim.SparkSession, table: ResolvedTable, writer: Writer): Unit = {
+    val conf = session.sessionState.conf
+    val least = if (ZOrderConf.vacuumCheck.get(conf)) 1 else 0
+    delete(
+      session, table, writer,
+      math.max(least, ZOrderConf.vacuumRetention.get(conf, table.properties)))
+  }
+
+  def garbage(session: shim.SparkSession, table: ResolvedTable): Garbage = {
+    val folder = new TableFolder(table.root)
+    val outside = PartitionListing.list(table.relation.location, folder, None)
+      .map(_.folder).filter(TableFolder.isWhole).map(folder.resolve)
+    new Garbage(session.sessionState.newHadoopConf(), folder, outside)
+  }
+
+  /** Deletes, with the lock held, and returns what is older than so many hours. */
+  def delete(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      writer: Writer,
+      hours: Int): Seq[FileStatus] = {
+    val found = garbage(session, table)
+    val files = found.find(
+      TimeUnit.HOURS.toMillis(hours.toLong), writer.began, Some(writer.run))
+    found.delete(files)
+    files
+  }
+}

@@ -1,0 +1,62 @@
+package io.pyzorder.publish
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+/**
+ * Files of ours that nobody can ask for any more: those that a run replaced longer ago than they
+ * are kept, and what dead writers left in their staging folders. Nothing else is looked at, so
+ * that nothing else is deleted.
+ *
+ * @param outside folders of partitions that lie outside of the table's folder
+ */
+final class Garbage(hadoopConf: Configuration, table: TableFolder, outside: Seq[Path]) {
+
+  private val Run = "_(\\d+)".r
+
+  /**
+   * @param kept milliseconds since a run ended for which the files it replaced are kept
+   * @param at   milliseconds since the epoch, by the store's clock
+   * @param busy run whose files are not looked at: that of a writer at work
+   */
+  def find(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] = {
+    val ended = Journal.ended(hadoopConf, table)
+    val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
+    idle.flatMap { case (run, isRetired, folder) =>
+      val since = ended.getOrElse(run, folder.getModificationTime)
+      val suffix = if (isRetired) ".retired" else ".staged"
+      if (isRetired && at - since < kept) Nil
+      else filesBelow(folder.getPath).filter(_.getPath.getName.endsWith(suffix))
+    }
+  }
+
+  /** Deletes the files, and the folders that this leaves empty. */
+  def delete(files: Seq[FileStatus]): Unit = {
+    files.foreach { file =>
+      file.getPath.getFileSystem(hadoopConf).delete(file.getPath, false)
+    }
+    runFolders.foreach { case (_, _, folder) =>
+      val path = folder.getPath
+      if (filesBelow(path).isEmpty) path.getFileSystem(hadoopConf).delete(path, true)
+    }
+  }
+
+  /** Number, whether of retired files (else of staged ones), and folder, of all runs. */
+  private def runFolders: Seq[(Long, Boolean, FileStatus)] =
+    for {
+      home <- (table.zorder +: outside.map(new Path(_, TableFolder.Name))).distinct
+      (place, isRetired) <- Seq("_retired" -> true, "_staging" -> false)
+      folder <- list(new Path(home, place)) if folder.isDirectory
+      run <- folder.getPath.getName match {
+        case Run(digits) => Some(digits.toLong)
+        case _ => None
+      }
+    } yield (run, isRetired, folder)
+
+  private def filesBelow(folder: Path): Seq[FileStatus] = list(folder).flatMap { entry =>
+    if (entry.isDirectory) filesBelow(entry.getPath) else Seq(entry)
+  }
+
+  private def list(folder: Path): Seq[FileStatus] =
+    Journal.list(folder.getFileSystem(hadoopConf), folder)
+}

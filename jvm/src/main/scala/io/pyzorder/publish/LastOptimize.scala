@@ -1,0 +1,79 @@
+package io.pyzorder.publish
+
+import org.apache.hadoop.conf.Configuration
+
+import io.pyzorder.ZOrderErrors
+
+/**
+ * The last OPTIMIZE that was not undone yet, and is not too old to be.
+ *
+ * @param record what it replaced by what
+ */
+final case class LastOptimize(run: Long, record: RetireRecord)
+
+object LastOptimize {
+
+  /**
+   * Finds it among the runs before `writer`'s; throws ZORDER_CANNOT_RESTORE when there is none,
+   * when others have replaced what it wrote, or when what it replaced is gone.
+   */
+  def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
+    val folder = writer.folder
+    var undone = Set.empty[Set[String]]
+    var restored = Map.empty[String, FileRef]
+    val runs = Journal.runs(hadoopConf, folder).filter(run =>
+      run.run < writer.run && run.outcome.exists(_.commit) &&
+        run.retire.exists(r => r.incarnation == writer.incarnation && r.retire.nonEmpty))
+    val last = runs.sortBy(-_.run).find { run =>
+      val record = run.retire.get
+      val isRestore = run.prepare.exists(_.operation == Restore)
+      val isUndone = undone(namesOf(record.retire))
+      if (isRestore) {
+        undone += namesOf(record.add)
+        restored = record.add.map(file => file.path -> file).toMap ++ restored
+      }
+      !isRestore && !isUndone
+    }.getOrElse(throw cannot(folder, "no OPTIMIZE has replaced files of it"))
+    val written = last.retire.get
+    // What a later RESTORE brought back is a copy, with a time of its own.
+    val record = written.copy(add = written.add.map(file => restored.getOrElse(file.path, file)))
+    check(hadoopConf, folder, last.run, record)
+    LastOptimize(last.run, record)
+  }
+
+  /** The operation of a writer that undoes one. */
+  val Restore: String = "RESTORE"
+
+  private def check(
+      hadoopConf: Configuration,
+      folder: TableFolder,
+      run: Long,
+      record: RetireRecord): Unit = {
+    record.add.foreach { file =>
+      val path = folder.resolve(file.path)
+      if (!isThere(hadoopConf, path, file)) {
+        throw cannot(folder, s"$path, which the last OPTIMIZE wrote, was replaced or deleted since")
+      }
+    }
+    record.retire.foreach { file =>
+      val path = folder.retiredPath(run, file.path)
+      if (!Journal.status(path.getFileSystem(hadoopConf), path).exists(_.getLen == file.size)) {
+        throw cannot(folder, s"$path, which the last OPTIMIZE replaced, was deleted by VACUUM")
+      }
+    }
+  }
+
+  private def isThere(
+      hadoopConf: Configuration,
+      path: org.apache.hadoop.fs.Path,
+      file: FileRef): Boolean =
+    Journal.status(path.getFileSystem(hadoopConf), path).exists(status =>
+      status.getLen == file.size && status.getModificationTime == file.modificationTime)
+
+  private def namesOf(files: Seq[FileRef]): Set[String] = files.map(_.path).toSet
+
+  private def cannot(folder: TableFolder, why: String): Exception =
+    ZOrderErrors.error("ZORDER_CANNOT_RESTORE", "55000",
+      s"${folder.root} cannot be put back to what it was before an OPTIMIZE: $why. Nothing was " +
+        "changed.")
+}

@@ -1,0 +1,239 @@
+"""VACUUM deletes what OPTIMIZE replaced, after a while; RESTORE brings it back, until then."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+import pyzorder
+from tests.spark import scans
+from tests.spark.test_optimize import data_files, metrics, rows_of, sales
+
+FORMATS = ["parquet", "orc"]
+CHECK = "spark.sql.zorder.vacuum.retentionCheck"
+
+
+@pytest.fixture
+def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    spark.sql("CREATE DATABASE vacuum_test LOCATION '" + str(tmp_path / "db") + "'")
+    spark.sql("USE vacuum_test")
+    yield "vacuum_test"
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE vacuum_test CASCADE")
+
+
+@pytest.fixture(autouse=True)
+def settings(spark: SparkSession) -> Iterator[None]:
+    yield
+    for key in (CHECK, "spark.sql.zorder.optimize.targetFileSize"):
+        spark.conf.unset(key)
+
+
+def retired(folder: Path) -> list[str]:
+    return sorted(str(p) for p in folder.rglob("*.retired"))
+
+
+def created(spark: SparkSession, provider: str = "parquet", partitioned: bool = False) -> None:
+    writer = sales(spark, 2000).write.format(provider)
+    (writer.partitionBy("day") if partitioned else writer).saveAsTable("t")
+
+
+def vacuum(spark: SparkSession, statement: str) -> list[str]:
+    return sorted(row["path"].removeprefix("file:") for row in spark.sql(statement).collect())
+
+
+@pytest.mark.parametrize("provider", FORMATS)
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_vacuum(
+    spark: SparkSession, database: str, tmp_path: Path, provider: str, partitioned: bool
+) -> None:
+    created(spark, provider, partitioned)
+    before = rows_of(spark.table("t"))
+    folder = tmp_path / "db" / "t"
+    assert vacuum(spark, "VACUUM t") == [] and not (folder / "_zorder").exists()
+    replaced = len(data_files(folder))
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    assert vacuum(spark, "VACUUM t") == []  # 168 hours by default
+    assert len(retired(folder)) == replaced
+    with pytest.raises(AnalysisException, match="Retain at least 1 hour"):
+        spark.sql("VACUUM t RETAIN 0 HOURS").collect()
+    spark.conf.set(CHECK, "false")
+    ours = folder / "_zorder" / "_retired" / "_1" / "notes.txt"
+    ours.write_text("not pyzorder's")
+    assert vacuum(spark, "VACUUM t RETAIN 0 HOURS DRY RUN") == retired(folder) != []
+    gone = retired(folder)
+    assert vacuum(spark, "VACUUM t RETAIN 0 HOURS") == gone
+    assert retired(folder) == [] and ours.exists()
+    assert vacuum(spark, "VACUUM t RETAIN 0 HOURS") == []
+    ours.unlink()
+    assert vacuum(spark, "VACUUM t RETAIN 0 HOURS") == []
+    assert not (folder / "_zorder" / "_retired" / "_1").exists()
+    assert rows_of(spark.table("t")) == before
+
+
+def test_what_a_dead_writer_left(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    created(spark)
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    left = tmp_path / "db" / "t" / "_zorder" / "_staging" / "_1" / "_part-0.parquet.staged"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half")
+    assert vacuum(spark, "VACUUM t DRY RUN") == [str(left)]
+    assert vacuum(spark, "VACUUM t") == [str(left)]
+    assert not left.parent.exists()
+
+
+def test_optimize_deletes_what_has_expired(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    created(spark)
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    folder = tmp_path / "db" / "t"
+    old = retired(folder)
+    spark.sql("OPTIMIZE t FULL ZORDER BY (a)")
+    assert set(old) < set(retired(folder))
+    done = folder / "_zorder" / "_journal" / "_1.done"
+    eight_days_ago = time.time() - 8 * 24 * 3600
+    os.utime(done, (eight_days_ago, eight_days_ago))
+    spark.sql("OPTIMIZE t ZORDER BY (a)")  # nothing else to do
+    assert set(old) & set(retired(folder)) == set() != set(retired(folder))
+
+
+def test_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    created(spark, partitioned=True)
+    elsewhere = tmp_path / "elsewhere"
+    spark.sql(f"ALTER TABLE t ADD PARTITION (day = 7) LOCATION '{elsewhere}'")
+    spark.sql("INSERT INTO t PARTITION (day = 7) SELECT a, b, c, d, s, list FROM t WHERE day = 1")
+    before = rows_of(spark.table("t"))
+    files = data_files(elsewhere)
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    assert data_files(elsewhere) != files and retired(elsewhere) != []
+    spark.sql("RESTORE t TO BEFORE OPTIMIZE")
+    assert data_files(elsewhere) == files
+    assert rows_of(spark.table("t")) == before
+    spark.conf.set(CHECK, "false")
+    vacuum(spark, "VACUUM t RETAIN 0 HOURS")
+    assert retired(elsewhere) == retired(tmp_path / "db" / "t") == []
+    assert rows_of(spark.table("t")) == before
+
+
+@pytest.mark.parametrize("provider", FORMATS)
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_restore(
+    spark: SparkSession, database: str, tmp_path: Path, provider: str, partitioned: bool
+) -> None:
+    """The same files, byte for byte, and what was appended meanwhile; the index is right too."""
+    created(spark, provider, partitioned)
+    folder = tmp_path / "db" / "t"
+    before = {path: Path(path).read_bytes() for path in data_files(folder)}
+    size = sum(map(len, before.values()))
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // 8))
+    done = metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))
+    optimized = set(data_files(folder))
+    sales(spark, 30).write.mode("append").format(provider).insertInto("t")
+    appended = set(data_files(folder)) - optimized
+    rows = rows_of(spark.table("t"))
+    (row,) = spark.sql("RESTORE t TO BEFORE OPTIMIZE").collect()
+    assert row["num_restored_files"] == done["numFilesRemoved"] == len(before)
+    assert row["num_removed_files"] == done["numFilesAdded"] == len(optimized)
+    assert row["restored_files_size"] == size
+    assert set(data_files(folder)) == set(before) | appended
+    assert all(Path(path).read_bytes() == content for path, content in before.items())
+    assert rows_of(spark.table("t")) == rows
+    for row in spark.sql("DESCRIBE SKIPPING INDEX ON t").collect():
+        assert row["unindexed"] == 0 and row["clustered"] == 0
+    query = "SELECT * FROM t WHERE a BETWEEN 100 AND 120"
+    pruned = rows_of(spark.sql(query))
+    spark.conf.set("spark.sql.zorder.skipping.enabled", "false")
+    try:
+        assert rows_of(spark.sql(query)) == pruned
+    finally:
+        spark.conf.unset("spark.sql.zorder.skipping.enabled")
+    assert metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))["numFilesRemoved"] > 0
+
+
+def test_restore_step_by_step(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """Each RESTORE undoes the last OPTIMIZE that is not undone yet."""
+    created(spark)
+    folder = tmp_path / "db" / "t"
+    states = [data_files(folder)]
+    for column in ("a", "b"):
+        spark.sql(f"OPTIMIZE t ZORDER BY ({column})")
+        states.append(data_files(folder))
+    spark.sql("RESTORE t TO BEFORE OPTIMIZE")
+    assert data_files(folder) == states[1]
+    spark.sql("RESTORE t TO BEFORE OPTIMIZE")
+    assert data_files(folder) == states[0]
+    with pytest.raises(AnalysisException, match="no OPTIMIZE has replaced files"):
+        spark.sql("RESTORE t TO BEFORE OPTIMIZE").collect()
+    spark.sql("OPTIMIZE t ZORDER BY (c)")
+    spark.sql("RESTORE t TO BEFORE OPTIMIZE")
+    assert data_files(folder) == states[0]
+
+
+def overwrite_partition(spark: SparkSession, folder: Path) -> None:
+    spark.sql("INSERT OVERWRITE t PARTITION (day = 1) SELECT 1, 'b', 2, NULL, NULL, array(3)")
+
+
+def drop_partition(spark: SparkSession, folder: Path) -> None:
+    spark.sql("ALTER TABLE t DROP PARTITION (day = 1)")
+
+
+def truncate(spark: SparkSession, folder: Path) -> None:
+    spark.sql("TRUNCATE TABLE t")
+
+
+def vacuumed(spark: SparkSession, folder: Path) -> None:
+    spark.conf.set(CHECK, "false")
+    vacuum(spark, "VACUUM t RETAIN 0 HOURS")
+
+
+def deleted_by_hand(spark: SparkSession, folder: Path) -> None:
+    Path(data_files(folder)[0]).unlink()
+    spark.catalog.refreshTable("t")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (overwrite_partition, "was replaced or deleted since"),
+        (drop_partition, "was replaced or deleted since"),
+        (truncate, "no OPTIMIZE has replaced files|was replaced or deleted since"),
+        (deleted_by_hand, "was replaced or deleted since"),
+        (vacuumed, "was deleted by VACUUM"),
+    ],
+)
+def test_restore_refuses(
+    spark: SparkSession, database: str, tmp_path: Path, change: Any, sentence: str
+) -> None:
+    created(spark, partitioned=True)
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    folder = tmp_path / "db" / "t"
+    change(spark, folder)
+    rows, files = rows_of(spark.table("t")), data_files(folder)
+    with pytest.raises(AnalysisException, match=sentence):
+        spark.sql("RESTORE t TO BEFORE OPTIMIZE").collect()
+    assert data_files(folder) == files
+    assert rows_of(spark.table("t")) == rows
+
+
+def test_python_door(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    sales(spark, 500).write.parquet(str(folder))
+    before = data_files(folder)
+    table = pyzorder.ZOrderTable.forPath(spark, str(folder))
+    table.optimize().executeZOrderBy("a")
+    assert table.vacuum().count() == 0
+    spark.conf.set(CHECK, "false")
+    planned: DataFrame = table.vacuum(0, dryRun=True)
+    assert planned.count() == len(before)
+    assert table.restoreBeforeOptimize().collect()[0]["num_restored_files"] == len(before)
+    assert data_files(folder) == before
+    assert table.vacuum(0).count() > 0
+    assert scans.opened(spark.read.parquet(str(folder))) == {Path(f).name for f in before}
