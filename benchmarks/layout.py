@@ -1,0 +1,323 @@
+"""Files, row groups and bytes that lookups and boxes open, layout by layout.
+
+    python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000]
+
+Every table is written in each layout as about the same number of files; what a query opens follows
+from the minima and maxima in the Parquet footers, so that the figures are the same each time. A
+lookup is `column = value` for values of the table, averaged over values and columns; a box is a
+range on several columns around the values of a row. Prints a table, and writes it to
+benchmarks/results/layout.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import os
+import platform
+import shutil
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+import pyspark
+from datasets import DATASETS, FOLDER, Dataset, uniform
+from pyspark.sql import DataFrame, SparkSession
+
+import pyzorder
+from pyzorder import demo
+
+RESULTS = Path(__file__).parent / "results" / "layout.md"
+LOOKUPS, BOXES, DRAWN = 500, 300, 50_000
+
+
+# ---- layouts: each writes the rows into a folder as about so many Parquet files ----
+
+
+def _data_files(folder: Path) -> list[Path]:
+    return sorted(f for f in folder.glob("*.parquet") if f.name[0] not in "._")
+
+
+def _size(folder: Path) -> int:
+    return sum(file.stat().st_size for file in _data_files(folder))
+
+
+def _as_it_came(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
+    per_file = math.ceil(df.count() / files)
+    df.coalesce(1).write.option("maxRecordsPerFile", per_file).parquet(str(folder))
+
+
+def _order_by(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
+    df.repartitionByRange(files, *columns).sortWithinPartitions(*columns).write.parquet(str(folder))
+
+
+def _binary_z_value(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
+    keyed = df.selectExpr("*", f"zorder_value({', '.join(columns)}) AS z")
+    laid = keyed.repartitionByRange(files, "z").sortWithinPartitions("z").drop("z")
+    laid.write.parquet(str(folder))
+
+
+def _delta_rs(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
+    """Again with another target size until the number of files is near enough."""
+    source = folder.with_name(folder.name + ".source")
+    df.coalesce(1).write.parquet(str(source))
+    target = _size(source) // files
+    for _ in range(5):
+        shutil.rmtree(folder, ignore_errors=True)
+        deltalake.write_deltalake(str(folder), pq.read_table(source))
+        table = deltalake.DeltaTable(str(folder))
+        table.optimize.z_order(list(columns), target_size=target)
+        table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+        written = len(_data_files(folder))
+        if abs(written - files) <= 0.03 * files:
+            break
+        target = max(1, target * written // files)
+    shutil.rmtree(source)
+
+
+def _pyzorder(curve: str) -> Callable[[DataFrame, Sequence[str], int, Path], None]:
+    def lay_out(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
+        df.write.parquet(str(folder))
+        spark = df.sparkSession
+        spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(_size(folder) // files))
+        spark.conf.set("spark.sql.zorder.optimize.curve", curve)
+        table = pyzorder.ZOrderTable.forPath(spark, str(folder))
+        table.optimize().executeZOrderBy(*columns)
+
+    return lay_out
+
+
+LAYOUTS: dict[str, Callable[[DataFrame, Sequence[str], int, Path], None]] = {
+    "as it came": _as_it_came,
+    "ORDER BY": _order_by,
+    "binary z-value": _binary_z_value,
+    f"delta-rs {deltalake.__version__}": _delta_rs,
+    "pyzorder": _pyzorder("zorder"),
+    "pyzorder, hilbert": _pyzorder("hilbert"),
+}
+
+
+# ---- what a query opens ----
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Ranks of the least and greatest value of units (files or row groups), by column and unit."""
+
+    least: npt.NDArray[np.int64]
+    greatest: npt.NDArray[np.int64]
+    bytes: npt.NDArray[np.int64]
+
+    def opened(self, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[float, float]:
+        """The shares of the units and of their bytes that may hold a row of the box."""
+        hit = np.ones(len(self.bytes), dtype=bool)
+        for c, (a, b) in enumerate(zip(low, high, strict=True)):
+            if a is not None and b is not None:
+                hit &= (self.least[c] <= b) & (self.greatest[c] >= a)
+        return float(hit.mean()), float(self.bytes[hit].sum() / self.bytes.sum())
+
+
+class Queries:
+    """Lookups and boxes around values of the table, and the ranks that they are compared by."""
+
+    def __init__(self, dataset: Dataset, files: Sequence[Path]) -> None:
+        self.dataset = dataset
+        tables = [pq.read_table(file, columns=list(dataset.columns)) for file in files]
+        rows = sum(table.num_rows for table in tables)
+        chosen = np.sort(np.random.default_rng(7).choice(rows, min(rows, DRAWN), replace=False))
+        starts = np.cumsum([0, *[table.num_rows for table in tables]])
+        parts = [
+            table.take(chosen[(chosen >= start) & (chosen < start + table.num_rows)] - start)
+            for table, start in zip(tables, starts, strict=False)
+        ]
+        self.rows = [
+            tuple(row)
+            for part in parts
+            for row in zip(*[part[name].to_pylist() for name in dataset.columns], strict=True)
+        ]
+        self.values = [
+            sorted({row[c] for row in self.rows if row[c] is not None and row[c] == row[c]})
+            for c in range(len(dataset.columns))
+        ]
+        self.ordered = [
+            sorted(row[c] for row in self.rows if row[c] is not None and row[c] == row[c])
+            for c in range(len(dataset.columns))
+        ]
+        random = np.random.default_rng(11)
+        self.asked = [self.rows[i] for i in random.choice(len(self.rows), LOOKUPS, replace=False)]
+
+    def bounds(self, units: Sequence[tuple[Sequence[tuple[Any, Any] | None], int]]) -> Bounds:
+        """Minima and maxima as ranks: even ranks are values that are asked for, odd lie between."""
+        least, greatest = [], []
+        for c, values in enumerate(self.values):
+            nothing = (2 * len(values), -2)  # a unit without values is never opened
+            ranks = [
+                nothing
+                if unit[c] is None
+                else (_rank(values, unit[c][0]), _rank(values, unit[c][1]))
+                for unit, _ in units
+            ]
+            least.append([low for low, _ in ranks])
+            greatest.append([high for _, high in ranks])
+        sizes = [size for _, size in units]
+        return Bounds(np.array(least), np.array(greatest), np.array(sizes))
+
+    def lookups(self, bounds: Bounds) -> list[float]:
+        """For each column the mean share of the units that `column = value` opens."""
+        means = []
+        for c, values in enumerate(self.values):
+            shares = []
+            for row in self.asked:
+                if row[c] is not None and row[c] == row[c]:
+                    at: list[int | None] = [None] * len(self.values)
+                    at[c] = _rank(values, row[c])
+                    shares.append(bounds.opened(at, at)[0])
+            means.append(float(np.mean(shares)))
+        return means
+
+    def boxes(self, bounds: Bounds) -> tuple[float, float]:
+        """Mean shares of the units, and of their bytes, that a box opens."""
+        shares = []
+        for row in self.asked[:BOXES]:
+            if any(value is None or value != value for value in row):
+                continue
+            low: list[int | None] = []
+            high: list[int | None] = []
+            for c, side in enumerate(self.dataset.boxes):
+                ordered = self.ordered[c]
+                if side == 1:
+                    low.append(None)
+                    high.append(None)
+                    continue
+                half = int(len(ordered) * side / 2)
+                middle = bisect_left(ordered, row[c])
+                first = min(max(0, middle - half), len(ordered) - 2 * half - 1)
+                low.append(_rank(self.values[c], ordered[first]))
+                high.append(_rank(self.values[c], ordered[first + 2 * half]))
+            shares.append(bounds.opened(low, high))
+        return float(np.mean([s for s, _ in shares])), float(np.mean([b for _, b in shares]))
+
+
+def _rank(values: Sequence[Any], value: Any) -> int:
+    place = bisect_left(values, value)
+    return 2 * place if place < len(values) and values[place] == value else 2 * place - 1
+
+
+def footers(folder: Path, columns: Sequence[str]) -> tuple[list[Any], list[Any]]:
+    """Minima and maxima of the columns, and bytes: of each file, and of each row group."""
+    files, groups = [], []
+    for path in _data_files(folder):
+        footer = pq.ParquetFile(path).metadata
+        of_file = []
+        for number in range(footer.num_row_groups):
+            group = footer.row_group(number)
+            by_name = {group.column(i).path_in_schema: group.column(i).statistics
+                       for i in range(group.num_columns)}  # fmt: skip
+            bounds = [(s.min, s.max) if s is not None and s.has_min_max else None
+                      for s in (by_name[name] for name in columns)]  # fmt: skip
+            of_file.append(bounds)
+            groups.append((bounds, group.total_byte_size))
+        merged = []
+        for c in range(len(columns)):
+            known = [bounds[c] for bounds in of_file if bounds[c] is not None]
+            merged.append((min(b[0] for b in known), max(b[1] for b in known)) if known else None)
+        files.append((merged, path.stat().st_size))
+    return files, groups
+
+
+def best_grid(files: int, columns: int) -> float:
+    """Mean share of files that a lookup opens in the best integer grid of so many cells."""
+
+    def grids(cells: int, left: int) -> Any:
+        if left == 1:
+            yield (cells,)
+            return
+        for n in range(1, cells + 1):
+            for rest in grids(cells // n, left - 1):
+                yield (n, *rest)
+
+    return float(min(sum(1 / n for n in grid) / columns for grid in grids(files, columns)))
+
+
+# ---- the table ----
+
+
+def measure(spark: SparkSession, dataset: Dataset, files: int) -> list[list[str]]:
+    """One line a layout; raises AssertionError if a layout lost or doubled a row."""
+    df = dataset.read(spark)
+    queries = Queries(dataset, _data_files(FOLDER / f"{dataset.name}.parquet"))
+    fingerprint = "count(*), sum(CAST(xxhash64(*) AS DECIMAL(38,0)))"
+    expected = df.selectExpr(f"struct({fingerprint})").collect()
+    lines = []
+    for name, lay_out in LAYOUTS.items():
+        folder = FOLDER / "laid out"
+        shutil.rmtree(folder, ignore_errors=True)
+        lay_out(df, dataset.columns, files, folder)
+        written = spark.read.schema(df.schema).parquet(*map(str, _data_files(folder)))
+        assert written.selectExpr(f"struct({fingerprint})").collect() == expected, name
+        units, groups = footers(folder, dataset.columns)
+        bounds = queries.bounds(units)
+        lookups = queries.lookups(bounds)
+        (box, box_bytes), (box_groups, _) = (
+            queries.boxes(bounds), queries.boxes(queries.bounds(groups)))  # fmt: skip
+        lines.append([
+            dataset.name, name, str(len(units)), f"{np.mean(lookups):.3f}",
+            " ".join(f"{share:.3f}" for share in lookups), f"{box:.3f}", f"{box_bytes:.3f}",
+            f"{box_groups:.3f}", f"{best_grid(len(units), len(dataset.columns)):.3f}",
+        ])  # fmt: skip
+        print("  ".join(lines[-1]), flush=True)
+    return lines
+
+
+HEADER = ["table", "layout", "files", "lookup", "by column", "box", "box, bytes", "box, row groups",
+          "best grid"]  # fmt: skip
+
+
+def write_results(lines: list[list[str]]) -> None:
+    """The table as Markdown, with what it was measured with."""
+    RESULTS.parent.mkdir(exist_ok=True)
+    versions = (
+        f"pyzorder {pyzorder.__version__}, Spark {pyspark.__version__}, "
+        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
+        f"{os.cpu_count()} cores"
+    )
+    text = [
+        "# Layouts", "", "Shares of a table's files that queries open; `make bench-layout`.", "",
+        versions, "",
+        *("| " + " | ".join(row) + " |" for row in [HEADER, ["---"] * len(HEADER), *lines]),
+    ]  # fmt: skip
+    RESULTS.write_text("\n".join(text) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", help="names of tables, with commas")
+    parser.add_argument("--files", default="64,100,256,1000", help="of the uniform tables")
+    arguments = parser.parse_args()
+    sizes = [int(size) for size in arguments.files.split(",")]
+    planned = [
+        *itertools.product([uniform(columns) for columns in (2, 3, 4)], sizes),
+        *((dataset, 256 if dataset.name == "mixed" else 90) for dataset in DATASETS),
+    ]
+    if arguments.only:
+        wanted = arguments.only.split(",")
+        planned = [(dataset, files) for dataset, files in planned if dataset.name in wanted]
+    spark = demo.start_spark()
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    print("  ".join(HEADER))
+    lines = [line for dataset, files in planned for line in measure(spark, dataset, files)]
+    spark.stop()
+    write_results(lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
