@@ -9,6 +9,7 @@ VENV := .venv-$(SPARK)
 RUN := $(VENV)/bin/with-java $(VENV)/bin/python
 EXTRAS ?= test
 CASES ?= 50000
+JOBS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help env jar test test-crash fuzz smoke smoke-matrix demo bench bench-joins bench-planning bench-layout bench-optimize lint format wheel clean
@@ -25,8 +26,8 @@ env: $(VENV)/made-$(EXTRAS) ## Make the virtual environment .venv-$(SPARK)
 jar: env ## Compile the Scala sources into pyzorder/jars
 	@$(RUN) jvm/build.py
 
-test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another
-	$(RUN) -m pytest $(TESTS)
+test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another, in JOBS=2 processes
+	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
 test-crash: jar ## Kill OPTIMIZE at every step of publishing, and count the rows
 	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py

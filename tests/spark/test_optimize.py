@@ -368,8 +368,10 @@ def test_the_codec_stays(
 def test_row_groups_are_small(spark: SparkSession, tmp_path: Path) -> None:
     """The order inside a file makes them narrow; a table that names a size keeps it."""
     folder = tmp_path / "t"
-    df = spark.range(0, 2_500_000, 1, 2).selectExpr("xxhash64(id) AS a", "xxhash64(a) AS b")
-    df.write.parquet(str(folder))
+    spark.range(0, 60_000, 1, 2).selectExpr(
+        "xxhash64(id) AS a", "xxhash64(a) AS b",
+        "array_join(transform(sequence(1, 16), i -> sha2(CAST(id * i AS STRING), 256)), '') AS c",
+    ).write.parquet(str(folder))  # fmt: skip
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (a, b)")
     (file,) = data_files(folder)
     groups = pq.ParquetFile(file).metadata
