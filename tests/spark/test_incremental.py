@@ -104,6 +104,20 @@ def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> 
     assert rows_of(spark.read.parquet(str(folder))) == expected
 
 
+def test_tiny_appends_do_not_pile_up(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    uniform(spark, 40_000, 0).write.parquet(str(folder))
+    size = sum(Path(f).stat().st_size for f in data_files(folder))
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // 8))
+    optimize(spark, folder, "a", "b")
+    files = len(data_files(folder))
+    for round_ in range(1, 13):
+        uniform(spark, 100, round_).coalesce(1).write.mode("append").parquet(str(folder))
+        optimize(spark, folder, "a", "b")
+    assert len(data_files(folder)) <= files + 5
+    assert spark.read.parquet(str(folder)).count() == 40_000 + 12 * 100
+
+
 def test_what_is_left_badly_clustered_is_told(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     uniform(spark, 40_000, 0).write.parquet(str(folder))

@@ -14,17 +14,21 @@ final case class Merge(files: Seq[Int], regions: Regions)
  * The space is cut into regions between the clustered files. New rows are laid out within their
  * regions; of each region, the widest files first, as many clustered files join them as saves most
  * opened bytes for each byte rewritten, until all regions together have taken `factor` times the
- * bytes of the new files. So the work of all OPTIMIZE runs stays proportional to what was
+ * bytes of the new files, or those of one file if that is more. So the work of all OPTIMIZE runs stays proportional to what was
  * appended, and without new files there is none.
  *
  * What a lookup opens, on average over the rows' values and the columns, is the sum over the files
- * of bytes × width; `BoxSpace.width` is the share of the values within the file's bounds. A layout
- * anew is taken to halve the widest column of its box until the pieces are files.
+ * of bytes × width; `BoxSpace.width` is the share of the values within the file's bounds. Each file
+ * counts as a few bytes more than it has, so that small ones of one place are merged. A layout anew
+ * is taken to halve the widest column of its box until the pieces are files.
  */
 object Merge {
 
   /** No more regions than this: each makes a file of its own of the new rows in it. */
   private val MaxRegions = 16
+
+  /** To open a file costs as much as to read this share of one of the target size. */
+  private val OpenShare = 1.0 / 32
 
   /** New rows of a region should fill this share of a file, or regions are made larger. */
   private val LeastFill = 0.25
@@ -50,7 +54,8 @@ object Merge {
     val offers = boxes.zipWithIndex.flatMap { case (box, number) =>
       offersOf(space, number, box, newBytesIn(space, box, fresh), targetSize)
     }
-    val taken = accept(offers, (factor * newBytes).toLong)
+    val budget = if (factor == 0) 0L else math.max((factor * newBytes).toLong, targetSize)
+    val taken = accept(offers, budget)
     Merge(taken.flatMap(_.files), tree)
   }
 
@@ -61,7 +66,7 @@ object Merge {
     val whole = new Room(
       space, RegionBox(files, space.columns.map(_ => 0), space.columns.map(space.lastRank)))
     val best = whole.opened(bytesOf(space, files).toDouble, targetSize)
-    if (best <= 0) 1.0 else math.max(1.0, files.map(opened(space, _)).sum / best)
+    if (best <= 0) 1.0 else math.max(1.0, files.map(opened(space, _, targetSize)).sum / best)
   }
 
   /** @param gain opened bytes saved by rewriting `files`, the widest ones of the region */
@@ -79,7 +84,7 @@ object Merge {
     var before = room.opened(newBytes, targetSize)
     widest.indices.flatMap { i =>
       bytes += space.files(widest(i)).bytes
-      before += opened(space, widest(i))
+      before += opened(space, widest(i), targetSize)
       val gain = before - room.opened(newBytes + bytes, targetSize)
       if (gain > 0) Some(Offer(number, widest.take(i + 1), bytes, gain)) else None
     }
@@ -99,8 +104,9 @@ object Merge {
     taken.toSeq.sortBy(_._1).map(_._2)
   }
 
-  private def opened(space: BoxSpace, file: Int): Double =
-    space.files(file).bytes * space.columns.map(space.width(_, file)).sum
+  private def opened(space: BoxSpace, file: Int, targetSize: Long): Double =
+    (space.files(file).bytes + OpenShare * targetSize) *
+      space.columns.map(space.width(_, file)).sum
 
   /** A box that rows are spread over evenly. */
   private final class Room(space: BoxSpace, box: RegionBox) {
@@ -110,6 +116,7 @@ object Merge {
     /** What so many bytes in it cost once they are laid out. */
     def opened(bytes: Double, targetSize: Long): Double = {
       val sides = widths.clone()
+      val opening = if (bytes > 0) OpenShare * math.max(bytes, targetSize.toDouble) else 0.0
       var files = bytes / targetSize
       while (files > 1) {
         val free = sides.indices.filter(c => sides(c) / 2 >= grains(c))
@@ -119,7 +126,7 @@ object Merge {
           files /= 2
         }
       }
-      bytes * sides.sum
+      (bytes + opening) * sides.sum
     }
   }
 
