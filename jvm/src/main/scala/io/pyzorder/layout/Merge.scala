@@ -14,8 +14,8 @@ final case class Merge(files: Seq[Int], regions: Regions)
  * The space is cut into regions between the clustered files. New rows are laid out within their
  * regions; of each region, the widest files first, as many clustered files join them as saves most
  * opened bytes for each byte rewritten, until all regions together have taken `factor` times the
- * bytes of the new files, or those of one file if that is more. So the work of all OPTIMIZE runs stays proportional to what was
- * appended, and without new files there is none.
+ * bytes of the new files, or those of one file if that is more. So the work of all OPTIMIZE runs
+ * stays proportional to what was appended, and without new files there is none.
  *
  * What a lookup opens, on average over the rows' values and the columns, is the sum over the files
  * of bytes × width; `BoxSpace.width` is the share of the values within the file's bounds. Each file
