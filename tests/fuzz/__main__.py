@@ -12,59 +12,14 @@ import json
 import multiprocessing
 import os
 import sys
-import tempfile
 from collections import deque
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from pyspark.sql import SparkSession
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-import pyzorder
-from tests.fuzz.differential import Tally, check
-from tests.fuzz.worlds import World, worlds
-
-#: Worlds of a seed, and predicates of a world.
-WORLDS, CASES = 10, 30
-
-
-def session() -> SparkSession:
-    """This process's session, made when it is first asked for."""
-    builder = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "1")
-    )
-    spark = pyzorder.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
-
-
-def one(number: int) -> Tally:
-    """The worlds of one seed; raises AssertionError with the smallest difference found."""
-    tally = Tally()
-    spark = session()
-    with tempfile.TemporaryDirectory() as folder:
-
-        @seed(number)
-        @settings(
-            max_examples=WORLDS,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate, Phase.shrink],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(worlds(CASES))
-        def run(world: World) -> None:
-            tally.add(check(spark, Path(folder), world))
-
-        run()
-    return tally
+from tests.fuzz.differential import Tally
+from tests.fuzz.seeds import one
 
 
 def main() -> int:
