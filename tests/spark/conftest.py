@@ -1,13 +1,43 @@
-"""What only the tests with servers share: one Thrift server a run, with a Derby metastore."""
+"""What tests of statements share: settings put back, a database, one Thrift server a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyhive import hive
+from pyspark.sql import SparkSession
 
 from tests.spark.servers import free_port, spark_server
+
+#: Settings that a test may leave behind.
+SETTINGS = [
+    *(
+        f"optimize.{name}"
+        for name in ("targetFileSize", "batchSize", "curve", "method", "rewriteFactor")
+    ),
+    "vacuum.retentionCheck",
+]
+
+
+@pytest.fixture(autouse=True)
+def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After every test with a session: pyzorder's settings as they come."""
+    yield
+    if "spark" in request.fixturenames:
+        for name in SETTINGS:
+            request.getfixturevalue("spark").conf.unset(f"spark.sql.zorder.{name}")
+
+
+@pytest.fixture
+def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """A database of the test's own in `tmp_path / "db"`, the current one meanwhile."""
+    spark.sql(f"CREATE DATABASE test_database LOCATION '{tmp_path / 'db'}'")
+    spark.sql("USE test_database")
+    yield "test_database"
+    spark.sql("USE default")
+    spark.sql("DROP DATABASE test_database CASCADE")
 
 
 @pytest.fixture(scope="session")

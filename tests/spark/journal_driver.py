@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
+from tests.spark.tables import data_files
 
 
 def package(spark: SparkSession) -> Any:
@@ -38,15 +39,6 @@ def hadoop_path(spark: SparkSession, path: str | Path) -> Any:
 
 def none(spark: SparkSession) -> Any:
     return getattr(getattr(spark._jvm.scala, "None$"), "MODULE$")
-
-
-def data_files(table: Path) -> list[Path]:
-    """The files that an engine without pyzorder reads."""
-    return sorted(
-        path
-        for path in table.rglob("*")
-        if path.is_file() and not any(part[0] in "_." for part in path.relative_to(table).parts)
-    )
 
 
 def read(spark: SparkSession, table: Path, fmt: str = "parquet") -> DataFrame:

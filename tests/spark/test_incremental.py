@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.spark.test_optimize import data_files, metrics, rows_of
+from tests.spark.tables import aim_at, data_files, metrics, rows_of, size_of
 
 ROWS, FILES, ROUNDS = 60_000, 32, 5
-
-
-@pytest.fixture(autouse=True)
-def settings(spark: SparkSession) -> Iterator[None]:
-    yield
-    for key in ("targetFileSize", "curve", "method", "rewriteFactor"):
-        spark.conf.unset(f"spark.sql.zorder.optimize.{key}")
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
@@ -39,6 +31,13 @@ def later(spark: SparkSession, rows: int, round_: int) -> DataFrame:
 def optimize(spark: SparkSession, folder: Path, *columns: str, full: bool = False) -> Any:
     how = f"FULL ZORDER BY ({', '.join(columns)})" if full else f"ZORDER BY ({', '.join(columns)})"
     return metrics(spark.sql(f"OPTIMIZE '{folder}' {how}"))
+
+
+def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: int) -> Any:
+    """Writes the rows and lays them out by a and b in about so many files; OPTIMIZE's metrics."""
+    rows.write.parquet(str(folder))
+    aim_at(spark, folder, files)
+    return optimize(spark, folder, "a", "b")
 
 
 def opened(folder: Path, *columns: str) -> float:
@@ -59,13 +58,10 @@ def opened(folder: Path, *columns: str) -> float:
 @pytest.mark.parametrize(("rows", "limit"), [(uniform, 1.5), (later, 1.25)])
 def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -> None:
     folder = tmp_path / "t"
-    rows(spark, ROWS, 0).write.parquet(str(folder))
-    size = sum(Path(f).stat().st_size for f in data_files(folder))
-    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // FILES))
-    optimize(spark, folder, "a", "b")
+    clustered_table(spark, folder, rows(spark, ROWS, 0), FILES)
     for round_ in range(1, 1 + ROUNDS):
         rows(spark, ROWS // 20, round_).write.mode("append").parquet(str(folder))
-        before = sum(Path(f).stat().st_size for f in data_files(folder))
+        before = size_of(folder)
         done = optimize(spark, folder, "a", "b")
         assert 0 < done["filesRemoved"]["totalSize"] < 0.20 * before, round_
         assert done["totalConsideredFiles"] - done["totalFilesSkipped"] == done["numFilesRemoved"]
@@ -85,10 +81,7 @@ def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -
 def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> None:
     """Every new file is rewritten; clustered ones up to `rewriteFactor` times their bytes."""
     folder = tmp_path / "t"
-    uniform(spark, 50_000, 0).write.parquet(str(folder))
-    size = sum(Path(f).stat().st_size for f in data_files(folder))
-    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // 32))
-    optimize(spark, folder, "a", "b")
+    clustered_table(spark, folder, uniform(spark, 50_000, 0), 32)
     clustered = set(data_files(folder))
     uniform(spark, 2_500, 1).write.mode("append").parquet(str(folder))
     new = set(data_files(folder)) - clustered
@@ -106,10 +99,7 @@ def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> 
 
 def test_tiny_appends_do_not_pile_up(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "t"
-    uniform(spark, 40_000, 0).write.parquet(str(folder))
-    size = sum(Path(f).stat().st_size for f in data_files(folder))
-    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // 8))
-    optimize(spark, folder, "a", "b")
+    clustered_table(spark, folder, uniform(spark, 40_000, 0), 8)
     files = len(data_files(folder))
     for round_ in range(1, 13):
         uniform(spark, 100, round_).coalesce(1).write.mode("append").parquet(str(folder))
@@ -120,11 +110,8 @@ def test_tiny_appends_do_not_pile_up(spark: SparkSession, tmp_path: Path) -> Non
 
 def test_what_is_left_badly_clustered_is_told(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "t"
-    uniform(spark, 40_000, 0).write.parquet(str(folder))
-    size = sum(Path(f).stat().st_size for f in data_files(folder))
-    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // 16))
     spark.conf.set("spark.sql.zorder.optimize.rewriteFactor", "0")
-    assert optimize(spark, folder, "a", "b")["remark"] is None
+    assert clustered_table(spark, folder, uniform(spark, 40_000, 0), 16)["remark"] is None
     for round_ in range(1, 5):
         uniform(spark, 16_000, round_).coalesce(1).write.mode("append").parquet(str(folder))
         optimize(spark, folder, "a", "b")
@@ -165,8 +152,7 @@ def test_hard_columns(
     folder = tmp_path / "t"
     spark.conf.set("spark.sql.zorder.optimize.curve", curve)
     rows(spark, 20_000, 0).write.format(provider).save(str(folder))
-    size = sum(Path(f).stat().st_size for f in data_files(folder))
-    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // 16))
+    size = aim_at(spark, folder, 16)
     table = f"{provider}.`{folder}`"
     statement = f"OPTIMIZE {table} ZORDER BY (a, b)"
     spark.sql(statement)

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from journal_driver import Rewrite, data_files, read, through_journal
 from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark.journal_driver import Rewrite, read, through_journal
+from tests.spark.tables import data_files
 
 DRIVER = Path(__file__).parent / "journal_driver.py"
 ALL = list(range(40))

@@ -6,8 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from journal_driver import Rewrite, data_files, hadoop_path, package, read, through_journal
 from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark.journal_driver import Rewrite, hadoop_path, package, read, through_journal
+from tests.spark.tables import data_files
 
 ROWS = 40
 

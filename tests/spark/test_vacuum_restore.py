@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,26 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
 from tests.spark import scans
-from tests.spark.test_optimize import data_files, metrics, rows_of, sales
+from tests.spark.tables import aim_at, data_files, metrics, rows_of, sales
 
 FORMATS = ["parquet", "orc"]
 CHECK = "spark.sql.zorder.vacuum.retentionCheck"
-
-
-@pytest.fixture
-def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    spark.sql("CREATE DATABASE vacuum_test LOCATION '" + str(tmp_path / "db") + "'")
-    spark.sql("USE vacuum_test")
-    yield "vacuum_test"
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE vacuum_test CASCADE")
-
-
-@pytest.fixture(autouse=True)
-def settings(spark: SparkSession) -> Iterator[None]:
-    yield
-    for key in (CHECK, "spark.sql.zorder.optimize.targetFileSize"):
-        spark.conf.unset(key)
 
 
 def retired(folder: Path) -> list[str]:
@@ -131,9 +114,8 @@ def test_restore(
     """The same files, byte for byte, and what was appended meanwhile; the index is right too."""
     created(spark, provider, partitioned)
     folder = tmp_path / "db" / "t"
-    before = {path: Path(path).read_bytes() for path in data_files(folder)}
-    size = sum(map(len, before.values()))
-    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // 8))
+    before = {path: path.read_bytes() for path in data_files(folder)}
+    size = aim_at(spark, folder, 8)
     done = metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))
     optimized = set(data_files(folder))
     sales(spark, 30).write.mode("append").format(provider).insertInto("t")
@@ -144,17 +126,14 @@ def test_restore(
     assert row["num_removed_files"] == done["numFilesAdded"] == len(optimized)
     assert row["restored_files_size"] == size
     assert set(data_files(folder)) == set(before) | appended
-    assert all(Path(path).read_bytes() == content for path, content in before.items())
+    assert all(path.read_bytes() == content for path, content in before.items())
     assert rows_of(spark.table("t")) == rows
     for row in spark.sql("DESCRIBE SKIPPING INDEX ON t").collect():
         assert row["unindexed"] == 0 and row["clustered"] == 0
     query = "SELECT * FROM t WHERE a BETWEEN 100 AND 120"
     pruned = rows_of(spark.sql(query))
-    spark.conf.set("spark.sql.zorder.skipping.enabled", "false")
-    try:
+    with scans.plain(spark):
         assert rows_of(spark.sql(query)) == pruned
-    finally:
-        spark.conf.unset("spark.sql.zorder.skipping.enabled")
     assert metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))["numFilesRemoved"] > 0
 
 
@@ -195,7 +174,7 @@ def vacuumed(spark: SparkSession, folder: Path) -> None:
 
 
 def deleted_by_hand(spark: SparkSession, folder: Path) -> None:
-    Path(data_files(folder)[0]).unlink()
+    data_files(folder)[0].unlink()
     spark.catalog.refreshTable("t")
 
 
@@ -236,4 +215,4 @@ def test_python_door(spark: SparkSession, tmp_path: Path) -> None:
     assert table.restoreBeforeOptimize().collect()[0]["num_restored_files"] == len(before)
     assert data_files(folder) == before
     assert table.vacuum(0).count() > 0
-    assert scans.opened(spark.read.parquet(str(folder))) == {Path(f).name for f in before}
+    assert scans.opened(spark.read.parquet(str(folder))) == {f.name for f in before}

@@ -1,0 +1,70 @@
+"""Tables that OPTIMIZE's tests share: their rows, their files, and how many files to aim at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+
+def rows_of(df: DataFrame) -> Counter[str]:
+    """The rows as a multiset, NaN equal to itself; PySpark cannot collect year-month intervals."""
+    readable = [
+        F.col(f"`{f.name}`").cast("string")
+        if "year" in f.dataType.simpleString()
+        else f"`{f.name}`"
+        for f in df.schema.fields
+    ]
+    return Counter(map(repr, df.select(*readable).collect()))
+
+
+def data_files(folder: Path) -> list[Path]:
+    """The data files that any engine would see below a folder."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not any(part[0] in "_." for part in path.relative_to(folder).parts)
+    )
+
+
+def metrics(df: DataFrame) -> Any:
+    """The metrics of the one row that OPTIMIZE returns."""
+    (row,) = df.collect()
+    return row["metrics"]
+
+
+def sales(spark: SparkSession, rows: int = 6000) -> DataFrame:
+    """Rows with keys of several types; every column has nulls."""
+    df = spark.range(0, rows, 1, 3).select(
+        (F.xxhash64("id") % 1000).cast("int").alias("a"),
+        F.concat(F.lit("key-"), F.hash("id") % 500).alias("b"),
+        (F.xxhash64("id", F.lit(7)) % 100000).cast("decimal(12,2)").alias("c"),
+        F.expr("date_add(date'2020-01-01', cast(id % 900 as int))").alias("d"),
+        F.expr("named_struct('x', cast(id % 77 as double), 'y', id)").alias("s"),
+        F.expr("array(id, id + 1)").alias("list"),
+        (F.col("id") % 3).cast("int").alias("day"),
+    )
+    return df.select(
+        *[F.when(F.rand(3) > 0.05, F.col(n)).alias(n) for n in ("a", "b", "c", "d", "s", "list")],
+        "day",
+    )
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the data files below a folder."""
+    return sum(path.stat().st_size for path in data_files(folder))
+
+
+def aim_at(spark: SparkSession, folder: Path, files: int) -> int:
+    """Lets OPTIMIZE make about so many files of those below a folder; returns their bytes."""
+    size = size_of(folder)
+    target_size(spark, size // files)
+    return size
+
+
+def target_size(spark: SparkSession, size: int) -> None:
+    """Lets OPTIMIZE make files of about so many bytes."""
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size))
