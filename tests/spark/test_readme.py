@@ -22,9 +22,12 @@ def blocks(language: str) -> list[str]:
 
 
 def statements() -> list[str]:
-    """README's SQL, one statement a line, without comments."""
-    lines = [line.split(" --")[0].strip() for block in blocks("sql") for line in block.splitlines()]
-    return [line for line in lines if line]
+    """README's SQL without comments: one statement a line, or with a semicolon after each."""
+    found = []
+    for block in blocks("sql"):
+        code = "\n".join(line.split(" --")[0].strip() for line in block.splitlines())
+        found += code.split(";" if ";" in code else "\n")
+    return [statement.strip() for statement in found if statement.strip()]
 
 
 @pytest.fixture
@@ -50,6 +53,7 @@ def test_statements(spark: SparkSession, data: str) -> None:
             spark.sql(statement.replace("/data", data)).collect()
     finally:
         spark.sql("DROP TABLE sales")
+        spark.sql("DROP TABLE IF EXISTS orders")
 
 
 def test_python_of_tables(spark: SparkSession, data: str) -> None:

@@ -4,6 +4,7 @@ import java.util.Locale
 import java.util.concurrent.TimeUnit
 
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.Setting
 
 /** Every setting of pyzorder, with what `SET -v` says of it. Loading this object registers them. */
@@ -30,6 +31,14 @@ object ZOrderConf {
     "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m.",
     bytes)
 
+  /** Bytes. */
+  val batchSize: Setting[Long] = new Setting(
+    "spark.sql.zorder.optimize.batchSize",
+    "200g",
+    "OPTIMIZE rewrites and publishes about so many bytes at a time, whole partitions: if it is " +
+      "stopped, the batches before stay, and the next OPTIMIZE goes on with the rest.",
+    bytes)
+
   /** `boundaries` or `direct`. */
   val method: Setting[String] = new Setting(
     "spark.sql.zorder.optimize.method",
@@ -46,6 +55,16 @@ object ZOrderConf {
       "columns one after the other, as ORDER BY).",
     oneOf("zorder", "hilbert", "linear"))
 
+  /** z-values of the values' own bits; throws when the curve has none. */
+  def isDirect(conf: SQLConf, properties: Map[String, String]): Boolean = {
+    val chosen = curve.get(conf, properties)
+    val direct = method.get(conf, properties) == "direct" && chosen != "linear"
+    if (direct && chosen == "hilbert") {
+      throw ZOrderErrors.invalidSetting(curve.key, chosen, s"It needs ${method.key}=boundaries.")
+    }
+    direct
+  }
+
   /** Rows. */
   val sampleSize: Setting[Int] = new Setting(
     "spark.sql.zorder.optimize.sampleSize",
@@ -59,6 +78,21 @@ object ZOrderConf {
     "How many times the bytes of the new files an OPTIMIZE may rewrite of files that are " +
       "clustered already, where that makes them narrower. 0: it rewrites new files only.",
     notNegativeDouble)
+
+  val writeCluster: Setting[Boolean] = new Setting(
+    "spark.sql.zorder.write.cluster",
+    "false",
+    "When true, INSERT and other writes into a table that declares clustering columns, by the " +
+      "property zorder.clusterBy or CLUSTER BY, lay their rows out as OPTIMIZE would. The last " +
+      "stage of their query runs twice, once to sample the rows.",
+    boolean)
+
+  val writeIndex: Setting[Boolean] = new Setting(
+    "spark.sql.zorder.write.index",
+    "true",
+    "When true, INSERT and other writes into a table with a skipping index add entries of the " +
+      "files they write, so that these are skipped too.",
+    boolean)
 
   val indexMaxColumns: Setting[Int] = new Setting(
     "spark.sql.zorder.index.maxColumns",
@@ -140,11 +174,9 @@ object ZOrderConf {
 
   /** Names the settings above, and thereby makes sure that they are registered. */
   def all: Seq[Setting[_]] = Seq(
-    skippingEnabled, journalOverlay, targetFileSize, method, curve, sampleSize, rewriteFactor,
-    indexMaxColumns,
-    indexCacheSize, indexDriverLimit, indexTrusted, joinMaxKeys, vacuumRetention,
-    vacuumCheck, journalLease,
-    journalTakeOver,
+    skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
+    rewriteFactor, writeCluster, writeIndex, indexMaxColumns, indexCacheSize, indexDriverLimit,
+    indexTrusted, joinMaxKeys, vacuumRetention, vacuumCheck, journalLease, journalTakeOver,
     testKillAt)
 
   private def boolean(text: String): Boolean =

@@ -8,6 +8,7 @@ import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.commands.{ResolveZOrderStatements, SkippingIndexFunction}
 import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.{PruneByJoinKeys, SkippingStrategy, WrapFileIndexes}
+import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
 
 /** The map of the project: everything pyzorder adds to a Spark session is named on this page. */
 class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
@@ -18,6 +19,9 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     extensions.injectTableFunction(SkippingIndexFunction.description)
     extensions.injectResolutionRule { session =>
       ResolveZOrderStatements(session.asInstanceOf[shim.SparkSession])
+    }
+    extensions.injectPostHocResolutionRule { session =>
+      PrepareWrites(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPreCBORule(session => WrapFileIndexes(session.asInstanceOf[shim.SparkSession]))
     extensions.injectRuntimeOptimizerRule { session =>
@@ -30,6 +34,7 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
       LimitStrategy(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPlannerStrategy(_ => SkippingStrategy)
+    extensions.injectPlannerStrategy(_ => ClusteredRowsStrategy)
     ZOrderFunctions.all.foreach(extensions.injectFunction)
   }
 }

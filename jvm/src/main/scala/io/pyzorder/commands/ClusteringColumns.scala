@@ -22,10 +22,19 @@ object ClusteringColumns {
   /**
    * The paths of `names` as the table's schema spells them. Raises an error for a column that is
    * unknown, named twice, a partition column, or without an order.
+   *
+   * @param table      how messages call it
+   * @param files      the columns in its files
+   * @param partitions its partition columns
    */
-  def resolve(table: ResolvedTable, names: Seq[Seq[String]], conf: SQLConf): Seq[Seq[String]] = {
+  def resolve(
+      table: String,
+      files: StructType,
+      partitions: StructType,
+      names: Seq[Seq[String]],
+      conf: SQLConf): Seq[Seq[String]] = {
     if (names.length > MaxColumns) throw ZOrderErrors.tooManyColumns(names.length, MaxColumns)
-    val paths = names.map(name => resolveOne(table, name, conf))
+    val paths = names.map(name => resolveOne(table, files, partitions, name, conf))
     paths.zipWithIndex.foreach { case (path, i) =>
       if (paths.indexOf(path) < i) throw ZOrderErrors.duplicateColumn(IndexedColumn.nameOf(path))
     }
@@ -33,12 +42,10 @@ object ClusteringColumns {
   }
 
   /** The columns a table declares: `zorder.clusterBy`, else Spark's CLUSTER BY; Nil: none. */
-  def declared(table: ResolvedTable): Seq[Seq[String]] = {
-    val properties = table.properties
+  def declared(properties: Map[String, String]): Seq[Seq[String]] =
     properties.get(Property).map(fromText)
       .orElse(properties.get("clusteringColumns").map(fromJson))
       .getOrElse(Nil)
-  }
 
   private def fromText(text: String): Seq[Seq[String]] =
     try StatementGrammar.columnList(text)
@@ -56,12 +63,17 @@ object ClusteringColumns {
         throw ZOrderErrors.invalidSetting("clusteringColumns", json, failure.getMessage)
     }
 
-  private def resolveOne(table: ResolvedTable, name: Seq[String], conf: SQLConf): Seq[String] = {
+  private def resolveOne(
+      table: String,
+      files: StructType,
+      partitions: StructType,
+      name: Seq[String],
+      conf: SQLConf): Seq[String] = {
     val asked = IndexedColumn.nameOf(name)
-    if (field(table.partitionSchema, name.head, asked, table, conf).isDefined) {
+    if (field(partitions, name.head, asked, table, conf).isDefined) {
       throw ZOrderErrors.partitionColumn(name.head)
     }
-    var fields: DataType = table.fileSchema
+    var fields: DataType = files
     val path = name.map { part =>
       val found = fields match {
         case struct: StructType => field(struct, part, asked, table, conf)
@@ -70,7 +82,7 @@ object ClusteringColumns {
         case _ => None
       }
       val column = found.getOrElse(
-        throw ZOrderErrors.unknownColumn(asked, table.name, table.fileSchema.fieldNames.toSeq))
+        throw ZOrderErrors.unknownColumn(asked, table, files.fieldNames.toSeq))
       fields = column.dataType
       column.name
     }
@@ -82,11 +94,11 @@ object ClusteringColumns {
       struct: StructType,
       part: String,
       asked: String,
-      table: ResolvedTable,
+      table: String,
       conf: SQLConf): Option[StructField] = {
     val candidates = struct.fields.filter(f => conf.resolver(f.name, part))
     if (candidates.length > 1) {
-      throw ZOrderErrors.ambiguousColumn(asked, table.name, candidates.map(_.name).toSeq)
+      throw ZOrderErrors.ambiguousColumn(asked, table, candidates.map(_.name).toSeq)
     }
     candidates.headOption
   }

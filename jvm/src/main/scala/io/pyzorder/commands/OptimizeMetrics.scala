@@ -15,6 +15,7 @@ import io.pyzorder.layout.OpenedShare
  * @param clustered    bytes of each file looked at that an earlier run clustered as wanted
  * @param fresh        bytes of each file replaced that none had
  * @param partitions   number of table partitions with new files
+ * @param batches      number of parts that were published one after the other
  * @param considered   number of files that were looked at
  * @param strategy     `zorder`, `hilbert`, `linear` or `compaction`
  * @param clusteredBy  names of the clustering columns
@@ -34,6 +35,7 @@ final case class OptimizeMetrics(
     clustered: Seq[Long],
     fresh: Seq[Long],
     partitions: Long,
+    batches: Long,
     considered: Long,
     strategy: String,
     clusteredBy: Seq[String],
@@ -51,7 +53,7 @@ final case class OptimizeMetrics(
   def toRow: Row = Row(path,
     Row(
       added.length.toLong, removed.length.toLong, sizes(added), sizes(removed), partitions,
-      zOrderStats, removed.length.toLong, 1L, considered, considered - removed.length, false,
+      zOrderStats, removed.length.toLong, batches, considered, considered - removed.length, false,
       started, ended, tasks, tableColumns, withStatistics, clusteredBy, dryRun,
       estimatedShares, remark.orNull))
 

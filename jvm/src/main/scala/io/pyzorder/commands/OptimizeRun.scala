@@ -26,13 +26,9 @@ final class OptimizeRun(
   private val folder = new TableFolder(table.root)
   private val names = zOrderBy.map(IndexedColumn.nameOf)
   private val targetSize = ZOrderConf.targetFileSize.get(conf, table.properties)
+  private val batchSize = ZOrderConf.batchSize.get(conf, table.properties)
   private val curve = ZOrderConf.curve.get(conf, table.properties)
-  private val direct =
-    ZOrderConf.method.get(conf, table.properties) == "direct" && curve != "linear"
-  if (direct && curve == "hilbert") {
-    throw ZOrderErrors.invalidSetting(ZOrderConf.curve.key, curve,
-      s"It needs ${ZOrderConf.method.key}=boundaries.")
-  }
+  private val direct = ZOrderConf.isDirect(conf, table.properties)
 
   /** What `execute` would do; takes no lock, writes nothing. Samples the rows, to cluster them. */
   def estimate(): OptimizeMetrics = {
@@ -55,19 +51,27 @@ final class OptimizeRun(
     }
   }
 
-  /** Does it. Throws ZORDER_CONCURRENT_OPTIMIZE, ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS. */
+  /**
+   * Does it, batch by batch, each published by itself. Throws ZORDER_CONCURRENT_OPTIMIZE,
+   * ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS; what was published before stays.
+   */
   def execute(): OptimizeMetrics =
     if (list().isEmpty) metrics(Nil, Choice(Nil, Nil, 1.0), Nil, Nil, dryRun = false)
     else {
-      val writer = Writer.begin(session, table.root, "OPTIMIZE")
+      var writer = Writer.begin(session, table.root, "OPTIMIZE")
       try {
         Vacuum.expired(session, table, writer)
         val files = list()
         val choice = choose(files)
         val (groups, facts) = withRows(choice.groups)
-        val written = if (groups.isEmpty) Nil else rewrite(writer, groups, facts)
-        if (groups.nonEmpty) publish(writer, groups, written)
-        metrics(files, choice.copy(groups = groups), written.map(_.size), Nil, dryRun = false)
+        val chosen = choice.copy(groups = groups)
+        val written = chosen.batches(batchSize).zipWithIndex.flatMap { case (batch, number) =>
+          if (number > 0) writer = Writer.begin(session, table.root, "OPTIMIZE")
+          val written = rewrite(writer, batch, facts)
+          publish(writer, batch, written)
+          written
+        }
+        metrics(files, chosen, written.map(_.size), Nil, dryRun = false)
       } finally {
         writer.abort()
         table.refresh(session)
@@ -231,6 +235,7 @@ final class OptimizeRun(
       clustered = choice.clustered.map(_.getLen),
       fresh = choice.fresh.map(_.getLen),
       partitions = choice.groups.map(_.folder).distinct.length.toLong,
+      batches = choice.batches(batchSize).length.toLong,
       considered = files.map(_.files.length.toLong).sum,
       strategy = if (zOrderBy.isEmpty) "compaction" else curve,
       clusteredBy = names,

@@ -94,8 +94,10 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         }
         StoredTypes.check(session, table)
         val conf = session.sessionState.conf
-        val named = if (s.zOrderBy.nonEmpty) s.zOrderBy else ClusteringColumns.declared(table)
-        val columns = ClusteringColumns.resolve(table, named, conf)
+        val named =
+          if (s.zOrderBy.nonEmpty) s.zOrderBy else ClusteringColumns.declared(table.properties)
+        val columns = ClusteringColumns.resolve(
+          table.name, table.fileSchema, table.partitionSchema, named, conf)
         val where = s.where.map(PartitionPredicate.resolve(session, table, _))
         OptimizeTableCommand(table, where, columns, s.full, s.dryRun)
       case s: CreateSkippingIndexStatement =>

@@ -2,12 +2,15 @@ package io.pyzorder.commands
 
 import java.util.concurrent.TimeUnit
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{LongType, StringType}
+import org.slf4j.LoggerFactory
 
 import io.pyzorder.{ZOrderConf, ZOrderErrors}
 import io.pyzorder.layout.PartitionListing
@@ -52,13 +55,19 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
 /** What VACUUM shares with OPTIMIZE, which deletes what has expired before it begins. */
 private[commands] object Vacuum {
 
-  /** Deletes, with the lock held, what has expired by the table's retention. */
+  private val log = LoggerFactory.getLogger(getClass)
+
+  /** Deletes, with the lock held, what has expired by the table's retention, if it can. */
   def expired(session: shim.SparkSession, table: ResolvedTable, writer: Writer): Unit = {
     val conf = session.sessionState.conf
     val least = if (ZOrderConf.vacuumCheck.get(conf)) 1 else 0
-    delete(
-      session, table, writer,
-      math.max(least, ZOrderConf.vacuumRetention.get(conf, table.properties)))
+    val kept = ZOrderConf.vacuumRetention.get(conf, table.properties)
+    try delete(session, table, writer, math.max(least, kept))
+    catch {
+      case NonFatal(failure) =>
+        log.warn(s"Files that OPTIMIZE replaced in ${table.root} have expired and could not be " +
+          s"deleted; VACUUM tries again: ${failure.getMessage}")
+    }
   }
 
   def garbage(session: shim.SparkSession, table: ResolvedTable): Garbage = {

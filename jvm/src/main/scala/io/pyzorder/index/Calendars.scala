@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.util.RebaseDateTime
 import org.apache.spark.sql.types._
 
 /** Which dates and timestamps read the same whatever calendar a file was written in. */
-private[index] object Calendars {
+private[pyzorder] object Calendars {
 
   private val MicrosPerMilli = 1000L
 

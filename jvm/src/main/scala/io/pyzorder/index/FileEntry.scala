@@ -7,8 +7,8 @@ package io.pyzorder.index
  * @param size             bytes; together with `modificationTime` what makes the entry valid
  * @param modificationTime milliseconds since the epoch, as the file system tells it
  * @param numRecords       rows of the file
- * @param clusteredBy      names of the clustering columns of the OPTIMIZE that wrote the file, in
- *                         order; empty: not written by one, or by a compaction
+ * @param clusteredBy      names of the clustering columns of the OPTIMIZE that wrote the file, or
+ *                         of the write that filled its folder, in order; empty: none
  * @param readSettings     the settings the statistics were read under (ReadSettings.fingerprint)
  * @param statistics       by IndexedColumn.name; a column that is missing is unknown
  */

@@ -28,6 +28,14 @@ final case class Choice(groups: Seq[RewriteGroup], clustered: Seq[FileStatus], e
   /** The files to replace that are not clustered as wanted. */
   def fresh: Seq[FileStatus] = groups.flatMap(_.files).filterNot(clustered.toSet)
 
+  /** The groups in order, as many together as hold `limit` bytes; one that holds more is alone. */
+  def batches(limit: Long): Seq[Seq[RewriteGroup]] =
+    groups.foldLeft(List.empty[List[RewriteGroup]]) {
+      case (last :: before, group) if Choice.sizeOf(group :: last) <= limit =>
+        (group :: last) :: before
+      case (before, group) => List(group) :: before
+    }.map(_.reverse).reverse
+
   /** A sentence for the user when files stay that are not narrow. */
   def remark: Option[String] =
     if (excess <= Choice.BadlyClustered) None
@@ -68,7 +76,10 @@ object Choice {
   private[layout] def whole(partition: PartitionFiles, targetSize: Long): RewriteGroup =
     RewriteGroup(partition.folder, partition.files, filesOf(partition.size, targetSize))
 
+  private def sizeOf(groups: Seq[RewriteGroup]): Long =
+    groups.iterator.flatMap(_.files).map(_.getLen).sum
+
   /** Number of files that so many bytes make. */
-  private[layout] def filesOf(bytes: Long, targetSize: Long): Int =
+  private[pyzorder] def filesOf(bytes: Long, targetSize: Long): Int =
     math.max(1L, math.min(Int.MaxValue.toLong, math.round(bytes.toDouble / targetSize))).toInt
 }

@@ -14,7 +14,7 @@ import io.pyzorder.expressions.{Boundaries, InterleaveBits}
  */
 final class Clustering(
     val boundaries: Array[Boundaries],
-    trees: Array[KdTree],
+    private[layout] val trees: Array[KdTree],
     curve: String)
     extends Serializable {
 
@@ -48,6 +48,25 @@ final class Clustering(
 }
 
 object Clustering {
+
+  /** So many distinct ranks of a column tell files apart well enough. */
+  private val MaxBoundaries = 1 << 16
+
+  /**
+   * @param keys   as in `sample`, which may hold more columns after them
+   * @param groups number of files and regions of each table partition that `sample` numbers
+   */
+  def of(keys: ClusteringKeys, sample: Sample, groups: Seq[(Int, Regions)]): Clustering = {
+    val boundaries = keys.expressions.zipWithIndex.map { case (key, number) =>
+      sample.boundaries(key, number, MaxBoundaries, groups.flatMap(_._2.cutsOf(number)))
+    }.toArray
+    val trees = groups.zipWithIndex.map { case ((leaves, regions), number) =>
+      KdTree.build(
+        sample.ids(boundaries, number), leaves, keys.lexical, regions,
+        (column, value) => boundaries(column).rangeId(value))
+    }.toArray
+    new Clustering(boundaries, trees, keys.curve)
+  }
 
   /** Seed of the hash that Spark partitions rows with. */
   private val HashSeed = 42

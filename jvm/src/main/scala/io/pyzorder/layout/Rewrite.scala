@@ -8,11 +8,8 @@ import org.apache.spark.TaskContext
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Ascending, SortOrder}
-import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.execution.{ProjectExec, SortExec}
+import org.apache.spark.sql.execution.ProjectExec
 import org.apache.spark.sql.execution.datasources.{FileFormat, PartitionedFile}
-import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 import org.apache.spark.util.SerializableConfiguration
@@ -51,14 +48,10 @@ final class Rewrite(
     val clustering = plan.clustering
     val shared = session.sparkContext.broadcast(clustering)
     try {
-      val sent = HashPartitioning(
-        Seq(ShuffleKey(plan.keys, input.partition, shared)), clustering.leafCount)
-      val order = if (plan.lexical) plan.keys else Seq(PlaceInFile(plan.keys, shared))
-      val sorted = SortExec(
-        order.map(SortOrder(_, Ascending)), global = false, ShuffleExchangeExec(sent, input.all))
+      val laidOut = plan.keys.layOut(input.all, input.partition, shared)
       describe(s"lay out ${clustering.leafCount} files")
       val folders = clustering.partitionOfLeaf.map(groups(_).folder)
-      write(ProjectExec(input.data, sorted).execute(), folders)
+      write(ProjectExec(input.data, laidOut).execute(), folders)
     } finally shared.destroy()
   }
 

@@ -144,11 +144,18 @@ final class Writer private (
     reach("after-markers")
     files.checkInputs()
     files.checkFolders()
+    if (entries.nonEmpty) index(added, entries, columns)
+    reach("after-index")
+  }
+
+  private def index(
+      added: Seq[FileRef],
+      entries: Seq[FileEntry],
+      columns: Seq[IndexedColumn] => Seq[IndexedColumn]): Unit = {
     val times = added.map(file => file.path -> file.modificationTime).toMap
     val fresh = entries.map(e => e.copy(modificationTime = times(e.path)))
     IndexStore.publish(
       session, folder, columns, old => old.filterNot(e => times.contains(e.path)) ++ fresh)
-    reach("after-index")
   }
 
   private def complete(): Unit =

@@ -1,0 +1,127 @@
+package io.pyzorder.write
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Ascending, Attribute, Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions.SortOrder
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy, UnaryExecNode}
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.index.IndexStore
+import io.pyzorder.layout.{Choice, Clustering, ClusteringKeys, Region}
+import io.pyzorder.publish.TableFolder
+
+/**
+ * How the rows of a write are laid out; see the settings of the same names.
+ *
+ * @param clusteredBy names of the clustering columns
+ * @param direct      see ClusteringKeys
+ * @param targetSize  bytes of a file
+ * @param sampleSize  rows
+ * @param root        the table's folder; None: it is not there yet
+ */
+final case class WriteLayout(
+    clusteredBy: Seq[String],
+    curve: String,
+    direct: Boolean,
+    targetSize: Long,
+    sampleSize: Int,
+    root: Option[Path])
+
+/**
+ * The rows of a query on their way into a table, the rows of each file in a task of their own.
+ *
+ * @param columns    the clustering columns
+ * @param partitions the table's partition columns
+ */
+case class ClusteredRows(
+    columns: Seq[Expression],
+    partitions: Seq[Expression],
+    layout: WriteLayout,
+    child: LogicalPlan)
+    extends UnaryNode {
+
+  override def output: Seq[Attribute] = child.output
+
+  /** Spark need not sort the rows by partition once more. */
+  override def outputOrdering: Seq[SortOrder] = partitions.map(SortOrder(_, Ascending))
+
+  override protected def withNewChildInternal(newChild: LogicalPlan): LogicalPlan =
+    copy(child = newChild)
+}
+
+/** Plans ClusteredRows. */
+object ClusteredRowsStrategy extends SparkStrategy {
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case rows: ClusteredRows =>
+      Seq(ClusteredRowsExec(rows.columns, rows.partitions, rows.layout, planLater(rows.child)))
+    case _ => Nil
+  }
+}
+
+/** Executes ClusteredRows. The query's last stage runs twice: once to sample its rows. */
+case class ClusteredRowsExec(
+    columns: Seq[Expression],
+    partitions: Seq[Expression],
+    layout: WriteLayout,
+    child: SparkPlan)
+    extends UnaryExecNode {
+  import ClusteredRowsExec._
+
+  override def output: Seq[Attribute] = child.output
+
+  override def outputOrdering: Seq[SortOrder] = partitions.map(SortOrder(_, Ascending))
+
+  override protected def doExecute(): RDD[InternalRow] = {
+    val keys = ClusteringKeys.of(columns, layout.curve, layout.direct)
+    val drawn = RowSample.take(child, keys.expressions, partitions, layout.sampleSize)
+    if (drawn.partitions.isEmpty) child.execute()
+    else {
+      val bytes = bytesOfRow(drawn)
+      val files =
+        drawn.numRows.map(rows => Choice.filesOf((rows * bytes).toLong, layout.targetSize))
+      val unseen = if (partitions.isEmpty) 0 else UnseenPartitions
+      val clustering =
+        Clustering.of(keys, drawn.sample, (files ++ Seq.fill(unseen)(1)).map(_ -> Region))
+      keys.layOut(
+        child, numberOf(drawn, unseen), sparkContext.broadcast(clustering),
+        outputOrdering).execute()
+    }
+  }
+
+  private def numberOf(drawn: RowSample, unseen: Int): Expression =
+    if (partitions.isEmpty) Literal(0)
+    else {
+      val numbers = new java.util.HashMap[InternalRow, Integer]()
+      drawn.partitions.zipWithIndex.foreach { case (key, number) => numbers.put(key, number) }
+      PartitionNumber(partitions, sparkContext.broadcast(numbers), unseen)
+    }
+
+  /** Of a row in a file: as in the table's files until now, else guessed. */
+  private def bytesOfRow(drawn: RowSample): Double = {
+    val session = this.session.asInstanceOf[shim.SparkSession]
+    val known = for {
+      root <- layout.root
+      ref <- IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(root))
+      snapshot <- IndexStore.load(session, ref)
+      entries = snapshot.entries
+      rows = entries.map(_.numRecords).sum
+      if rows > 0
+    } yield entries.map(_.size).sum.toDouble / rows
+    known.getOrElse(drawn.rowSize * StoredShare)
+  }
+
+  override protected def withNewChildInternal(newChild: SparkPlan): SparkPlan =
+    copy(child = newChild)
+}
+
+object ClusteredRowsExec {
+
+  /** Tasks for the rows of partitions of which no row was drawn, few as they must be. */
+  private val UnseenPartitions = 16
+
+  /** Encoded and compressed, a row takes about this share of what it takes in Spark's memory. */
+  private val StoredShare = 0.3
+}

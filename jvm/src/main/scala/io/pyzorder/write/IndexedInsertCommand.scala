@@ -1,0 +1,174 @@
+package io.pyzorder.write
+
+import java.io.FileNotFoundException
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.{Row, SaveMode}
+import org.apache.spark.sql.catalyst.catalog.{BucketSpec, CatalogTable}
+import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.datasources.{BasicWriteJobStatsTracker, FileFormat}
+import org.apache.spark.sql.execution.datasources.{FileIndex, InsertIntoHadoopFsRelationCommand}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.{StructField, StructType}
+import org.apache.spark.util.SerializableConfiguration
+import org.slf4j.LoggerFactory
+
+import io.pyzorder.ZOrderConf
+import io.pyzorder.index._
+import io.pyzorder.publish.TableFolder
+
+/**
+ * Spark's own write of rows into a folder, after which the index has entries of the new files. It
+ * has the parameters of Spark's command, by which Spark copies it, and no others.
+ *
+ * The entries are published like every snapshot, without the table's lock. A write that has
+ * committed does not fail because of them: what is not indexed is read.
+ */
+final class IndexedInsertCommand(
+    outputPath: Path,
+    staticPartitions: TablePartitionSpec,
+    ifPartitionNotExists: Boolean,
+    partitionColumns: Seq[Attribute],
+    bucketSpec: Option[BucketSpec],
+    fileFormat: FileFormat,
+    options: Map[String, String],
+    query: LogicalPlan,
+    mode: SaveMode,
+    catalogTable: Option[CatalogTable],
+    fileIndex: Option[FileIndex],
+    outputColumnNames: Seq[String])
+    extends InsertIntoHadoopFsRelationCommand(
+      outputPath, staticPartitions, ifPartitionNotExists, partitionColumns, bucketSpec, fileFormat,
+      options, query, mode, catalogTable, fileIndex, outputColumnNames) {
+  import IndexedInsertCommand._
+
+  /** Not equal to Spark's own command of the same parameters, which it takes the place of. */
+  override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedInsertCommand]
+
+  override protected def withNewChildInternal(
+      newChild: LogicalPlan): InsertIntoHadoopFsRelationCommand =
+    new IndexedInsertCommand(
+      outputPath, staticPartitions, ifPartitionNotExists, partitionColumns, bucketSpec, fileFormat,
+      options, newChild, mode, catalogTable, fileIndex, outputColumnNames)
+
+  @transient private var tracker: Option[NewFiles] = None
+
+  override def basicWriteJobStatsTracker(hadoopConf: Configuration): BasicWriteJobStatsTracker =
+    tracker.getOrElse(super.basicWriteJobStatsTracker(hadoopConf))
+
+  override def run(session: shim.SparkSession, child: SparkPlan): Seq[Row] = {
+    val conf = session.sessionState.newHadoopConfWithOptions(options)
+    val folder = new TableFolder(outputPath.getFileSystem(conf).makeQualified(outputPath))
+    val before = IndexStore.latest(conf, folder)
+    val columns = indexed(session, before)
+    val settings = session.sessionState.conf
+    if (columns.nonEmpty) {
+      tracker = Some(new NewFiles(
+          new SerializableConfiguration(conf), metrics, folder.root,
+          columns.filter(staysTheSame(_, settings)), fileSchema, format, millis(settings)))
+    }
+    val result = super.run(session, child)
+    tracker.foreach { written =>
+      try publish(session, folder, columns, written.files, conf)
+      catch {
+        case NonFatal(failure) =>
+          log.warn(
+            s"The rows are in ${folder.root}, but its index has no entries of their files, " +
+              s"which REFRESH SKIPPING INDEX adds: ${failure.getMessage}")
+      }
+    }
+    result
+  }
+
+  /** The index's columns, or those it starts with; Nil: nothing is to be indexed. */
+  private def indexed(
+      session: shim.SparkSession,
+      before: Option[SnapshotRef]): Seq[IndexedColumn] =
+    if (ReadSettings.matchesFieldIds(session) || ReadSettings.matchesPositions(session, options)) {
+      Nil
+    } else {
+      before.map(_.columns).getOrElse {
+        val every = IndexedColumns.default(fileSchema, Int.MaxValue)
+        val limit = ZOrderConf.indexMaxColumns.get(session.sessionState.conf, properties)
+        val first = every.take(limit)
+        every.filter(column => first.contains(column) || clusteredBy.contains(column.name))
+      }
+    }
+
+  private def publish(
+      session: shim.SparkSession,
+      folder: TableFolder,
+      columns: Seq[IndexedColumn],
+      files: Seq[NewFile],
+      conf: Configuration): Unit = {
+    val settings = ReadSettings.of(session, options).fingerprint
+    val entries = files.groupBy(_.folder).toSeq.flatMap { case (relative, written) =>
+      val lie = visible(folder.resolve(relative), conf)
+      val alone = lie.size == written.size
+      written.flatMap(file => lie.get(file.name).map(file -> _)).map { case (file, status) =>
+        FileEntry(
+          folder.relativize(status.getPath), status.getLen, status.getModificationTime,
+          file.numRecords, if (alone) clusteredBy else Nil, settings, file.statistics)
+      }
+    }
+    val paths = entries.map(_.path).toSet
+    if (entries.nonEmpty) {
+      IndexStore.publish(
+        session, folder,
+        old => if (old.isEmpty) columns else old,
+        old => old.filterNot(entry => paths(entry.path)) ++ entries)
+    }
+  }
+
+  /** The data files of a folder by name, each with its scheme and authority. */
+  private def visible(folder: Path, conf: Configuration): Map[String, FileStatus] =
+    try {
+      folder.getFileSystem(conf).listStatus(folder)
+        .filter(status => status.isFile && !status.getPath.getName.matches("[._].*"))
+        .map(status => status.getPath.getName -> status).toMap
+    } catch {
+      case _: FileNotFoundException => Map.empty // a partition that lies elsewhere
+    }
+
+  private def properties: Map[String, String] =
+    catalogTable.map(_.properties).getOrElse(Map.empty)
+
+  private def clusteredBy: Seq[String] =
+    query.collectFirst { case rows: ClusteredRows => rows.layout.clusteredBy }.getOrElse(Nil)
+
+  /** The columns of the files, as the catalog knows them. */
+  private def fileSchema: StructType = {
+    val known = catalogTable.map(_.schema.fields.toSeq).getOrElse(Nil)
+    StructType(outputColumns.filterNot(c => partitionColumns.exists(_.name == c.name)).map { c =>
+      known.find(_.name == c.name).filter(_.dataType == c.dataType)
+        .getOrElse(StructField(c.name, c.dataType, c.nullable, c.metadata))
+    })
+  }
+
+  /** What is written is what will be read. */
+  private def staysTheSame(column: IndexedColumn, conf: SQLConf): Boolean = {
+    val modes = Seq(
+      conf.getConf(SQLConf.PARQUET_REBASE_MODE_IN_WRITE),
+      conf.getConf(SQLConf.PARQUET_INT96_REBASE_MODE_IN_WRITE))
+    val oldCalendar = format == "parquet" && Calendars.isTemporal(column.dataType) &&
+      modes.exists(_.toString == "LEGACY")
+    !oldCalendar && IndexedColumns.fieldsOf(fileSchema, column.path, _ == _)
+      .exists(_.last.dataType == column.dataType)
+  }
+
+  private def format: String = fileFormat.toString.toLowerCase
+
+  private def millis(conf: SQLConf): Boolean =
+    conf.parquetOutputTimestampType.toString == "TIMESTAMP_MILLIS"
+}
+
+object IndexedInsertCommand {
+  private val log = LoggerFactory.getLogger(getClass)
+}

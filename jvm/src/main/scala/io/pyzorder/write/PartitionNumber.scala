@@ -1,0 +1,41 @@
+package io.pyzorder.write
+
+import java.util.HashMap
+
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
+import org.apache.spark.sql.types.{DataType, IntegerType}
+
+/**
+ * The number of a row's table partition.
+ *
+ * @param columns the partition columns
+ * @param numbers from 0, of the partitions that are known
+ * @param unseen  numbers after these, among which all other partitions are dealt out
+ */
+case class PartitionNumber(
+    columns: Seq[Expression],
+    numbers: Broadcast[HashMap[InternalRow, Integer]],
+    unseen: Int)
+    extends Expression with CodegenFallback {
+
+  @transient private lazy val key = UnsafeProjection.create(columns)
+
+  override def children: Seq[Expression] = columns
+
+  override def dataType: DataType = IntegerType
+
+  override def nullable: Boolean = false
+
+  override def eval(row: InternalRow): Any = {
+    val partition = key(row)
+    val known = numbers.value.get(partition)
+    if (known != null) known.intValue
+    else numbers.value.size + Math.floorMod(partition.hashCode, unseen)
+  }
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[Expression]): Expression = copy(columns = newChildren)
+}

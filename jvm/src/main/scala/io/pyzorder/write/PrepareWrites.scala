@@ -1,0 +1,105 @@
+package io.pyzorder.write
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
+import org.apache.spark.sql.execution.datasources.{FileFormat, InsertIntoHadoopFsRelationCommand}
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.{StructField, StructType}
+
+import io.pyzorder.ZOrderConf
+import io.pyzorder.commands.{ClusteringColumns, TargetLookup}
+import io.pyzorder.index.{IndexStore, IndexedColumn}
+import io.pyzorder.publish.TableFolder
+
+/**
+ * Lays out the rows of writes into tables that ask for it, and lets writes into a table with an
+ * index add the entries of their files. All other writes stay as they are.
+ *
+ * Every INSERT into plain files, from SQL or a DataFrame, is one of Spark's commands seen here; a
+ * CREATE TABLE AS SELECT runs such a command inside, which no longer knows the table's properties.
+ */
+case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
+    case insert: InsertIntoHadoopFsRelationCommand
+        if insert.getClass == classOf[InsertIntoHadoopFsRelationCommand] &&
+          insert.bucketSpec.isEmpty && isPlain(insert.fileFormat) && insert.query.resolved =>
+      prepared(insert)
+    case create: CreateDataSourceTableAsSelectCommand
+        if create.table.bucketSpec.isEmpty && create.query.resolved &&
+          TargetLookup.plainProvider(create.table).isDefined && !isLaidOut(create.query) =>
+      val table = create.table
+      laidOut(
+        create.query, create.outputColumnNames, table.partitionColumnNames, table.properties,
+        table.identifier.quotedString, None).map(rows => create.copy(query = rows))
+        .getOrElse(create)
+  }
+
+  private def prepared(insert: InsertIntoHadoopFsRelationCommand): LogicalPlan = {
+    val properties = insert.catalogTable.map(_.properties).getOrElse(Map.empty)
+    val conf = session.sessionState.newHadoopConf()
+    val root = insert.outputPath.getFileSystem(conf).makeQualified(insert.outputPath)
+    val rows =
+      if (isLaidOut(insert.query)) Some(insert.query)
+      else laidOut(
+        insert.query, insert.outputColumnNames, insert.partitionColumns.map(_.name), properties,
+        insert.catalogTable.map(_.identifier.quotedString).getOrElse(s"'$root'"), Some(root))
+    def hasIndex = ZOrderConf.writeIndex.get(session.sessionState.conf, properties) &&
+      IndexStore.latest(conf, new TableFolder(root)).isDefined
+    if (rows.isEmpty && !hasIndex) insert
+    else new IndexedInsertCommand(
+      insert.outputPath, insert.staticPartitions, insert.ifPartitionNotExists,
+      insert.partitionColumns, insert.bucketSpec, insert.fileFormat, insert.options,
+      rows.getOrElse(insert.query), insert.mode, insert.catalogTable, insert.fileIndex,
+      insert.outputColumnNames)
+  }
+
+  /** The query's rows, if the table declares clustering columns and wants writes to heed them. */
+  private def laidOut(
+      query: LogicalPlan,
+      names: Seq[String],
+      partitions: Seq[String],
+      properties: Map[String, String],
+      table: String,
+      root: Option[Path]): Option[LogicalPlan] = {
+    val conf = session.sessionState.conf
+    val declared =
+      if (ZOrderConf.writeCluster.get(conf, properties)) ClusteringColumns.declared(properties)
+      else Nil
+    if (declared.isEmpty) None
+    else {
+      val named = query.output.zip(names)
+      val (inFolders, inFiles) =
+        named.partition { case (_, name) => partitions.exists(conf.resolver(_, name)) }
+      def schemaOf(columns: Seq[(Attribute, String)]): StructType =
+        StructType(columns.map { case (c, name) => StructField(name, c.dataType, c.nullable) })
+      val paths = ClusteringColumns.resolve(
+        table, schemaOf(inFiles), schemaOf(inFolders), declared, conf)
+      val layout = WriteLayout(
+        paths.map(IndexedColumn.nameOf),
+        ZOrderConf.curve.get(conf, properties),
+        ZOrderConf.isDirect(conf, properties),
+        ZOrderConf.targetFileSize.get(conf, properties),
+        ZOrderConf.sampleSize.get(conf),
+        root)
+      Some(ClusteredRows(paths.map(column(inFiles, _)), inFolders.map(_._1), layout, query))
+    }
+  }
+
+  private def column(columns: Seq[(Attribute, String)], path: Seq[String]): Expression =
+    path.tail.foldLeft[Expression](columns.find(_._2 == path.head).get._1) { (parent, name) =>
+      GetStructField(parent, parent.dataType.asInstanceOf[StructType].fieldIndex(name), Some(name))
+    }
+
+  private def isLaidOut(query: LogicalPlan): Boolean =
+    query.exists(_.isInstanceOf[ClusteredRows])
+
+  /** Not one of the classes that other projects derive from Spark's. */
+  private def isPlain(format: FileFormat): Boolean =
+    format.getClass == classOf[ParquetFileFormat] || format.getClass == classOf[OrcFileFormat]
+}

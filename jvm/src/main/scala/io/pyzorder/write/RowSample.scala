@@ -1,0 +1,113 @@
+package io.pyzorder.write
+
+import java.util.SplittableRandom
+
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{BindReferences, Expression, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.types.DataType
+
+import io.pyzorder.TaskFunction
+import io.pyzorder.layout.Sample
+
+/**
+ * Rows of a query drawn at random, before it is known how many there are.
+ *
+ * @param sample     of the clustering keys
+ * @param partitions the partition columns' values, of each table partition of which a row was drawn
+ * @param numRows    estimated rows of each of these
+ * @param rowSize    mean bytes of a row in Spark's memory
+ */
+final case class RowSample(
+    sample: Sample,
+    partitions: Seq[UnsafeRow],
+    numRows: Seq[Double],
+    rowSize: Double)
+
+object RowSample {
+
+  /** What each task draws, at least. */
+  private val LeastPerTask = 50
+
+  /** @param rows drawn from a task's rows, every one with the same chance */
+  private final case class Drawn(
+      total: Long,
+      partitions: Array[UnsafeRow],
+      keys: Array[Array[Any]],
+      bytes: Long)
+
+  /**
+   * Each task draws as many rows as the others (Vitter's reservoir, Algorithm R); of the draws of
+   * tasks with fewer rows the driver then keeps fewer, so that every row had the same chance.
+   *
+   * @param size about so many rows are drawn
+   */
+  def take(
+      rows: SparkPlan,
+      keys: Seq[Expression],
+      partitions: Seq[Expression],
+      size: Int): RowSample = {
+    val input = rows.execute()
+    val quota = math.max(LeastPerTask, size / math.max(1, input.getNumPartitions))
+    val output = rows.output
+    val types = keys.map(_.dataType).toArray
+    val boundKeys = BindReferences.bindReferences(keys, output)
+    val boundPartitions = BindReferences.bindReferences(partitions, output)
+    val everything = BindReferences.bindReferences[Expression](output, output)
+    val drawn = input.mapPartitions(TaskFunction { (rows: Iterator[InternalRow]) =>
+      Iterator(draw(rows, quota, boundKeys, types, boundPartitions, everything))
+    }).collect().filter(_.total > 0)
+    merged(drawn.toSeq)
+  }
+
+  private def draw(
+      rows: Iterator[InternalRow],
+      quota: Int,
+      keys: Seq[Expression],
+      types: Array[DataType],
+      partitions: Seq[Expression],
+      everything: Seq[Expression]): Drawn = {
+    val random = new SplittableRandom(TaskContext.getPartitionId() * 0x9e3779b97f4a7c15L)
+    val keysOf = UnsafeProjection.create(keys)
+    val partitionOf = UnsafeProjection.create(partitions)
+    val whole = UnsafeProjection.create(everything)
+    val drawnKeys = new Array[Array[Any]](quota)
+    val drawnPartitions = new Array[UnsafeRow](quota)
+    val sizes = new Array[Int](quota)
+    var total = 0L
+    rows.foreach { row =>
+      val place = if (total < quota) total else random.nextLong(total + 1)
+      total += 1
+      if (place < quota) {
+        val key = keysOf(row).copy()
+        drawnKeys(place.toInt) = types.indices.map(c => key.get(c, types(c))).toArray[Any]
+        drawnPartitions(place.toInt) = partitionOf(row).copy()
+        sizes(place.toInt) = whole(row).getSizeInBytes
+      }
+    }
+    val count = math.min(total, quota).toInt
+    Drawn(
+      total, drawnPartitions.take(count), drawnKeys.take(count), sizes.iterator.map(_.toLong).sum)
+  }
+
+  private def merged(drawn: Seq[Drawn]): RowSample = {
+    val rowsPerDraw = drawn.map(task => task.total.toDouble / task.keys.length)
+    val most = rowsPerDraw.foldLeft(1.0)(math.max)
+    val random = new SplittableRandom(drawn.length)
+    val kept = drawn.zip(rowsPerDraw).flatMap { case (task, weight) =>
+      task.partitions.zip(task.keys).filter(_ => random.nextDouble() < weight / most)
+    }
+    val partitions = kept.map(_._1).distinct
+    val numbers = partitions.zipWithIndex.toMap
+    val numberOf = kept.map { case (partition, _) => numbers(partition) }.toArray
+    val numRows = new Array[Double](partitions.length)
+    numberOf.foreach(number => numRows(number) += most)
+    RowSample(
+      new Sample(kept.map(_._2).toArray, numberOf),
+      partitions,
+      numRows.toSeq,
+      drawn.map(_.bytes).sum.toDouble / math.max(1, drawn.map(_.keys.length).sum))
+  }
+}

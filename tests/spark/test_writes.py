@@ -1,0 +1,271 @@
+"""What INSERT and its like leave behind: files in z-order, and the index's entries of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from tests.spark import indexes, scans
+from tests.spark.tables import data_files, metrics, rows_of, sales, target_size
+
+FORMATS = ["parquet", "orc"]
+CLUSTERED = "TBLPROPERTIES ('zorder.clusterBy' = 'a, b', 'zorder.write.cluster' = 'true')"
+
+
+def insert(spark: SparkSession, folder: Path) -> None:
+    spark.sql("INSERT INTO t SELECT * FROM new")
+
+
+def overwrite(spark: SparkSession, folder: Path) -> None:
+    spark.sql("INSERT OVERWRITE t SELECT * FROM new")
+
+
+def dynamic_overwrite(spark: SparkSession, folder: Path) -> None:
+    with scans.settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
+        spark.sql("INSERT OVERWRITE t SELECT * FROM new WHERE day = 1")
+
+
+def static_partition(spark: SparkSession, folder: Path) -> None:
+    columns = ", ".join(c for c in spark.table("new").columns if c != "day")
+    spark.sql(f"INSERT OVERWRITE t PARTITION (day = 2) SELECT {columns} FROM new")
+
+
+def insert_into(spark: SparkSession, folder: Path) -> None:
+    spark.table("new").write.insertInto("t")
+
+
+def save_as_table(spark: SparkSession, folder: Path) -> None:
+    provider = data_files(folder)[0].suffix[1:]
+    writer = spark.table("new").write.format(provider).mode("append")
+    partitioned = spark.catalog.listColumns("t")[-1].isPartition
+    (writer.partitionBy("day") if partitioned else writer).saveAsTable("t")
+
+
+def save(spark: SparkSession, folder: Path) -> None:
+    provider = data_files(folder)[0].suffix[1:]
+    writer = spark.table("new").write.format(provider).mode("append")
+    partitioned = spark.catalog.listColumns("t")[-1].isPartition
+    (writer.partitionBy("day") if partitioned else writer).save(str(folder))
+    spark.catalog.refreshTable("t")
+
+
+def unindexed(spark: SparkSession) -> int:
+    """How many of the table's files the index does not know as they are."""
+    return max(int(r["unindexed"]) for r in spark.sql("DESC SKIPPING INDEX ON t").collect())
+
+
+@pytest.mark.parametrize(
+    ("provider", "write", "partitioned"),
+    [
+        ("parquet", insert, False),
+        ("orc", insert, True),
+        ("orc", overwrite, False),
+        ("parquet", overwrite, True),
+        ("parquet", dynamic_overwrite, True),
+        ("parquet", static_partition, True),
+        ("parquet", insert_into, True),
+        ("orc", save_as_table, False),
+        ("parquet", save_as_table, True),
+        ("parquet", save, False),
+        ("orc", save, True),
+    ],
+)
+def test_files_are_indexed(
+    spark: SparkSession,
+    database: str,
+    tmp_path: Path,
+    provider: str,
+    write: Callable[[SparkSession, Path], None],
+    partitioned: bool,
+) -> None:
+    folder = tmp_path / "db" / "t"
+    writer = sales(spark, 300).write.format(provider)
+    (writer.partitionBy("day") if partitioned else writer).saveAsTable("t")
+    sales(spark, 90).withColumn("a", F.col("a") + 5000).createOrReplaceTempView("new")
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    write(spark, folder)
+    assert unindexed(spark) == 0
+    query = spark.sql("SELECT * FROM t WHERE a >= 5000")
+    assert 0 < len(scans.opened(query)) <= len(data_files(folder))
+    with scans.plain(spark):
+        assert rows_of(query) == rows_of(spark.sql("SELECT * FROM t WHERE a >= 5000")) != {}
+    spark.sql("REFRESH SKIPPING INDEX ON t")  # forgets files that are gone
+    for entry in indexes.check_sound(spark, folder, provider).values():
+        assert all(indexes.known(entry, c) for c in ("a", "b", "c", "d", "s.x", "s.y"))
+
+
+def test_an_index_without_room_for_new_files(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    """Switched off, by the session or the table, new files wait for REFRESH."""
+    sales(spark, 300).write.format("parquet").saveAsTable("t")
+    sales(spark, 90).createOrReplaceTempView("new")
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    with scans.settings(spark, spark__sql__zorder__write__index="false"):
+        insert(spark, tmp_path)
+    assert unindexed(spark) == 3
+    spark.sql("ALTER TABLE t SET TBLPROPERTIES ('zorder.write.index' = 'false')")
+    insert(spark, tmp_path)
+    assert unindexed(spark) == 6
+    spark.sql("REFRESH SKIPPING INDEX ON t")
+    assert unindexed(spark) == 0
+
+
+def test_a_table_without_an_index_gets_none(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    sales(spark, 30).write.format("parquet").saveAsTable("t")
+    sales(spark, 30).createOrReplaceTempView("new")
+    insert(spark, tmp_path)
+    assert not (tmp_path / "db" / "t" / "_zorder").exists()
+
+
+def widths(spark: SparkSession, *by: str) -> list[Row]:
+    return (
+        spark.table("t")
+        .groupBy(F.input_file_name(), *by)
+        .agg(F.max("a") - F.min("a"), F.max("c") - F.min("c"), F.count("*"))
+        .collect()
+    )
+
+
+@pytest.mark.parametrize("provider", FORMATS)
+def test_rows_are_laid_out(
+    spark: SparkSession, database: str, tmp_path: Path, provider: str
+) -> None:
+    spark.range(0, 20_000, 1, 4).selectExpr(
+        "CAST(xxhash64(id) % 100000 AS INT) AS a", "CAST(xxhash64(id, 1) % 100000 AS INT) AS c"
+    ).createOrReplaceTempView("new")
+    properties = "TBLPROPERTIES ('zorder.clusterBy' = 'a, c', 'zorder.write.cluster' = 'true')"
+    target_size(spark, 16_000)
+    spark.sql(f"CREATE TABLE t USING {provider} {properties} AS SELECT * FROM new")
+    before = rows_of(spark.table("new"))
+    assert rows_of(spark.table("t")) == before
+    files = data_files(tmp_path / "db" / "t")
+    assert 6 <= len(files) <= 32
+    found = widths(spark)
+    assert sum(a < 140_000 and c < 140_000 for _, a, c, _ in found) == len(files)
+    assert unindexed(spark) == 0
+    assert metrics(spark.sql("OPTIMIZE t"))["numFilesRemoved"] == 0
+    spark.sql("INSERT INTO t SELECT * FROM new")
+    later = set(data_files(tmp_path / "db" / "t")) - set(files)
+    # Now the bytes of a row are known from the table's files.
+    assert sum(f.stat().st_size for f in later) / len(later) == pytest.approx(16_000, rel=0.3)
+    assert unindexed(spark) == 0
+    assert len(scans.opened(spark.sql("SELECT * FROM t WHERE a = 77"))) < 0.7 * len(
+        files + [*later]
+    )
+    assert metrics(spark.sql("OPTIMIZE t"))["numFilesRemoved"] >= len(later)
+    assert sum(rows_of(spark.table("t")).values()) == 40_000
+
+
+@pytest.mark.parametrize(
+    ("write", "partition"),
+    [(insert, "INT"), (insert, "STRING"), (overwrite, "DATE"), (dynamic_overwrite, "STRING"),
+     (static_partition, "INT")],
+)  # fmt: skip
+def test_partitions_are_laid_out(
+    spark: SparkSession, database: str, tmp_path: Path, write: Callable[..., None], partition: str
+) -> None:
+    spark.range(0, 15_000, 1, 4).selectExpr(
+        "CAST(xxhash64(id) % 100000 AS INT) AS a", "CAST(xxhash64(id, 1) % 100000 AS INT) AS c",
+        "if(id % 50 = 0, 7, CAST(id % 3 AS INT)) AS day",
+    ).createOrReplaceTempView("new")  # fmt: skip
+    if partition == "DATE":
+        spark.sql("SELECT a, c, date_from_unix_date(day) AS day FROM new"
+                  ).createOrReplaceTempView("new")  # fmt: skip
+    spark.sql(
+        f"CREATE TABLE t (a INT, c INT, day {partition}) USING parquet PARTITIONED BY (day) "
+        "TBLPROPERTIES ('zorder.clusterBy' = 'a, c', 'zorder.write.cluster' = 'true')"
+    )
+    target_size(spark, 16_000)
+    with scans.settings(spark, spark__sql__zorder__write__cluster="false"):
+        write(spark, tmp_path)
+    expected = rows_of(spark.table("t"))
+    spark.sql("TRUNCATE TABLE t")
+    write(spark, tmp_path)
+    assert rows_of(spark.table("t")) == expected
+    for file, _, a, c, rows in widths(spark, "day"):
+        assert rows < 600 or min(a, c) < 110_000, file
+    assert unindexed(spark) == 0
+    assert metrics(spark.sql("OPTIMIZE t"))["numFilesRemoved"] == 0
+
+
+def test_many_partitions(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """More than are drawn: each is still written once, and by one task."""
+    spark.sql(
+        "CREATE TABLE t (a INT, b INT, day INT) USING parquet PARTITIONED BY (day) " + CLUSTERED
+    )
+    with scans.settings(spark, spark__sql__zorder__optimize__sampleSize="10"):
+        spark.range(0, 400, 1, 1).selectExpr(
+            "CAST(id AS INT) AS a", "CAST(id AS INT) AS b", "CAST(id % 100 AS INT) AS day"
+        ).write.insertInto("t")
+    assert len(data_files(tmp_path / "db" / "t")) == 100
+    assert spark.table("t").count() == 400
+
+
+@pytest.mark.parametrize("rows", ["SELECT 1 a, 'x' b WHERE false", "SELECT 1 a, NULL b"])
+def test_few_rows(spark: SparkSession, database: str, rows: str) -> None:
+    spark.sql(f"CREATE TABLE t (a INT, b STRING) USING parquet {CLUSTERED}")
+    before = rows_of(spark.sql(rows))
+    spark.sql(f"INSERT INTO t {rows}")
+    assert rows_of(spark.table("t")) == before
+
+
+def test_a_query_of_the_table_itself(spark: SparkSession, database: str) -> None:
+    spark.sql(f"CREATE TABLE t (a INT, b STRING) USING parquet {CLUSTERED}")
+    spark.sql("INSERT INTO t SELECT id, id FROM range(100)")
+    spark.sql("INSERT INTO t SELECT /*+ BROADCAST(u) */ t.* FROM t JOIN t u USING (a) ORDER BY a")
+    spark.sql("INSERT INTO t SELECT count(*), max(b) FROM t GROUP BY a % 10")
+    assert spark.table("t").count() == 210
+    assert unindexed(spark) == 0
+
+
+@pytest.mark.parametrize(
+    ("declared", "error"),
+    [("day", "ZORDER_PARTITION_COLUMN"), ("x", "ZORDER_UNKNOWN_COLUMN"), ("a, a", "DUPLICATE"),
+     ("a,", "zorder.clusterBy")],
+)  # fmt: skip
+def test_declared_columns_that_cannot_be(
+    spark: SparkSession, database: str, declared: str, error: str
+) -> None:
+    spark.sql(
+        "CREATE TABLE t (a INT, day INT) USING parquet PARTITIONED BY (day) "
+        f"TBLPROPERTIES ('zorder.clusterBy' = '{declared}', 'zorder.write.cluster' = 'true')"
+    )
+    with pytest.raises(Exception, match=error):
+        spark.sql("INSERT INTO t VALUES (1, 2)")
+    assert spark.table("t").count() == 0
+
+
+def test_sparks_own_cluster_by(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    if spark.version < "4":
+        pytest.skip("Spark 4 brought CLUSTER BY")
+    target_size(spark, 3000)
+    with scans.settings(spark, spark__sql__zorder__write__cluster="true"):
+        spark.sql("CREATE TABLE t CLUSTER BY (a, b) AS SELECT id AS a, -id AS b FROM range(9000)")
+        assert unindexed(spark) == 0
+        assert len(data_files(tmp_path / "db" / "t")) > 2
+        assert len(scans.opened(spark.sql("SELECT * FROM t WHERE a = 7"))) == 1
+        spark.sql("INSERT INTO t VALUES (1, 2)")
+    assert spark.table("t").count() == 9001
+
+
+@pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
+def test_old_dates(spark: SparkSession, database: str, tmp_path: Path, mode: str) -> None:
+    """Written by the old calendar, a date may be read as another one."""
+    spark.sql("CREATE TABLE t (a DATE, b TIMESTAMP) USING parquet")
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    with scans.settings(spark, spark__sql__parquet__datetimeRebaseModeInWrite=mode,
+                        spark__sql__parquet__int96RebaseModeInWrite=mode):  # fmt: skip
+        spark.sql("INSERT INTO t VALUES (DATE'1582-10-10', TIMESTAMP'1582-10-10 12:00:00')")
+    indexes.check_sound(spark, tmp_path / "db" / "t", "parquet")
+    for day in ("09", "10", "15", "20"):
+        query = f"SELECT * FROM t WHERE a = DATE'1582-10-{day}'"
+        with scans.plain(spark):
+            expected = rows_of(spark.sql(query))
+        assert rows_of(spark.sql(query)) == expected
