@@ -68,14 +68,16 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
         asked = answerable(spark, view, world.predicates)
         if asked is None:
             return Tally(worlds=1, unreadable=1)
-        tally = Tally(worlds=1, cases=len(asked))
+        tally = Tally(worlds=1)
         try:
             total = len([f for f in table.iterdir() if f.name[0] not in "._"])
-            for opened in scans.check_sound(spark, view, asked).values():
+            found = scans.check_sound(spark, view, asked)
+            tally.cases += len(found)
+            for opened in found.values():
                 tally.pruned += opened < total
                 tally.files += total
                 tally.skipped += total - opened
-            check_rows(spark, view, asked[:ROWS_OF])
+            check_rows(spark, view, list(found)[:ROWS_OF])
         except AssertionError as error:
             raise AssertionError(f"{world!r}\n{error}") from None
         return tally
@@ -139,9 +141,12 @@ def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> Non
         f"SELECT {i} AS i, count(*) AS n, count(k) AS m FROM {view} WHERE {p}"
         for i, p in enumerate(predicates)
     )
-    found = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
     with scans.plain(spark):
-        expected = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
+        try:
+            expected = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
+        except scans.FAILURES:
+            return  # a filter may evaluate what a projection does not
+    found = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
     wrong = [f"{p}: {found[i]} instead of {expected[i]}"
              for i, p in enumerate(predicates) if found[i] != expected[i]]  # fmt: skip
     assert not wrong, "\n".join(wrong)

@@ -49,5 +49,9 @@ def one(number: int) -> Tally:
         def run(world: World) -> None:
             tally.add(check(spark, Path(folder), world))
 
-        run()
+        try:
+            run()
+        except Exception as error:  # as text alone: it goes to another process
+            notes = getattr(error, "__notes__", [])
+            raise AssertionError("\n".join([f"{type(error).__name__}: {error}", *notes])) from None
     return tally
