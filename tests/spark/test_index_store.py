@@ -250,3 +250,15 @@ def test_names_that_need_care(spark: SparkSession, tmp_path: Path) -> None:
         "ö": "é",
     }  # fmt: skip
     assert {name: row[name + "_minValue"] for name in expected} == expected
+
+
+def test_a_column_that_the_table_has_lost(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(spark, path, "SELECT id, id / 7D AS x FROM range(10)")
+    spark.sql(f"CREATE SKIPPING INDEX ON '{path}'")
+    for file in path.glob("*.parquet"):
+        file.unlink()
+    write(spark, path, "SELECT id FROM range(10)")
+    write(spark, path, "SELECT id FROM range(10, 20)")
+    spark.sql(f"REFRESH SKIPPING INDEX ON '{path}'")
+    assert len(opened(spark.read.parquet(str(path)).where("id = 12"))) == 1

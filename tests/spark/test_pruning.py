@@ -217,6 +217,11 @@ def test_an_index_too_large_for_the_driver(spark: SparkSession, relation: str) -
         counting = spark.sql(f"SELECT count(*), max(id) FROM {relation}")
         assert counting.collect() == [(FILES * ROWS, FILES * ROWS - 1)]
         assert explain(counting)[0]["answered"] == 0
+        for query in ("SELECT count(*)", "SELECT max(id)", "SELECT *"):
+            frame = spark.sql(f"{query} FROM {relation} WHERE id = 5 LIMIT 1")
+            assert len(opened(frame)) == 1, query
+        ordered = spark.sql(f"SELECT * FROM {relation} WHERE id < 5 ORDER BY id LIMIT 2")
+        assert len(opened(ordered)) == 1
     assert len(set(map(len, expected))) > 3
 
 

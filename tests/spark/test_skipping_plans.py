@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Row, SparkSession
 
 from tests.spark.indexes import build
-from tests.spark.scans import explain, opened, plain
+from tests.spark.scans import explain, opened, plain, settings
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +135,34 @@ def test_a_predicate_with_a_subquery_beside_one_without(spark: SparkSession, tab
     query = f"SELECT d FROM {table} WHERE d > (SELECT 5 + avg(1)) AND d < 20"
     assert spark.sql(query).count() == 13
     assert len(opened(spark.sql(query))) == 2
+
+
+def test_explain_of_what_is_not_served(
+    spark: SparkSession, table: str, tmp_path: Path, database: str
+) -> None:
+    unserved = f"SELECT * FROM default.{table} WHERE d = (SELECT max(id) FROM range(9))"
+    (scan,) = explain(spark.sql(unserved))
+    assert any("subquery" in reason for reason in scan["reasons"])
+    spark.sql("CREATE TABLE b (k INT, v INT) USING parquet CLUSTERED BY (k) INTO 2 BUCKETS")
+    spark.sql("INSERT INTO b SELECT id, id FROM range(20)")
+    spark.sql("CREATE SKIPPING INDEX ON b")
+    (scan,) = explain(spark.sql("SELECT * FROM b WHERE v = 19"))
+    assert scan["skipped"] == scan["total"] - 1 > 0
+    spark.sql("SELECT double('NaN') AS x").write.parquet(f"{tmp_path}/t")
+    spark.sql(f"CREATE SKIPPING INDEX ON '{tmp_path}/t'")
+    (scan,) = explain(spark.sql(f"SELECT max(x) FROM parquet.`{tmp_path}/t`"))
+    assert scan["reasons"] == ["not told exactly by the index: max(x)"]
+    with settings(spark, spark__sql__sources__useV1SourceList=""):
+        (scan,) = explain(spark.read.parquet(f"{tmp_path}/t").where("x = 7"))
+    assert (scan["table"], scan["unindexed"]) == ("t", 1)
+    assert "useV1SourceList" in scan["reasons"][0]
+
+
+def test_a_folder_named_like_a_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "br[a]c{k}*"
+    spark.range(20).write.parquet(f"{tmp_path}/plain")
+    (tmp_path / "plain").rename(path)
+    (row,) = spark.sql(f"OPTIMIZE '{path}' ZORDER BY (id)").collect()
+    assert row["metrics"]["numFilesRemoved"] > 0
+    files = list(path.glob("*.parquet"))
+    assert sorted(v for f in files for v in pq.read_table(f)["id"].to_pylist()) == [*range(20)]

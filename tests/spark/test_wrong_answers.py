@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.spark.indexes import build
-from tests.spark.scans import check_sound, explain, opened, plain, settings
+from tests.spark.scans import FAILURES, check_sound, explain, opened, plain, settings
 
 FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 
@@ -337,3 +337,37 @@ def test_only_a_trusted_index_is_believed_without_asking(
             listed.where("id = 100").collect() == []
         )  # what the setting says: no file is ever replaced
     assert [tuple(row) for row in listed.where("id = 100").collect()] == [(100,)]
+
+
+def attempt(df: DataFrame) -> list[Row] | None:
+    """The rows; None: the query fails."""
+    try:
+        return df.collect()
+    except FAILURES:
+        return None
+
+
+@pytest.mark.parametrize("limit", ["512m", "1"])
+def test_settings_that_functions_read(spark: SparkSession, tmp_path: Path, limit: str) -> None:
+    """What a function says of a file's one value may change with the session's settings."""
+    for i, text in enumerate(["2020-1-1", "2021-01-01"]):
+        _write(spark, tmp_path / "t", "parquet", f"SELECT '{text}' AS s, {i} AS k")
+    build(spark, tmp_path / "t", "parquet")
+    frame = spark.read.parquet(str(tmp_path / "t"))
+    with settings(
+        spark,
+        spark__sql__ansi__enabled="false",
+        spark__sql__zorder__index__driverLimit=limit,
+        spark__sql__legacy__timeParserPolicy="CORRECTED",
+    ):
+        for value in (
+            "to_date(s, 'yyyy-MM-dd')",
+            "from_csv(s, 'd DATE', map('dateFormat', 'yyyy-MM-dd', 'mode', 'FAILFAST')).d",
+        ):
+            condition = f"{value} = DATE'2020-01-01'"
+            for policy, rows in ("CORRECTED", []), ("LEGACY", [("2020-1-1", 0)]):
+                spark.conf.set("spark.sql.legacy.timeParserPolicy", policy)
+                with plain(spark):
+                    expected = attempt(frame.where(condition))
+                assert attempt(frame.where(condition)) == expected, (condition, policy)
+                assert expected in (rows, None)

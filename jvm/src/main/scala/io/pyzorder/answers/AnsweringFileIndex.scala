@@ -3,7 +3,7 @@ package io.pyzorder.answers
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.DataType
 
-import io.pyzorder.skipping.{ExaminedFile, ExaminedPartition, Verdict}
+import io.pyzorder.skipping.{ExaminedPartition, Verdict}
 
 /**
  * Lists the files that an aggregation must read, and answers for the others. A file needs no
@@ -25,27 +25,28 @@ final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggrega
   override protected def decide(): AnsweringFileIndex.Answers = {
     var buffers: IndexedSeq[Any] = functions.map(_.initial)
     var answered = 0
+    var inexact = Set.empty[IndexedAggregate]
     val opened = examined().map { partition =>
       partition -> partition.files.map { file =>
-        file.verdict != Verdict.Skipped && (answerOf(file, partition.values) match {
-          case Some(answer) =>
-            answered += 1
-            buffers = functions.zip(buffers.zip(answer)).map {
-              case (aggregate, (buffer, value)) => aggregate.merge(buffer, value)
+        file.verdict != Verdict.Skipped && (file.known.filter(_.allRows) match {
+          case Some(known) =>
+            val answers = functions.map(_.of(known, partition.values))
+            val unknown = functions.zip(answers).collect { case (function, None) => function }
+            inexact ++= unknown
+            if (unknown.isEmpty) {
+              answered += 1
+              buffers = functions.indices.map { i =>
+                functions(i).merge(buffers(i), answers(i).get)
+              }
             }
-            false
+            unknown.nonEmpty
           case None => true
         })
       }
     }
-    new AnsweringFileIndex.Answers(InternalRow.fromSeq(buffers), answered, opened)
+    new AnsweringFileIndex.Answers(
+      InternalRow.fromSeq(buffers), answered, functions.filter(inexact), opened)
   }
-
-  private def answerOf(file: ExaminedFile, partition: InternalRow): Option[IndexedSeq[Any]] =
-    file.known.filter(_.allRows).flatMap { known =>
-      val answers = functions.map(_.of(known, partition))
-      if (answers.contains(None)) None else Some(answers.flatten)
-    }
 }
 
 object AnsweringFileIndex {
@@ -53,10 +54,16 @@ object AnsweringFileIndex {
   /**
    * @param row      the aggregation buffers after all rows of the files that are answered for
    * @param answered number of these files
+   * @param inexact  what the index does not tell of some file all of whose rows count
    */
   final class Answers(
       val row: InternalRow,
       override val answered: Int,
+      inexact: Seq[IndexedAggregate],
       partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
-      extends ExaminingFileIndex.Decision(partitions)
+      extends ExaminingFileIndex.Decision(partitions) {
+    override def reasons: Seq[String] =
+      if (inexact.isEmpty) Nil
+      else Seq(s"not told exactly by the index: ${inexact.mkString(", ")}")
+  }
 }

@@ -82,7 +82,7 @@ abstract class ExaminingFileIndex(scan: IndexedScan) extends ExplainedFileIndex 
       nanos = 0L,
       filter = PredicateToIndexFilter(scan.dataFilters),
       joins = Nil,
-      reasons = Nil,
+      reasons = decision.reasons,
       openedFiles = opened,
       answered = decision.answered)
   }
@@ -123,6 +123,9 @@ object ExaminingFileIndex {
     /** Files that are not opened because the index answers for all of their rows. */
     def answered: Int
 
+    /** Why files are opened that the index might have answered for. */
+    def reasons: Seq[String]
+
     private[answers] val files: Seq[(ExaminedFile, Boolean)] =
       partitions.flatMap { case (partition, open) => partition.files.zip(open) }
 
@@ -137,5 +140,6 @@ object ExaminingFileIndex {
   final class Needed(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
       extends Decision(partitions) {
     override def answered: Int = 0
+    override def reasons: Seq[String] = Nil
   }
 }

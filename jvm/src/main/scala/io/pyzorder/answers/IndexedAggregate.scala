@@ -60,6 +60,7 @@ object IndexedAggregate {
   /** `count(*)`: rows. */
   case object CountRows extends Counting {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] = Some(file.numRecords)
+    override def toString: String = "count(*)"
   }
 
   /** `count(c)`: rows less nulls, whose number must be known. NaN is a value. */
@@ -68,6 +69,7 @@ object IndexedAggregate {
       file.facts(column).map(_.nullCount(file.entry)).collect {
         case nulls if nulls >= 0 && nulls <= file.numRecords => file.numRecords - nulls
       }
+    override def toString: String = s"count(${column.sql("")})"
   }
 
   /** `count(p)` of a partition column, which has one value in all rows of a file. */
@@ -92,6 +94,8 @@ object IndexedAggregate {
     override def dataType: DataType = column.dataType
     override def of(file: KnownFile, partition: InternalRow): Option[Any] =
       file.facts(column).flatMap(valueOf(_, file.entry))
+
+    override def toString: String = s"${if (least) "min" else "max"}(${column.sql("")})"
 
     private def valueOf(facts: IndexedFacts, entry: Int): Option[Any] =
       if (facts.nanSeen(entry)) None

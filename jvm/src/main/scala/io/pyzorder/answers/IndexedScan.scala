@@ -90,7 +90,7 @@ object IndexedScan {
       relation.relation match {
         case files: HadoopFsRelation => files.location match {
             case index: ZOrderFileIndex
-                if index.joins.isEmpty && index.maySkip && !relation.isStreaming &&
+                if index.joins.isEmpty && index.mayAnswer && !relation.isStreaming &&
                   files.bucketSpec.isEmpty && !ignoresCorruptFiles(files) &&
                   filters.forall(isPlain(_, relation)) =>
               Some(split(plan, projects, filters, relation, files, index)).filter(scan =>

@@ -2,12 +2,16 @@ package io.pyzorder.api
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.catalyst.plans.logical.Filter
-import org.apache.spark.sql.execution.{QueryExecution, SparkPlan}
+import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.execution.{FileSourceScanExec, QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
 import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, FileScan}
+import org.apache.spark.sql.execution.datasources.v2.orc.OrcScan
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
 
-import io.pyzorder.skipping.{AllRowsFilter, PredicateToAllRowsFilter}
+import io.pyzorder.skipping.{AllRowsFilter, ExplainedFileIndex, PredicateToAllRowsFilter}
 import io.pyzorder.skipping.{SkippingOutcome, SkippingScanExec}
 
 /** What Python calls: plain types in, JSON out. */
@@ -55,13 +59,39 @@ object PythonApi extends AdaptiveSparkPlanHelper {
     (if (isRead) PredicateToAllRowsFilter(filters) else AllRowsFilter.Unproved).toString
   }
 
-  /** Of what Spark has cached too: the scans that filled the cache, or will. */
-  private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] =
+  /**
+   * Of scans that skipping does not serve too, and of what Spark has cached: the scans that filled
+   * the cache, or will.
+   */
+  private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] = {
+    val shown = collectWithSubqueries(plan) { case scan: SkippingScanExec => scan.child }
     collectWithSubqueries(plan) {
       case scan: SkippingScanExec => scan.outcome.toSeq
+      case scan: FileSourceScanExec if !shown.exists(_.exists(_ eq scan)) => unshown(scan).toSeq
+      case batch: BatchScanExec => ofVersionTwo(batch.scan).toSeq
       case cached: InMemoryTableScanExec =>
         outcomes(cached.relation.cachedPlan).map(o => o.copy(reasons = o.reasons :+ FromCache))
     }.flatten
+  }
+
+  /** Of a bucketed table, say, or one whose files another extension chooses. */
+  private def unshown(scan: FileSourceScanExec): Option[SkippingOutcome] =
+    scan.relation.location match {
+      case index: ExplainedFileIndex => Some(index.outcome(scan.partitionFilters, scan.dataFilters))
+      case _ => None
+    }
+
+  private def ofVersionTwo(scan: Scan): Option[SkippingOutcome] = scan match {
+    case _: ParquetScan | _: OrcScan =>
+      val files = scan.asInstanceOf[FileScan].fileIndex
+      Some(SkippingOutcome.unserved(
+          files.rootPaths.headOption.fold("files")(_.getName), files.inputFiles.length,
+          files.sizeInBytes, VersionTwo))
+    case _ => None
+  }
+
+  private val VersionTwo = "files are not skipped by Spark's V2 sources, which " +
+    "spark.sql.sources.useV1SourceList leaves this format to"
 
   private val FromCache = "the rows come from Spark's cache, whose own filters alone skip files, " +
     "once, when it is filled"

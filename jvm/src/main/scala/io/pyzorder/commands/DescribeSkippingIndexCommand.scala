@@ -10,7 +10,8 @@ import org.apache.spark.sql.types._
 
 import io.pyzorder.ZOrderConf
 import io.pyzorder.expressions.OrderedBytes
-import io.pyzorder.index.{ColumnStatistics, FileEntry, IndexSnapshot, IndexStore, IndexedColumn}
+import io.pyzorder.index.{ColumnStatistics, CurveColumn, FileEntry, IndexSnapshot, IndexStore}
+import io.pyzorder.index.IndexedColumn
 import io.pyzorder.layout._
 import io.pyzorder.publish.TableFolder
 
@@ -41,7 +42,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     val last = clustered.map(_.modificationTime).sorted.lastOption.map(new Timestamp(_))
     val order = clustered.groupBy(_.clusteredBy).toSeq.sortBy(-_._2.length).headOption.map(_._1)
     lazy val advice = order.map(adviceFor(session, snapshot, _))
-    ref.columns.map { column =>
+    ref.columns.filter(CurveColumn.unapply(_).isEmpty).map { column =>
       val known = valid.flatMap(_.statistics.get(column.name))
         .filter(s => s.bounds.isDefined || s.empty)
       val health = ColumnHealth.of(column.dataType, known.flatMap(_.bounds))

@@ -136,8 +136,8 @@ final class OptimizeRun(
     rewriting(facts) { (session, timestamps) =>
       val rewrite = new Rewrite(
         session, writer.folder.root, table.relation.fileFormat, table.provider, table.dataSchema,
-        withCodec(facts.values), timestamps.contains("TIMESTAMP_MILLIS"), statisticsColumns,
-        writer.run)
+        withCodec(facts.values), timestamps.contains("TIMESTAMP_MILLIS"),
+        statisticsColumns ++ curveColumn(timestamps), writer.run)
       if (zOrderBy.isEmpty) rewrite.compact(groups)
       else {
         val rows = input(session, groups)
@@ -179,7 +179,10 @@ final class OptimizeRun(
     val entries = written.map { file =>
       FileEntry(file.path, file.size, 0L, file.numRecords, names, settings, file.statistics)
     }
-    val columns = statisticsColumns
+    val columns = statisticsColumns ++ written.headOption.toSeq.flatMap { file =>
+      val curve = CurveColumn(zOrderBy)
+      if (file.statistics.contains(curve.name)) Some(curve) else None
+    }
     writer.publish(retire, staged, entries,
       old =>
         old.filterNot(o => columns.exists(_.name == o.name)) ++ columns)
@@ -196,6 +199,20 @@ final class OptimizeRun(
       val chosen = index.map(_.columns).filter(_.nonEmpty).getOrElse(every.take(limit))
       every.filter(column => chosen.contains(column) || zOrderBy.contains(column.path))
     }
+
+  /**
+   * The z-values of the direct method, where all that they are made of is read under any settings
+   * as it was written.
+   */
+  private def curveColumn(timestamps: Option[String]): Option[IndexedColumn] = {
+    val curve = CurveColumn(zOrderBy)
+    val types = statisticsColumns.filter(c => zOrderBy.contains(c.path)).map(_.dataType)
+    val asWritten = table.provider == "parquet" && !timestamps.contains("TIMESTAMP_MILLIS") ||
+      !types.exists(Calendars.isTemporal)
+    if (direct && types.length == zOrderBy.length && asWritten &&
+      !table.schema.fieldNames.contains(curve.path.head)) Some(curve)
+    else None
+  }
 
   /** So much of each group that every file is drawn from often enough. */
   private def fractions(groups: Seq[RewriteGroup], facts: Map[String, FileFacts]): Array[Double] = {

@@ -53,7 +53,7 @@ final class TargetLookup(session: shim.SparkSession) {
       session,
       className = known,
       paths = Seq(root.toString),
-      options = Map("mergeSchema" -> "true"))
+      options = Map("mergeSchema" -> "true", DataSource.GLOB_PATHS_KEY -> "false"))
     val relation =
       try source.resolveRelation()
       catch {

@@ -109,9 +109,13 @@ object Collector {
     !ReadSettings.matchesFieldIds(session) &&
       !ReadSettings.matchesPositions(session, data.options)
 
-  /** A column whose values Spark takes from the folder, although files have it, has none here. */
+  /**
+   * A column whose values Spark takes from the folder, although files have it, has none here; nor
+   * has one that the table has lost.
+   */
   private def fromFiles(data: DataFiles, column: IndexedColumn): Boolean =
-    !data.partitionSchema.fieldNames.exists(_.equalsIgnoreCase(column.path.head))
+    !data.partitionSchema.fieldNames.exists(_.equalsIgnoreCase(column.path.head)) &&
+      IndexedColumns.fieldsOf(data.dataSchema, column.path, _ == _).isDefined
 
   private def readFooters(
       session: shim.SparkSession,

@@ -54,7 +54,8 @@ final class IndexSnapshot(
     }
 
   /**
-   * The arrays of a column as a scan with `schema` may use them; None: nothing may be used.
+   * The arrays of a column as a scan with `schema` may use them; None: nothing may be used. Those
+   * of a CurveColumn, unless the scan has a column of that name.
    *
    * The scan must read the column as the type the bounds were read as, else their order or value
    * may be another. Two cases in which the same type is not enough:
@@ -84,10 +85,12 @@ final class IndexSnapshot(
       path: Seq[String],
       caseSensitive: Boolean): Option[(IndexedColumn, Seq[StructField])] = {
     def same(a: String, b: String): Boolean = if (caseSensitive) a == b else a.equalsIgnoreCase(b)
+    val curve = columns.find(column => column.path == path && CurveColumn.unapply(column).isDefined)
     val candidates = columns.filter(column =>
       column.path.length == path.length &&
         column.path.zip(path).forall { case (a, b) => same(a, b) })
     (candidates, IndexedColumns.fieldsOf(schema, path, same)) match {
+      case (_, None) if curve.isDefined => curve.map(column => (column, Nil))
       case (Seq(column), Some(fields)) if fields.last.dataType == column.dataType =>
         Some((column, fields))
       case _ => None
@@ -95,7 +98,8 @@ final class IndexSnapshot(
   }
 
   private def guarded(arrays: ColumnArrays, fields: Seq[StructField]): ColumnArrays = {
-    val typed = if (IndexedColumns.isChar(fields.last)) arrays.withoutBounds else arrays
+    val typed =
+      if (fields.lastOption.exists(IndexedColumns.isChar)) arrays.withoutBounds else arrays
     if (fields.exists(IndexedColumns.hasDefault)) typed.withoutAllNull else typed
   }
 

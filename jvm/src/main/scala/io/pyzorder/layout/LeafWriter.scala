@@ -5,6 +5,7 @@ import org.apache.hadoop.mapreduce.{TaskAttemptContext, TaskAttemptID, TaskID, T
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
 import org.apache.spark.sql.execution.datasources.OutputWriterFactory
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
@@ -40,6 +41,8 @@ final case class WrittenFile(
  * @param folders    each file's folder, as TableFolder.relativize gives it
  * @param id         part of all file names of this command
  * @param millis     Parquet timestamps are stored in milliseconds
+ * @param curve      for rows that come in the order of their z-values: the index's column of these,
+ *                   and how to compute them
  */
 final class LeafWriter(
     factory: OutputWriterFactory,
@@ -52,7 +55,8 @@ final class LeafWriter(
     run: Long,
     folders: Array[String],
     id: String,
-    conf: SerializableConfiguration)
+    conf: SerializableConfiguration,
+    curve: Option[(IndexedColumn, Expression)])
     extends Serializable {
 
   /** Writes file number `leaf`; None when there are no rows. */
@@ -65,6 +69,7 @@ final class LeafWriter(
       val relative = if (folders(leaf).isEmpty) name else s"${folders(leaf)}/$name"
       val staged = new TableFolder(new Path(root)).stagedPath(run, relative)
       val tracker = new StatisticsTracker(columns, statisticsSchema)
+      val along = curve.map { case (column, zValue) => new CurveTracker(column, zValue) }
       val fileSystem = staged.getFileSystem(conf.value)
       fileSystem.mkdirs(staged.getParent)
       val writer = factory.newInstance(staged.toString, schema, task)
@@ -72,6 +77,7 @@ final class LeafWriter(
         while (rows.hasNext) {
           val row = rows.next()
           tracker.update(row)
+          along.foreach(_.update(row))
           writer.write(row)
         }
       } finally writer.close()
@@ -80,11 +86,36 @@ final class LeafWriter(
           relative,
           fileSystem.getFileStatus(staged).getLen,
           tracker.numRecords,
-          tracker.written(format, millis)))
+          tracker.written(format, millis) ++ along.flatMap(_.result)))
     }
 
   private def taskContext(leaf: Int): TaskAttemptContext = {
     val task = new TaskID("pyzorder", 0, TaskType.REDUCE, leaf)
     new TaskAttemptContextImpl(conf.value, new TaskAttemptID(task, 0))
   }
+}
+
+/** The z-values of the first and the last of rows that come in their order. */
+private final class CurveTracker(column: IndexedColumn, zValue: Expression) {
+
+  private var first: Array[Byte] = _
+  private var last: InternalRow = _
+
+  /** The row may be reused afterwards. */
+  def update(row: InternalRow): Unit = {
+    if (first == null) first = valueOf(row)
+    (last, row) match {
+      case (kept: UnsafeRow, next: UnsafeRow) => kept.copyFrom(next)
+      case _ => last = row.copy()
+    }
+  }
+
+  /** By IndexedColumn.name; None: there were no rows. */
+  def result: Option[(String, ColumnStatistics)] = Option(first).map { least =>
+    column.name -> ColumnStatistics(
+      bounds = Some((least, valueOf(last))), exact = true, nullCount = Some(0L), nanSeen = false,
+      empty = false, settingsDependent = false)
+  }
+
+  private def valueOf(row: InternalRow): Array[Byte] = zValue.eval(row).asInstanceOf[Array[Byte]]
 }

@@ -8,6 +8,7 @@ import org.apache.spark.TaskContext
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{BindReferences, Expression}
 import org.apache.spark.sql.execution.ProjectExec
 import org.apache.spark.sql.execution.datasources.{FileFormat, PartitionedFile}
 import org.apache.spark.sql.pyzorder.shim
@@ -15,7 +16,7 @@ import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.TaskFunction
-import io.pyzorder.index.IndexedColumn
+import io.pyzorder.index.{CurveColumn, IndexedColumn}
 
 /**
  * How the rows of chosen files become new files in the staging folder.
@@ -26,7 +27,7 @@ import io.pyzorder.index.IndexedColumn
  * @param schema     of the files
  * @param options    the table's, with `compression`
  * @param millis     Parquet timestamps are stored in milliseconds
- * @param statistics the columns to take statistics of
+ * @param statistics the columns to take statistics of, a CurveColumn perhaps
  * @param run        number of the writing command in the journal
  */
 final class Rewrite(
@@ -51,7 +52,10 @@ final class Rewrite(
       val laidOut = plan.keys.layOut(input.all, input.partition, shared)
       describe(s"lay out ${clustering.leafCount} files")
       val folders = clustering.partitionOfLeaf.map(groups(_).folder)
-      write(ProjectExec(input.data, laidOut).execute(), folders)
+      val curve = statistics.find(CurveColumn.unapply(_).isDefined).map { column =>
+        column -> BindReferences.bindReference(plan.keys.expressions.head, input.data)
+      }
+      write(ProjectExec(input.data, laidOut).execute(), folders, curve)
     } finally shared.destroy()
   }
 
@@ -71,17 +75,21 @@ final class Rewrite(
       .mapPartitions(TaskFunction { (groups: Iterator[Seq[PartitionedFile]]) =>
         groups.flatMap(_.iterator).flatMap(read)
       })
-    write(rows, groups.map(_.folder).toArray)
+    write(rows, groups.map(_.folder).toArray, None)
   }
 
-  private def write(rows: RDD[InternalRow], folders: Array[String]): Seq[WrittenFile] = {
+  private def write(
+      rows: RDD[InternalRow],
+      folders: Array[String],
+      curve: Option[(IndexedColumn, Expression)]): Seq[WrittenFile] = {
     val stored = Rewrite.asWritten(schema)
     val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(options))
     job.getConfiguration.setIfUnset("parquet.block.size", Rewrite.RowGroupSize.toString)
     val factory = format.prepareWrite(session, job, options, stored)
     val writer = new LeafWriter(
-      factory, stored, schema, statistics, formatName, millis, root.toString, run, folders,
-      UUID.randomUUID().toString, new SerializableConfiguration(job.getConfiguration))
+      factory, stored, schema, statistics.filter(CurveColumn.unapply(_).isEmpty), formatName,
+      millis, root.toString, run, folders, UUID.randomUUID().toString,
+      new SerializableConfiguration(job.getConfiguration), curve)
     session.sparkContext.runJob(rows,
       TaskFunction { (leaf: Iterator[InternalRow]) =>
         writer.write(TaskContext.getPartitionId(), leaf)

@@ -32,13 +32,15 @@ final class FilePruner(
    *
    * @param listed     the partitions
    * @param indexes    the newest snapshots of the folders that the files lie under
-   * @param predicates on the rows of the files; of those with subqueries nothing is used
+   * @param predicates on the rows of the files
+   * @param unknown    others, with subqueries that have not run
    * @param joins      filters that the keys of joins above the scan give
    */
   def prune(
       listed: ListedPartitions,
       indexes: Seq[SnapshotRef],
       predicates: Seq[Expression],
+      unknown: Seq[Expression],
       joins: Seq[JoinKeys]): (Seq[PartitionDirectory], SkippingOutcome) = {
     val start = System.nanoTime()
     val filters = predicates.map(p => p -> PredicateToIndexFilter(p))
@@ -55,20 +57,21 @@ final class FilePruner(
     val counts = new SkippingCounts
     val kept = judged.map(_.pruned(counts, withoutJoins))
 
-    val notUsed = filters.collect { case (p, IndexFilter.Always) => p.sql }
+    val notUsed = filters.collect { case (p, IndexFilter.Always) => p.sql } ++
+      unknown.map(p => s"${p.sql} (its subquery runs later)")
     val evaluated = filters.collect { case (p, _: OneValue) => p.sql }
     val reasons =
       if (!enabled) Seq(s"${ZOrderConf.skippingEnabled.key} is false")
       else if (indexes.isEmpty) Seq("there is no index")
-      else if (predicates.isEmpty && joins.isEmpty)
+      else if (predicates.isEmpty && unknown.isEmpty && joins.isEmpty)
         Seq("there is no predicate on the files' columns")
       else if (filter != IndexFilter.Always && judges.isEmpty) Seq("the index cannot be read")
       else {
-        val unknown = filter.columns.filterNot(c => judges.exists(_.knows(c))).map(_.sql(""))
+        val bare = filter.columns.filterNot(c => judges.exists(_.knows(c))).map(_.sql(""))
         (if (notUsed.isEmpty) Nil else Seq(s"not usable: ${notUsed.mkString(", ")}")) ++
           (if (evaluated.isEmpty) Nil
            else Seq(s"usable only on files of one value: ${evaluated.mkString(", ")}")) ++
-          (if (unknown.isEmpty) Nil else Seq(s"no statistics: ${unknown.distinct.mkString(", ")}"))
+          (if (bare.isEmpty) Nil else Seq(s"no statistics: ${bare.distinct.mkString(", ")}"))
       }
     val nanos = System.nanoTime() - start
     val asked = judges.nonEmpty || indexes.isEmpty
@@ -77,9 +80,9 @@ final class FilePruner(
 
   /**
    * What the index says of every file of a listing: of all of its rows too, and of columns beside
-   * those in the predicates; an index too large for the driver says nothing. Unlike for `prune`,
-   * every file that the index knows is asked for in the store again, and `predicates` must be all
-   * that the rows are filtered by.
+   * those in the predicates; an index that is too large for the driver by now says nothing. Unlike
+   * for `prune`, every file that the index knows is asked for in the store again, and `predicates`
+   * must be all that the rows are filtered by.
    *
    * @param asked false: the store is not asked, and what is known may be of files since changed
    */
@@ -113,7 +116,8 @@ final class FilePruner(
   private def load(indexes: Seq[SnapshotRef]): Seq[(SnapshotRef, IndexSnapshot)] =
     indexes.flatMap(ref => IndexStore.load(session, ref).map(ref -> _))
 
-  private def isLarge(ref: SnapshotRef): Boolean =
+  /** Not loaded into the driver: a Spark job asks it which files to skip, and nothing else. */
+  def isLarge(ref: SnapshotRef): Boolean =
     ref.length > ZOrderConf.indexDriverLimit.get(session.sessionState.conf, properties)
 
   private def judgesOf(
@@ -124,10 +128,11 @@ final class FilePruner(
       ColumnReading(dataSchema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal)
     snapshots.flatMap { case (ref, snapshot) =>
       val facts = new SnapshotFacts(snapshot, reading)
+      val whole = CurveRange.added(filter, snapshot.columns)
       def judge(test: FileTest, knows: FilterColumn => Boolean): FileJudge =
         new FileJudge(ref.folder, ref.file, snapshot, settings, facts, test, knows)
-      if (isLarge(ref)) IndexQuery(session, ref, filter, reading).map(judge(_, facts.has))
-      else Some(judge(filter.bind(facts), facts(_).isDefined))
+      if (isLarge(ref)) IndexQuery(session, ref, whole, reading).map(judge(_, facts.has))
+      else Some(judge(whole.bind(facts), facts(_).isDefined))
     }.toArray
   }
 }

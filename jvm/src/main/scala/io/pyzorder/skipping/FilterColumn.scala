@@ -46,7 +46,7 @@ final case class FilterColumn(
     Midnights.of(zone).inOrder(least.asInstanceOf[Long], greatest.asInstanceOf[Long])
   }
 
-  private[skipping] def sql(suffix: String): String = {
+  private[pyzorder] def sql(suffix: String): String = {
     val name = IndexedColumn.nameOf(path) + suffix
     through.fold(name)(_.transform {
       case _: BoundReference => PrettyAttribute(name, dataType)

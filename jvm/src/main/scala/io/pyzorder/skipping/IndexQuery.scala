@@ -17,7 +17,12 @@ import io.pyzorder.index.{IndexStore, SnapshotRef}
  */
 private[skipping] object IndexQuery {
 
-  private final case class Question(ref: SnapshotRef, filter: IndexFilter, reading: ColumnReading)
+  /** @param settings the session's: a predicate evaluated on files of one value may read them */
+  private final case class Question(
+      ref: SnapshotRef,
+      filter: IndexFilter,
+      reading: ColumnReading,
+      settings: Map[String, String])
 
   private val cache: Cache[Question, Bits] =
     CacheBuilder.newBuilder()
@@ -33,7 +38,7 @@ private[skipping] object IndexQuery {
       ref: SnapshotRef,
       filter: IndexFilter,
       reading: ColumnReading): Option[FileTest] = {
-    val question = Question(ref, filter, reading)
+    val question = Question(ref, filter, reading, session.sessionState.conf.getAllConfs)
     try Some(Option(cache.getIfPresent(question)).getOrElse {
         val bits = run(session, question)
         cache.put(question, bits)
@@ -50,7 +55,7 @@ private[skipping] object IndexQuery {
     val context = session.sparkContext
     val hadoopConf = session.sessionState.newHadoopConf()
     val conf = context.broadcast(new SerializableConfiguration(hadoopConf))
-    val Question(ref, filter, reading) = question
+    val Question(ref, filter, reading, _) = question
     val groups = IndexStore.rowGroups(hadoopConf, ref)
     val (file, columns) = (IndexStore.dataFile(ref), ref.columns.toList)
     // A predicate evaluated on files of one value may ask for the session's settings.

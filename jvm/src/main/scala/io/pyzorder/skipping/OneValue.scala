@@ -15,7 +15,8 @@ import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
  * The same value means: no null, no NaN, both bounds equal (all between them are equal then, exact
  * bounds or not), and not zero where there are two of them. Equal in the binary order means
  * identical, so that no function can tell the rows apart; deterministic functions don't by
- * themselves, and a user's own are not believed.
+ * themselves, and a user's own are not believed. Nor are those believed that read the session's
+ * settings while they are evaluated: a DataFrame is planned once, and may run under others later.
  *
  * @param columns   the columns it names, not their functions
  * @param predicate over them, column i as BoundReference i
@@ -67,6 +68,8 @@ object OneValue {
    */
   private def isRefused(expression: Expression): Boolean = expression match {
     case _: UserDefinedExpression | _: InvokeLike | _: PlanExpression[_] => true
+    // They read spark.sql.legacy.timeParserPolicy.
+    case _: TimestampFormatterHelper | _: JsonToStructs | _: CsvToStructs => true
     case _: Unevaluable | _: HigherOrderFunction | _: Generator => true
     case _: StringRepeat | _: StringSpace | _: StringLPad | _: StringRPad => true
     case _: Sequence | _: ArrayRepeat => true

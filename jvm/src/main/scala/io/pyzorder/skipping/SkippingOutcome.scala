@@ -51,3 +51,13 @@ final case class SkippingOutcome(
     if (joins.isEmpty) None
     else Some(s"$skippedByJoins skipped by join keys of ${joins.mkString(" and ")}")
 }
+
+object SkippingOutcome {
+
+  /** Of a scan that reads all of its files, whatever an index may know of them. */
+  def unserved(table: String, files: Int, bytes: Long, reason: String): SkippingOutcome =
+    SkippingOutcome(
+      table, selected = 0, skipped = 0, skippedByJoins = 0, unindexed = files,
+      selectedBytes = bytes, totalBytes = bytes, nanos = 0L, IndexFilter.Always, joins = Nil,
+      Seq(reason), openedFiles = Nil)
+}

@@ -62,7 +62,8 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val folders = JournaledListing.foldersOf(
       session.sessionState.newHadoopConf(), files.location.rootPaths, location)
     val name = relation.catalogTable.map(_.identifier.table)
-      .orElse(files.location.rootPaths.headOption.map(_.getName)).getOrElse("files")
+      .orElse(folders.headOption.map(_.root).orElse(files.location.rootPaths.headOption)
+          .map(_.getName)).getOrElse("files")
     val index = ZOrderFileIndex(
       session, files.location, files.options, files.dataSchema, name,
       relation.catalogTable.fold(Map.empty[String, String])(_.properties), folders)

@@ -85,10 +85,8 @@ final class ZOrderFileIndex private (
   def examine(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression],
-      asked: Boolean): IndexedSeq[ExaminedPartition] = {
-    val indexes = ZOrderFileIndex.State.of(session, folders).indexes
+      asked: Boolean): IndexedSeq[ExaminedPartition] =
     pruner.examine(listed(partitionFilters, Nil), indexes, dataFilters, asked)
-  }
 
   /** Whether all the files are in the store as the listing says. */
   def areUnchanged(files: Seq[FileStatus]): Boolean =
@@ -109,8 +107,12 @@ final class ZOrderFileIndex private (
   def wasIndexed: Boolean = seen.indexes.nonEmpty
 
   /** Whether files may be skipped, and some of them be in an index, now. */
-  def maySkip: Boolean =
-    pruner.isEnabled && ZOrderFileIndex.State.of(session, folders).indexes.nonEmpty
+  def maySkip: Boolean = pruner.isEnabled && indexes.nonEmpty
+
+  /** Whether that index can be asked for more than which files to skip. */
+  def mayAnswer: Boolean = maySkip && !indexes.exists(pruner.isLarge)
+
+  private def indexes: Seq[SnapshotRef] = ZOrderFileIndex.State.of(session, folders).indexes
 
   private def answer(
       partitionFilters: Seq[Expression],
@@ -118,7 +120,7 @@ final class ZOrderFileIndex private (
     val state = ZOrderFileIndex.State.of(session, folders)
     val request = ZOrderFileIndex.Request(
       partitionFilters.filterNot(hasSubquery),
-      dataFilters.filterNot(hasSubquery),
+      dataFilters,
       state,
       ReadSettings.of(session, options),
       pruner.isEnabled)
@@ -130,11 +132,9 @@ final class ZOrderFileIndex private (
   }
 
   private def ask(request: ZOrderFileIndex.Request): ZOrderFileIndex.Answer = {
+    val (unknown, known) = request.dataFilters.partition(hasSubquery)
     val (partitions, outcome) = pruner.prune(
-      listed(request.partitionFilters, request.dataFilters),
-      request.state.indexes,
-      request.dataFilters,
-      joins)
+      listed(request.partitionFilters, known), request.state.indexes, known, unknown, joins)
     ZOrderFileIndex.Answer(partitions, outcome)
   }
 

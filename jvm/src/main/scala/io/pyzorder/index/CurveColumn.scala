@@ -1,0 +1,26 @@
+package io.pyzorder.index
+
+import org.apache.spark.sql.types.BinaryType
+
+import io.pyzorder.parser.StatementGrammar
+
+/**
+ * The column of the index table that keeps, of files that are laid out by the direct method, the
+ * least and the greatest z-value of their rows: `zorder_value(a, b.c)`, as the SQL function gives
+ * it. It is no column of the data files, and no query names it.
+ */
+object CurveColumn {
+
+  private val Name = "zorder_value\\((.*)\\)".r
+
+  /** @param clusteredBy paths of the clustering columns, in order */
+  def apply(clusteredBy: Seq[Seq[String]]): IndexedColumn =
+    IndexedColumn(
+      Seq(clusteredBy.map(IndexedColumn.nameOf).mkString("zorder_value(", ", ", ")")), BinaryType)
+
+  /** The paths of the clustering columns; None: some column of the data files. */
+  def unapply(column: IndexedColumn): Option[Seq[Seq[String]]] = column match {
+    case IndexedColumn(Seq(Name(names)), BinaryType) => Some(StatementGrammar.columnList(names))
+    case _ => None
+  }
+}
