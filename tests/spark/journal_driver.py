@@ -1,7 +1,8 @@
 """Drives a Writer and the readers' side of the journal from Python, without any SQL statement.
 
-Run as a program it rewrites the table given as its first argument and kills itself at the fail point
-given as its second: `python journal_driver.py /path/of/table after-commit`.
+Run as a program it rewrites the table given as its first argument, or executes the statement given as
+its third, and kills itself at the fail point given as its second:
+`python journal_driver.py /path/of/table after-commit`.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class Rewrite:
         )
 
 
-def main(table: Path, point: str) -> None:
+def main(table: Path, point: str, statement: str | None = None) -> None:
     builder = (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
@@ -125,10 +126,14 @@ def main(table: Path, point: str) -> None:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.zorder.test.killAt", point)
+        .config("spark.sql.zorder.vacuum.retentionCheck", "false")
     )
     spark = pyzorder.configure(builder).getOrCreate()
-    Rewrite(spark, table).publish()
+    if statement is None:
+        Rewrite(spark, table).publish()
+    else:
+        spark.sql(statement)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

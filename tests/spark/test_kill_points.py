@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.spark import scans
 from tests.spark.journal_driver import Rewrite, read, through_journal
 from tests.spark.tables import data_files
 
@@ -32,11 +33,24 @@ POINTS = {
 }
 
 #: The points that `make test` kills at as well; `make test-crash` takes them all.
-SAMPLE = ("mid-retire", "before-commit", "after-commit", "mid-move-in")
+SAMPLE = ("mid-retire", "after-commit")
 
 
 def ids(df: DataFrame) -> list[int]:
     return sorted(row["id"] for row in df.select("id").collect())
+
+
+def killed(table: Path, point: str, *statement: str) -> subprocess.CompletedProcess[str]:
+    """A process that was killed at the point while it rewrote the table, or ran the statement."""
+    child = subprocess.run(
+        [sys.executable, str(DRIVER), str(table), point, *statement],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(DRIVER.parents[2])},
+    )
+    assert child.returncode != 0, f"{point} was not reached"
+    return child
 
 
 @pytest.mark.parametrize(
@@ -52,14 +66,7 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     made = spark.read.parquet(str(table))
     old = data_files(table)
 
-    child = subprocess.run(
-        [sys.executable, str(DRIVER), str(table), point],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": str(DRIVER.parents[2])},
-    )
-    assert child.returncode != 0
+    child = killed(table, point)
     records = [p.suffix[1:] for p in sorted((table / "_zorder" / "_journal").glob("_1.*"))]
     assert [r for r in records if r != "lease"] == POINTS[point], child.stderr
     committed = "outcome" in records
@@ -79,3 +86,74 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert not list(table.rglob("*.staged"))
     if point not in ("after-markers", "after-index"):
         assert not list(table.rglob("_zorder.*"))
+
+
+#: Points that a recovery reaches, after a kill before COMMIT and after it.
+UNDOING = ("recovery-decided", "recovery-undoing", "recovery-moved")
+COMPLETING = ("recovery-decided", "recovery-completing", "recovery-moved")
+TWICE = [
+    (first, second)
+    for first, records in POINTS.items()
+    if "done" not in records
+    for second in [
+        *(COMPLETING if "outcome" in records else UNDOING if "retire" in records else UNDOING[::2]),
+        *POINTS,
+    ]
+]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pair if pair == ("before-commit", "recovery-undoing")
+        else pytest.param(*pair, marks=pytest.mark.crash)
+        for pair in TWICE
+    ],
+)  # fmt: skip
+def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: str) -> None:
+    """The second while it recovers what the first left, or after that."""
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 4).write.parquet(str(table))
+    spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
+    frame = spark.read.parquet(str(table))
+    for point in (first, second):
+        killed(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
+        assert ids(through_journal(spark, frame)) == ALL
+        assert ids(spark.read.schema("id BIGINT").parquet(str(table)).where("id > 7")) == ALL[8:]
+    spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
+    assert ids(frame) == ALL
+    with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
+        assert ids(spark.read.parquet(str(table))) == ALL
+    assert not list(table.rglob("*.staged"))
+
+
+@pytest.mark.parametrize(
+    ("statement", "point"),
+    [
+        ("VACUUM '{}' RETAIN 0 HOURS", "mid-vacuum"),
+        ("RESTORE '{}' TO BEFORE OPTIMIZE", "mid-move-in"),
+        *(
+            pytest.param(statement, point, marks=pytest.mark.crash)
+            for statement, points in {
+                "VACUUM '{}' RETAIN 0 HOURS": ["after-prepare", "vacuum-found"],
+                "RESTORE '{}' TO BEFORE OPTIMIZE": [p for p in POINTS if p != "mid-move-in"],
+            }.items()
+            for point in points
+        ),
+    ],
+)
+def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, point: str) -> None:
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 4).write.parquet(str(table))
+    old = data_files(table)
+    frame = spark.read.parquet(str(table))
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    new = data_files(table)
+    killed(table, point, statement.format(table))
+    assert ids(through_journal(spark, frame)) == ALL
+    spark.sql(f"VACUUM '{table}'")  # the next writer
+    assert ids(frame) == ALL
+    with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
+        assert ids(spark.read.parquet(str(table))) == ALL
+    restored = "RESTORE" in statement and "outcome" in POINTS[point]
+    assert data_files(table) == (old if restored else new)

@@ -14,7 +14,7 @@ import org.slf4j.LoggerFactory
 
 import io.pyzorder.{ZOrderConf, ZOrderErrors}
 import io.pyzorder.layout.PartitionListing
-import io.pyzorder.publish.{Garbage, Journal, TableFolder, Writer}
+import io.pyzorder.publish.{FailPoints, Garbage, Journal, TableFolder, Writer}
 
 /**
  * VACUUM: deletes what OPTIMIZE runs replaced longer ago than it is kept, and what dead writers
@@ -86,7 +86,9 @@ private[commands] object Vacuum {
     val found = garbage(session, table)
     val files = found.find(
       TimeUnit.HOURS.toMillis(hours.toLong), writer.began, Some(writer.run))
-    found.delete(files)
+    def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
+    if (files.nonEmpty) reach("vacuum-found")
+    found.delete(files, n => if (n == 1) reach("mid-vacuum"))
     files
   }
 }

@@ -9,10 +9,12 @@ import io.pyzorder.ZOrderConf
 /** Where tests kill the process: `spark.sql.zorder.test.killAt` names one of the points below. */
 object FailPoints {
 
-  /** Every point, in the order a run reaches them. */
+  /** Every point: of a run, of the recovery of one, of VACUUM, each in the order they come. */
   val all: Seq[String] = Seq(
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",
-    "before-commit", "after-commit", "mid-move-in", "before-done", "after-done")
+    "before-commit", "after-commit", "mid-move-in", "before-done", "after-done",
+    "recovery-decided", "recovery-undoing", "recovery-completing", "recovery-moved",
+    "vacuum-found", "mid-vacuum")
 
   /** Kills the process here, as SIGKILL does, if the session asks for it. */
   def reach(conf: SQLConf, point: String): Unit = {

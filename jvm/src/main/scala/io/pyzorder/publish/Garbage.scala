@@ -30,10 +30,15 @@ final class Garbage(hadoopConf: Configuration, table: TableFolder, outside: Seq[
     }
   }
 
-  /** Deletes the files, and the folders that this leaves empty. */
-  def delete(files: Seq[FileStatus]): Unit = {
-    files.foreach { file =>
+  /**
+   * Deletes the files, and the folders that this leaves empty.
+   *
+   * @param deleted told after each file how many there were so far
+   */
+  def delete(files: Seq[FileStatus], deleted: Int => Unit): Unit = {
+    files.zipWithIndex.foreach { case (file, i) =>
       file.getPath.getFileSystem(hadoopConf).delete(file.getPath, false)
+      deleted(i + 1)
     }
     runFolders.foreach { case (_, _, folder) =>
       val path = folder.getPath

@@ -27,10 +27,15 @@ private[publish] object Recovery {
     }
     log.warn(s"Run ${state.run} of ${state.folder} was left unfinished; " +
       (if (commit) "completing it" else "undoing it"))
+    def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
+    reach("recovery-decided")
     val record = state.retire.getOrElse(RetireRecord(incarnation, Nil, Nil, Nil))
     val files = new RunFiles(conf, state.folder, state.run, record)
-    val problems = if (commit) complete(session, files, _ => ()) else undo(session, files)
+    val problems =
+      if (commit) complete(session, files, n => if (n == 1) reach("recovery-completing"))
+      else undo(session, files, n => if (n == 1) reach("recovery-undoing"))
     problems.foreach(p => log.warn(s"Run ${state.run} of ${state.folder}: $p meanwhile"))
+    reach("recovery-moved")
     close(records, files)
   }
 
@@ -43,8 +48,8 @@ private[publish] object Recovery {
   }
 
   /** After ABORT: the old files go back, the index forgets the new ones. */
-  def undo(session: shim.SparkSession, files: RunFiles): Seq[String] = {
-    val problems = files.moveBack()
+  def undo(session: shim.SparkSession, files: RunFiles, moved: Int => Unit): Seq[String] = {
+    val problems = files.moveBack(moved)
     if (files.sameLife && files.record.add.nonEmpty) forget(session, files, files.record.add)
     problems
   }

@@ -121,8 +121,9 @@ private[publish] final class RunFiles(
    *
    * @return what was in the way, empty: all files are back
    */
-  def moveBack(): Seq[String] = {
+  def moveBack(moved: Int => Unit): Seq[String] = {
     val problems = mutable.ArrayBuffer[String]()
+    var count = 0
     record.retire.groupBy(_.folder).foreach { case (folder, inputs) =>
       val path = table.resolve(folder)
       if (!isIntact(folder)) {
@@ -135,6 +136,8 @@ private[publish] final class RunFiles(
             case MoveFile.FolderGone => problems += s"$path was dropped"
             case MoveFile.Moved | MoveFile.SourceGone => ()
           }
+          count += 1
+          moved(count)
         }
         if (!isIntact(folder)) {
           inputs.foreach(input =>

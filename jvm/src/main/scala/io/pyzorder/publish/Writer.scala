@@ -101,7 +101,7 @@ final class Writer private (
     try {
       if (files.sameLife) {
         // Not aborted: the COMMIT whose outcome was not known arrived after all.
-        if (records.abort(incarnation, owner)) Recovery.undo(session, files)
+        if (records.abort(incarnation, owner)) Recovery.undo(session, files, _ => ())
         else Recovery.complete(session, files, _ => ())
         if (!files.isDone) Recovery.close(records, files)
       } else {
