@@ -12,7 +12,7 @@ CASES ?= 50000
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help env jar test test-crash fuzz smoke smoke-matrix demo bench bench-joins bench-planning bench-layout bench-optimize lint format wheel clean
+.PHONY: help env jar test test-crash fuzz smoke smoke-matrix demo bench bench-joins bench-planning peers bench-layout bench-curve bench-optimize lint format wheel clean
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,7 +29,7 @@ jar: env ## Compile the Scala sources into pyzorder/jars
 test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another, in JOBS=2 processes
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
-test-crash: jar ## Kill OPTIMIZE at every step of publishing, and count the rows
+test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step, twice too, and count the rows
 	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py
 
 fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on where it ended
@@ -56,9 +56,17 @@ bench-joins: $(VENV)/made-demo ## TPC-DS star joins: files and seconds with and 
 bench-planning: jar ## What the index adds to planning, for tables of 10k, 100k and 1M files
 	$(RUN) benchmarks/planning.py
 
+peers: ## Fetch Delta, Iceberg and Hudi for bench-layout, by Maven, and the Sparks they run on
+	@for spark in 3.5 4.0; do $(MAKE) env SPARK=$$spark EXTRAS=test || exit 1; done
+	@$(PYTHON) benchmarks/peers.py fetch
+
 bench-layout: $(VENV)/made-demo,bench ## Files that queries open: layouts of ours and of others, real and hard tables
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/layout.py
+
+bench-curve: $(VENV)/made-demo ## Files that boxes open by minima and maxima alone, and with z-values
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/curve_ranges.py
 
 bench-optimize: $(VENV)/made-demo,bench ## Seconds, jobs and bytes of an OPTIMIZE, an ORDER BY and others, in turns
 	@$(RUN) jvm/build.py

@@ -19,6 +19,16 @@ from pyzorder import demo
 FOLDER = demo.OUTPUT / "benchmarks"
 
 
+def data_files(folder: Path) -> list[Path]:
+    """The Parquet files of a table without partitions."""
+    return sorted(f for f in folder.glob("*.parquet") if f.name[0] not in "._")
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of these files."""
+    return sum(file.stat().st_size for file in data_files(folder))
+
+
 @dataclass(frozen=True)
 class Dataset:
     """

@@ -14,8 +14,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import os
-import platform
 import shutil
 import sys
 from bisect import bisect_left
@@ -27,27 +25,19 @@ from typing import Any
 import deltalake
 import numpy as np
 import numpy.typing as npt
+import peers
 import pyarrow.parquet as pq
-import pyspark
-from datasets import DATASETS, FOLDER, Dataset, uniform
+import report
+from datasets import DATASETS, FOLDER, Dataset, data_files, size_of, uniform
 from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
 from pyzorder import demo
 
-RESULTS = Path(__file__).parent / "results" / "layout.md"
 LOOKUPS, BOXES, DRAWN = 500, 300, 50_000
 
 
 # ---- layouts: each writes the rows into a folder as about so many Parquet files ----
-
-
-def _data_files(folder: Path) -> list[Path]:
-    return sorted(f for f in folder.glob("*.parquet") if f.name[0] not in "._")
-
-
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in _data_files(folder))
 
 
 def _as_it_came(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
@@ -69,14 +59,14 @@ def _delta_rs(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -
     """Again with another target size until the number of files is near enough."""
     source = folder.with_name(folder.name + ".source")
     df.coalesce(1).write.parquet(str(source))
-    target = _size(source) // files
+    target = size_of(source) // files
     for _ in range(5):
         shutil.rmtree(folder, ignore_errors=True)
         deltalake.write_deltalake(str(folder), pq.read_table(source))
         table = deltalake.DeltaTable(str(folder))
         table.optimize.z_order(list(columns), target_size=target)
         table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-        written = len(_data_files(folder))
+        written = len(data_files(folder))
         if abs(written - files) <= 0.03 * files:
             break
         target = max(1, target * written // files)
@@ -87,10 +77,18 @@ def _pyzorder(curve: str) -> Callable[[DataFrame, Sequence[str], int, Path], Non
     def lay_out(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
         df.write.parquet(str(folder))
         spark = df.sparkSession
-        spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(_size(folder) // files))
+        spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size_of(folder) // files))
         spark.conf.set("spark.sql.zorder.optimize.curve", curve)
         table = pyzorder.ZOrderTable.forPath(spark, str(folder))
         table.optimize().executeZOrderBy(*columns)
+
+    return lay_out
+
+
+def _peer(name: str) -> Callable[[DataFrame, Sequence[str], int, Path], None]:
+    def lay_out(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
+        source = Path(df.inputFiles()[0].removeprefix("file:")).parent
+        peers.lay_out(name, source, folder, columns, files)
 
     return lay_out
 
@@ -102,6 +100,7 @@ LAYOUTS: dict[str, Callable[[DataFrame, Sequence[str], int, Path], None]] = {
     f"delta-rs {deltalake.__version__}": _delta_rs,
     "pyzorder": _pyzorder("zorder"),
     "pyzorder, hilbert": _pyzorder("hilbert"),
+    **{name: _peer(name) for name, peer in peers.PEERS.items() if peer.is_there},
 }
 
 
@@ -214,7 +213,7 @@ def _rank(values: Sequence[Any], value: Any) -> int:
 def footers(folder: Path, columns: Sequence[str]) -> tuple[list[Any], list[Any]]:
     """Minima and maxima of the columns, and bytes: of each file, and of each row group."""
     files, groups = [], []
-    for path in _data_files(folder):
+    for path in data_files(folder):
         footer = pq.ParquetFile(path).metadata
         of_file = []
         for number in range(footer.num_row_groups):
@@ -253,7 +252,7 @@ def best_grid(files: int, columns: int) -> float:
 def measure(spark: SparkSession, dataset: Dataset, files: int) -> list[list[str]]:
     """One line a layout; raises AssertionError if a layout lost or doubled a row."""
     df = dataset.read(spark)
-    queries = Queries(dataset, _data_files(FOLDER / f"{dataset.name}.parquet"))
+    queries = Queries(dataset, data_files(FOLDER / f"{dataset.name}.parquet"))
     fingerprint = "count(*), sum(CAST(xxhash64(*) AS DECIMAL(38,0)))"
     expected = df.selectExpr(f"struct({fingerprint})").collect()
     lines = []
@@ -261,7 +260,7 @@ def measure(spark: SparkSession, dataset: Dataset, files: int) -> list[list[str]
         folder = FOLDER / "laid out"
         shutil.rmtree(folder, ignore_errors=True)
         lay_out(df, dataset.columns, files, folder)
-        written = spark.read.schema(df.schema).parquet(*map(str, _data_files(folder)))
+        written = spark.read.schema(df.schema).parquet(*map(str, data_files(folder)))
         assert written.selectExpr(f"struct({fingerprint})").collect() == expected, name
         units, groups = footers(folder, dataset.columns)
         bounds = queries.bounds(units)
@@ -281,22 +280,6 @@ HEADER = ["table", "layout", "files", "lookup", "by column", "box", "box, bytes"
           "best grid"]  # fmt: skip
 
 
-def write_results(lines: list[list[str]]) -> None:
-    """The table as Markdown, with what it was measured with."""
-    RESULTS.parent.mkdir(exist_ok=True)
-    versions = (
-        f"pyzorder {pyzorder.__version__}, Spark {pyspark.__version__}, "
-        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
-        f"{os.cpu_count()} cores"
-    )
-    text = [
-        "# Layouts", "", "Shares of a table's files that queries open; `make bench-layout`.", "",
-        versions, "",
-        *("| " + " | ".join(row) + " |" for row in [HEADER, ["---"] * len(HEADER), *lines]),
-    ]  # fmt: skip
-    RESULTS.write_text("\n".join(text) + "\n")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="names of tables, with commas")
@@ -312,10 +295,15 @@ def main() -> int:
         planned = [(dataset, files) for dataset, files in planned if dataset.name in wanted]
     spark = demo.start_spark()
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    absent = [name for name, peer in peers.PEERS.items() if not peer.is_there]
+    if absent:
+        print(f"Left out, because `make peers` has not fetched them: {', '.join(absent)}")
     print("  ".join(HEADER))
     lines = [line for dataset, files in planned for line in measure(spark, dataset, files)]
     spark.stop()
-    write_results(lines)
+    report.write(
+        "layout", "Layouts", "Shares of a table's files that queries open; `make bench-layout`.",
+        [HEADER, *lines])  # fmt: skip
     return 0
 
 

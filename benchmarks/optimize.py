@@ -10,8 +10,6 @@ benchmarks/results/optimize.md.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import shutil
 import sys
 import time
@@ -23,14 +21,13 @@ from typing import Any
 import deltalake
 import numpy as np
 import pyarrow.parquet as pq
-import pyspark
-from datasets import FOLDER, lineitem
+import report
+from datasets import FOLDER, data_files, lineitem, size_of
 from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
 from pyzorder import demo
 
-RESULTS = Path(__file__).parent / "results" / "optimize.md"
 COLUMNS = ("l_partkey", "l_shipdate", "l_suppkey")
 
 
@@ -43,10 +40,6 @@ class Cost:
     shuffled: int = 0
     heap: int = 0
     sizes: list[int] = field(default_factory=list)
-
-
-def data_files(folder: Path) -> list[Path]:
-    return sorted(f for f in folder.glob("*.parquet") if f.name[0] not in "._")
 
 
 def plain(df: DataFrame, files: int, folder: Path) -> Callable[[], None]:
@@ -65,7 +58,7 @@ def order_by(df: DataFrame, files: int, folder: Path) -> Callable[[], None]:
 def optimize(df: DataFrame, files: int, folder: Path) -> Callable[[], None]:
     """OPTIMIZE of a copy of the table, made before the clock starts."""
     df.write.parquet(str(folder))
-    size = sum(f.stat().st_size for f in data_files(folder))
+    size = size_of(folder)
     spark = df.sparkSession
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // files))
     table = pyzorder.ZOrderTable.forPath(spark, str(folder))
@@ -78,7 +71,7 @@ def delta_rs(df: DataFrame, files: int, folder: Path) -> Callable[[], None]:
     df.write.parquet(str(source))
     deltalake.write_deltalake(str(folder), pq.read_table(source))
     table = deltalake.DeltaTable(str(folder))
-    size = sum(f.stat().st_size for f in data_files(folder))
+    size = size_of(folder)
     shutil.rmtree(source)
     return lambda: table.optimize.z_order(list(COLUMNS), target_size=size // files)
 
@@ -142,32 +135,27 @@ def main() -> int:
             costs[name].sizes = [f.stat().st_size for f in new]
             print(f"{name}: {costs[name].seconds[-1]:.1f} s", flush=True)
     spark.stop()
-    report(costs, df_bytes=sum(costs["plain rewrite"].sizes), scale=arguments.scale)
+    show(costs, arguments.scale)
     return 0
 
 
-def report(costs: dict[str, Cost], df_bytes: int, scale: int) -> None:
+def show(costs: dict[str, Cost], scale: int) -> None:
     """Prints the table, and writes it."""
-    base = min(costs["plain rewrite"].seconds)
-    lines = [
-        "| way | seconds | of a plain rewrite | jobs | shuffled MB | peak heap MB | files "
-        "| sizes' variation | bytes of a plain rewrite |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    plainly = costs["plain rewrite"]
+    rows = [["way", "seconds", "of a plain rewrite", "jobs", "shuffled MB", "peak heap MB", "files",
+             "sizes' variation", "bytes of a plain rewrite"]]  # fmt: skip
     for name, cost in costs.items():
         sizes = np.array(cost.sizes or [0], dtype=float)
         variation = sizes.std() / sizes.mean() if sizes.mean() else 0.0
-        lines.append(
-            f"| {name} | {min(cost.seconds):.1f} | {min(cost.seconds) / base:.2f} | {cost.jobs} "
-            f"| {cost.shuffled / 1e6:.0f} | {cost.heap / 1e6:.0f} | {len(cost.sizes)} "
-            f"| {variation:.2f} | {sizes.sum() / df_bytes:.2f} |")  # fmt: skip
-    versions = (
-        f"lineitem at scale factor {scale}; pyzorder {pyzorder.__version__}, Spark "
-        f"{pyspark.__version__}, Python {platform.python_version()}, {platform.system()} "
-        f"{platform.machine()}, {os.cpu_count()} cores")  # fmt: skip
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text("\n".join(["# What an OPTIMIZE costs", "", versions, "", *lines]) + "\n")
-    print("\n".join(lines))
+        rows.append([
+            name, f"{min(cost.seconds):.1f}", f"{min(cost.seconds) / min(plainly.seconds):.2f}",
+            str(cost.jobs), f"{cost.shuffled / 1e6:.0f}", f"{cost.heap / 1e6:.0f}",
+            str(len(cost.sizes)), f"{variation:.2f}", f"{sizes.sum() / sum(plainly.sizes):.2f}",
+        ])  # fmt: skip
+    report.write(
+        "optimize", "What an OPTIMIZE costs",
+        f"TPC-H lineitem at scale factor {scale}; `make bench-optimize`.", rows)  # fmt: skip
+    print("\n".join("  ".join(row) for row in rows))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,101 @@
+"""What z-values save beside minima and maxima: files that boxes open, by layout.
+
+    python benchmarks/curve_ranges.py [--files 64,256]
+
+The direct method cuts its files anywhere along the z-order curve, so that a file's rows fill only a
+part of the box of its bounds; pyzorder keeps their least and greatest z-values too. Files cut on
+cells, the method boundaries, fill theirs. Counts are those of pyzorder.explain; prints a table, and
+writes it to benchmarks/results/curve_ranges.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import shutil
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import report
+from datasets import FOLDER, Dataset, data_files, size_of, uniform
+from pyspark.sql import Row, SparkSession
+
+import pyzorder
+from pyzorder import demo
+
+BOXES, SPAN = 60, 1_000_000_000
+
+
+def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]]]:
+    """Ranges of a share of each column's values; a lookup's other columns are free."""
+    random = np.random.default_rng(5)
+    drawn = []
+    for i in range(BOXES):
+        named = columns if side > 0 else [columns[i % len(columns)]]
+        lows = random.integers(0, int((1 - side) * SPAN), len(named))
+        drawn.append(
+            {c: (int(low), int(low + side * SPAN)) for c, low in zip(named, lows, strict=True)}
+        )
+    return drawn
+
+
+def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
+    """How many files minima and maxima alone would open."""
+    return sum(
+        all(
+            e[f"{c}_minValue"] <= high and low <= e[f"{c}_maxValue"]
+            for c, (low, high) in box.items()
+        )
+        for e in entries
+    )
+
+
+def measure(spark: SparkSession, dataset: Dataset, files: int, method: str) -> list[list[str]]:
+    """A line for lookups, one for boxes of a tenth of each column."""
+    folder = FOLDER / "laid out"
+    shutil.rmtree(folder, ignore_errors=True)
+    dataset.read(spark).write.parquet(str(folder))
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size_of(folder) // files))
+    spark.conf.set("spark.sql.zorder.optimize.method", method)
+    pyzorder.ZOrderTable.forPath(spark, str(folder)).optimize().executeZOrderBy(*dataset.columns)
+    entries = spark.sql(f"SELECT * FROM skipping_index('{folder}')").collect()
+    table = spark.read.parquet(str(folder))
+    total = len(data_files(folder))
+    lines = []
+    for kind, side in (("lookup", 0.0), ("box", 0.1)):
+        opened = bounds = 0
+        for box in boxes(dataset.columns, side):
+            condition = " AND ".join(f"{c} BETWEEN {a} AND {b}" for c, (a, b) in box.items())
+            (scan,) = pyzorder.explain(table.where(condition))
+            opened += scan.opened
+            bounds += by_bounds(entries, box)
+        lines.append([
+            dataset.name, method, str(total), kind, f"{bounds / BOXES / total:.4f}",
+            f"{opened / BOXES / total:.4f}", f"{opened / bounds:.2f}",
+        ])  # fmt: skip
+        print("  ".join(lines[-1]), flush=True)
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", default="64,256", help="sizes, with commas")
+    arguments = parser.parse_args()
+    spark = demo.start_spark()
+    header = ["table", "method", "files", "query", "by bounds", "with z-values", "ratio"]
+    lines = [
+        line
+        for columns, files, method in itertools.product(
+            (2, 3), map(int, arguments.files.split(",")), ("direct", "boundaries"))
+        for line in measure(spark, uniform(columns), files, method)
+    ]  # fmt: skip
+    spark.stop()
+    said = "Shares of a table's files that queries open; `make bench-curve`."
+    title = "What z-values save beside minima and maxima"
+    report.write("curve_ranges", title, said, [header, *lines])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

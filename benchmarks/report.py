@@ -1,0 +1,27 @@
+"""What benchmarks leave in benchmarks/results: a table, and what it was measured with."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyspark
+
+import pyzorder
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def write(name: str, title: str, said: str, rows: Sequence[Sequence[str]]) -> None:
+    """Writes results/`name`.md; the first of the rows is the header."""
+    versions = (
+        f"pyzorder {pyzorder.__version__}, Spark {pyspark.__version__}, "
+        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
+        f"{os.cpu_count()} cores"
+    )
+    table = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
+    lines = [f"# {title}", "", said, "", versions, "", *(f"| {' | '.join(row)} |" for row in table)]
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
