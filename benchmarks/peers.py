@@ -168,7 +168,6 @@ def hudi(spark, source, table, columns, size, liquid):  # type: ignore[no-untype
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.operation": "bulk_insert",
-        "hoodie.datasource.write.recordkey.field": "",
         "hoodie.datasource.write.partitionpath.field": "",
         "hoodie.datasource.write.keygenerator.class":
             "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
@@ -183,7 +182,6 @@ def hudi(spark, source, table, columns, size, liquid):  # type: ignore[no-untype
         "hoodie.layout.optimize.strategy": "z-order",
         "hoodie.parquet.max.file.size": str(size),
     }  # fmt: skip
-    del options["hoodie.datasource.write.recordkey.field"]
     spark.read.parquet(str(source)).write.format("hudi").options(**options).save(str(table))
     return spark.read.format("hudi").load(str(table)).inputFiles()
 

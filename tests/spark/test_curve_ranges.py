@@ -17,6 +17,7 @@ COLUMNS = {
         "(xxhash64(id, 1) % 1000) / 8D",
     ),
     "string": ("concat('ab', lpad(id % 700, 3, '0'))", "if(id % 13 = 0, NULL, hex(hash(id)))"),
+    "decimal(9,2)": ("CAST(hash(id) % 10000 AS DECIMAL(9,2)) / 7", "CAST(id AS DECIMAL(9,2))"),
     "decimal(25,3)": ("CAST(hash(id) AS DECIMAL(25,3)) / 7", "CAST(id AS DECIMAL(25,3))"),
     "timestamp": ("timestamp_seconds(hash(id))", "timestamp_seconds(id * 1000)"),
 }
@@ -53,6 +54,8 @@ def test_sound(spark: SparkSession, tmp_path: Path, data_type: str, provider: st
     asked = [p.format(x, y) for p in PREDICATES for x, y in zip(values, values[1:], strict=False)]
     if data_type == "string":
         asked += ["a LIKE 'ab1%'", "a LIKE 'ab%' AND b LIKE 'F%'", "b LIKE 'FFFFFFFFFFFF%'"]
+    if data_type.startswith("decimal"):
+        asked += ["a < 0.12345BD", "b = 7.12345BD", "a > CAST('1e30' AS DECIMAL(38,5)) OR b < 3"]
     scans.check_sound(spark, "direct_t", asked)
 
 

@@ -208,6 +208,16 @@ def test_many_partitions(spark: SparkSession, database: str, tmp_path: Path) -> 
     assert spark.table("t").count() == 400
 
 
+def test_a_value_heavier_than_a_file(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """It is dealt out by what its rows are, not by the order in which they come."""
+    spark.sql(f"CREATE TABLE t (a INT, b STRING, m MAP<INT, BIGINT>) USING parquet {CLUSTERED}")
+    target_size(spark, 4000)
+    rows = spark.range(0, 2000, 1, 4).selectExpr("1 AS a", "'x' AS b", "map(1, id) AS m")
+    rows.repartition(3).write.insertInto("t")
+    assert len(data_files(tmp_path / "db" / "t")) > 2
+    assert rows_of(spark.table("t")) == rows_of(rows)
+
+
 @pytest.mark.parametrize("rows", ["SELECT 1 a, 'x' b WHERE false", "SELECT 1 a, NULL b"])
 def test_few_rows(spark: SparkSession, database: str, rows: str) -> None:
     spark.sql(f"CREATE TABLE t (a INT, b STRING) USING parquet {CLUSTERED}")

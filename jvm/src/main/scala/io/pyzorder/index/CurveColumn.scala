@@ -1,5 +1,7 @@
 package io.pyzorder.index
 
+import scala.util.Try
+
 import org.apache.spark.sql.types.BinaryType
 
 import io.pyzorder.parser.StatementGrammar
@@ -20,7 +22,8 @@ object CurveColumn {
 
   /** The paths of the clustering columns; None: some column of the data files. */
   def unapply(column: IndexedColumn): Option[Seq[Seq[String]]] = column match {
-    case IndexedColumn(Seq(Name(names)), BinaryType) => Some(StatementGrammar.columnList(names))
+    case IndexedColumn(Seq(Name(names)), BinaryType) =>
+      Try(StatementGrammar.columnList(names)).toOption
     case _ => None
   }
 }

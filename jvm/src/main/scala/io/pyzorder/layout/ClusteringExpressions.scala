@@ -67,43 +67,53 @@ sealed abstract class RangeIdsExpression extends Expression {
 
 /**
  * A number that Spark's hash partitioning sends to the task of the row's file. Rows of one cell
- * that is heavier than a file take turns, counted in each task.
+ * that is heavier than a file take turns.
  *
  * @param partition number of the table partition
+ * @param turn      an INT by which rows take turns; None: they are counted in each task, which is
+ *                  right only where a task that runs again has its rows in the same order, else
+ *                  rows would be lost or doubled
  */
 case class ShuffleKey(
     columns: Seq[Expression],
     partition: Expression,
-    clustering: Broadcast[Clustering])
+    clustering: Broadcast[Clustering],
+    turn: Option[Expression])
     extends RangeIdsExpression {
 
-  @transient private var turn: Int = 0
+  @transient private var counted: Int = 0
 
   override def dataType: DataType = IntegerType
 
-  override def children: Seq[Expression] = columns :+ partition
+  override def children: Seq[Expression] = (columns :+ partition) ++ turn
 
   override def eval(row: InternalRow): Any = {
-    turn = (turn + 1) & Int.MaxValue
-    clustering.value.shuffleKey(rangeIds(row), partition.eval(row).asInstanceOf[Int], turn)
+    counted = turn.fold(counted + 1)(_.eval(row).asInstanceOf[Int]) & Int.MaxValue
+    clustering.value.shuffleKey(rangeIds(row), partition.eval(row).asInstanceOf[Int], counted)
   }
 
   override protected def doGenCode(ctx: CodegenContext, ev: ExprCode): ExprCode = {
     val (idsCode, shared, array) = rangeIdsCode(ctx)
     val taken = ctx.addMutableState(CodeGenerator.JAVA_INT, "turn", forceInline = true)
     val number = partition.genCode(ctx)
+    val own = turn.map(_.genCode(ctx))
+    val next = own.fold(s"$taken + 1")(_.value.toString)
     ev.copy(isNull = FalseLiteral,
       code = code"""
         |$idsCode
         |${number.code}
-        |$taken = ($taken + 1) & ${Int.MaxValue};
+        |${own.fold[Block](EmptyBlock)(_.code)}
+        |$taken = ($next) & ${Int.MaxValue};
         |int ${ev.value} = $shared.shuffleKey($array, ${number.value}, $taken);
     """.stripMargin)
   }
 
   override protected def withNewChildrenInternal(
       newChildren: IndexedSeq[Expression]): Expression =
-    copy(columns = newChildren.init, partition = newChildren.last)
+    copy(
+      columns = newChildren.take(columns.length),
+      partition = newChildren(columns.length),
+      turn = newChildren.drop(columns.length + 1).headOption)
 }
 
 /** The row's place inside its file: a LONG, which Spark sorts by radix alone. */

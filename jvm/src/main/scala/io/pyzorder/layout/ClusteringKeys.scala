@@ -22,14 +22,16 @@ final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, 
    *
    * @param partition number of a row's table partition
    * @param within    the order that comes first
+   * @param turn      see ShuffleKey
    */
   def layOut(
       rows: SparkPlan,
       partition: Expression,
       clustering: Broadcast[Clustering],
-      within: Seq[SortOrder] = Nil): SparkPlan = {
+      within: Seq[SortOrder] = Nil,
+      turn: Option[Expression] = None): SparkPlan = {
     val sent = HashPartitioning(
-      Seq(ShuffleKey(expressions, partition, clustering)), clustering.value.leafCount)
+      Seq(ShuffleKey(expressions, partition, clustering, turn)), clustering.value.leafCount)
     val order = if (lexical) expressions else Seq(PlaceInFile(expressions, clustering))
     SortExec(
       within ++ order.map(SortOrder(_, Ascending)), global = false, ShuffleExchangeExec(sent, rows))

@@ -1,5 +1,7 @@
 package io.pyzorder.skipping
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -90,6 +92,19 @@ object CurveRange {
       filter match {
         case IndexFilter.And(left, right) => of(left, column).and(of(right, column))
         case IndexFilter.Or(left, right) => of(left, column).or(of(right, column))
+        case leaf =>
+          // A decimal of more digits than the column's has no bits there.
+          try ofLeaf(leaf, column, isColumn, bits)
+          catch { case NonFatal(_) => All }
+      }
+    }
+
+    private def ofLeaf(
+        filter: IndexFilter,
+        column: IndexedColumn,
+        isColumn: FilterColumn => Boolean,
+        bits: Any => Long): Bits =
+      filter match {
         case IndexFilter.Below(c, value, _) if isColumn(c) => Bits(Least, bits(value))
         case IndexFilter.Above(c, value, _) if isColumn(c) => Bits(bits(value), Greatest)
         case IndexFilter.OneOf(c, values) if isColumn(c) =>
@@ -100,7 +115,6 @@ object CurveRange {
         case IndexFilter.HasValue(c) if isColumn(c) => Bits(Least, Greatest)
         case _ => All
       }
-    }
 
     /** The bits are the string's first 8 bytes: after a prefix all others may follow. */
     private def lastWith(prefix: UTF8String, dataType: DataType): Long =

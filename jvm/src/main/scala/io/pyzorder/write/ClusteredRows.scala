@@ -86,8 +86,8 @@ case class ClusteredRowsExec(
       val clustering =
         Clustering.of(keys, drawn.sample, (files ++ Seq.fill(unseen)(1)).map(_ -> Region))
       keys.layOut(
-        child, numberOf(drawn, unseen), sparkContext.broadcast(clustering),
-        outputOrdering).execute()
+        child, numberOf(drawn, unseen), sparkContext.broadcast(clustering), outputOrdering,
+        Some(RowHash(child.output))).execute()
     }
   }
 

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.{Row, SaveMode}
 import org.apache.spark.sql.catalyst.catalog.{BucketSpec, CatalogTable}
 import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
-import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.{BasicWriteJobStatsTracker, FileFormat}
@@ -146,7 +146,8 @@ final class IndexedInsertCommand(
   /** The columns of the files, as the catalog knows them. */
   private def fileSchema: StructType = {
     val known = catalogTable.map(_.schema.fields.toSeq).getOrElse(Nil)
-    StructType(outputColumns.filterNot(c => partitionColumns.exists(_.name == c.name)).map { c =>
+    val inFolders = AttributeSet(partitionColumns)
+    StructType(outputColumns.filterNot(inFolders.contains).map { c =>
       known.find(_.name == c.name).filter(_.dataType == c.dataType)
         .getOrElse(StructField(c.name, c.dataType, c.nullable, c.metadata))
     })

@@ -1,0 +1,24 @@
+package io.pyzorder.write
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
+import org.apache.spark.sql.types.{DataType, IntegerType}
+
+/**
+ * A hash of all of a row's bytes, maps included. A query's task that runs again may have its rows
+ * in another order: what file a row goes to must depend on the row alone.
+ */
+case class RowHash(children: Seq[Expression]) extends Expression with CodegenFallback {
+
+  @transient private lazy val row = UnsafeProjection.create(children)
+
+  override def dataType: DataType = IntegerType
+
+  override def nullable: Boolean = false
+
+  override def eval(input: InternalRow): Any = row(input).hashCode
+
+  override protected def withNewChildrenInternal(
+      newChildren: IndexedSeq[Expression]): Expression = copy(children = newChildren)
+}
