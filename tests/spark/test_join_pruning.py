@@ -358,6 +358,37 @@ def test_explain_and_metrics_tell_of_the_join(spark: SparkSession, tables: Path)
     assert metric(df, "filesSkippedByJoins") == 13
 
 
+@pytest.mark.parametrize(
+    ("sql", "reasons"),
+    [
+        (INNER, []),
+        (INNER.replace("SELECT", "SELECT /*+ BROADCAST(fact) */", 1),
+         ["join key k (this side is broadcast, and read before any key is known)"]),
+        (INNER.replace("SELECT", "SELECT /*+ MERGE(fact) */", 1),
+         ["join key k (both sides are read before any key is known)"]),
+        (f"SELECT a, q.s FROM (SELECT k AS a FROM fact) LEFT JOIN {SOME} q ON a = q.k",
+         ["join key k (LEFT OUTER JOIN needs rows without a partner too)"]),
+        (f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.m + 1 = q.l",
+         ["join key CAST((m + 1) AS BIGINT) (no column of the index, more than "
+          "spark.sql.zorder.join.maxKeys allows, or below something that needs all rows)"]),
+        (f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)",
+         ["join key k (no column of the index, more than spark.sql.zorder.join.maxKeys allows, "
+          "or below something that needs all rows)"]),
+    ],
+)  # fmt: skip
+def test_explain_says_why_a_join_gives_no_keys(
+    spark: SparkSession, tables: Path, sql: str, reasons: list[str]
+) -> None:
+    df = spark.sql(sql)
+    (scan,) = scans_of(df)
+    if "MERGE" in sql or "LIMIT" in sql or reasons == []:
+        assert "not usable: join key k (it is known once the query has run)" in scan["reasons"]
+    df.collect()
+    (scan,) = scans_of(df)
+    told = [reason for reason in scan["reasons"] if "join key" in reason]
+    assert told == [f"not usable: {reason}" for reason in reasons]
+
+
 def metric(df: DataFrame, name: str) -> int:
     """A metric of the scan of `fact` in the final plan."""
     nodes: list[Any] = [df._jdf.queryExecution().executedPlan()]

@@ -82,6 +82,11 @@ def test_explain_says_why_not(spark: SparkSession, table: str) -> None:
     assert scan["selected"] == 1
     assert any(reason.startswith("not usable: ") for reason in scan["reasons"])
     assert any(reason.startswith("usable only on files of one") for reason in scan["reasons"])
+    (scan,) = explain(spark.sql(f"SELECT * FROM {table} WHERE d > 89 AND rand(1) * d < 91"))
+    assert scan["skipped"] == 9
+    assert scan["reasons"] == [
+        "not usable: ((rand(1) * CAST(d AS DOUBLE)) < 91.0D) (not deterministic)"
+    ]
     (scan,) = explain(spark.sql(f"SELECT * FROM {table}"))
     assert scan["total"] == 10 and scan["skipped"] == 0
 

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.datasources.v2.orc.OrcScan
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
 
 import io.pyzorder.skipping.{AllRowsFilter, ExplainedFileIndex, PredicateToAllRowsFilter}
-import io.pyzorder.skipping.{SkippingOutcome, SkippingScanExec}
+import io.pyzorder.skipping.{SkippingOutcome, UnusedConditions}
 
 /** What Python calls: plain types in, JSON out. */
 object PythonApi extends AdaptiveSparkPlanHelper {
@@ -64,18 +64,17 @@ object PythonApi extends AdaptiveSparkPlanHelper {
    * the cache, or will.
    */
   private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] = {
-    val shown = collectWithSubqueries(plan) { case scan: SkippingScanExec => scan.child }
+    val unused = UnusedConditions(plan)
     collectWithSubqueries(plan) {
-      case scan: SkippingScanExec => scan.outcome.toSeq
-      case scan: FileSourceScanExec if !shown.exists(_.exists(_ eq scan)) => unshown(scan).toSeq
+      case scan: FileSourceScanExec =>
+        outcome(scan).map(o => o.copy(reasons = o.reasons ++ unused.of(scan))).toSeq
       case batch: BatchScanExec => ofVersionTwo(batch.scan).toSeq
       case cached: InMemoryTableScanExec =>
         outcomes(cached.relation.cachedPlan).map(o => o.copy(reasons = o.reasons :+ FromCache))
     }.flatten
   }
 
-  /** Of a bucketed table, say, or one whose files another extension chooses. */
-  private def unshown(scan: FileSourceScanExec): Option[SkippingOutcome] =
+  private def outcome(scan: FileSourceScanExec): Option[SkippingOutcome] =
     scan.relation.location match {
       case index: ExplainedFileIndex => Some(index.outcome(scan.partitionFilters, scan.dataFilters))
       case _ => None

@@ -1,0 +1,130 @@
+package io.pyzorder.skipping
+
+import java.util.IdentityHashMap
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
+import org.apache.spark.sql.catalyst.expressions.{KnownFloatingPointNormalized, PredicateHelper}
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, NormalizeNaNAndZero}
+import org.apache.spark.sql.catalyst.plans.{InnerLike, LeftSemi}
+import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, ProjectExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec}
+
+import io.pyzorder.ZOrderConf
+
+/**
+ * What a query asks of the rows of its scans that skips no file although it could be thought to:
+ * conditions that are not deterministic, which Spark keeps from the scan, and the keys of joins.
+ * For showing alone; PruneByJoinKeys decides.
+ */
+final class UnusedConditions private (plan: SparkPlan) extends PredicateHelper {
+
+  private val found = new IdentityHashMap[FileSourceScanExec, mutable.ListBuffer[String]]
+
+  visit(plan, Nil, UnusedConditions.NotAdaptive)
+
+  /** Sentences, in the order in which rows meet the conditions. */
+  def of(scan: FileSourceScanExec): Seq[String] =
+    Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
+
+  /** An expression of a plan's columns that rows are judged by, and why no file is. */
+  private case class Asked(expression: Expression, why: String => String)
+
+  private def visit(plan: SparkPlan, asked: Seq[Asked], phase: UnusedConditions.Phase): Unit = {
+    plan.subqueries.foreach(visit(_, Nil, UnusedConditions.NotAdaptive))
+    plan match {
+      case adaptive: AdaptiveSparkPlanExec =>
+        val phase =
+          if (adaptive.isFinalPlan) UnusedConditions.HasRun else UnusedConditions.HasNotRun
+        visit(adaptive.executedPlan, asked, phase)
+      case stage: QueryStageExec => visit(stage.plan, asked, phase)
+      case scan: FileSourceScanExec => note(scan, asked)
+      case project: ProjectExec =>
+        val named = getAliasMap(project.projectList)
+        visit(
+          project.child, asked.map(a => a.copy(expression = replaceAlias(a.expression, named))),
+          phase)
+      case filter: FilterExec =>
+        val drawn = splitConjunctivePredicates(filter.condition).filterNot(_.deterministic)
+          .map(Asked(_, condition => s"not usable: $condition (not deterministic)"))
+        visit(filter.child, asked ++ drawn, phase)
+      case join: BaseJoinExec =>
+        Seq(join.left -> join.leftKeys, join.right -> join.rightKeys).foreach {
+          case (side, keys) =>
+            val why = whyNot(join, side, phase)
+            visit(
+              side, within(asked, side) ++
+                keys.map(key => Asked(key, name => s"not usable: join key $name ($why)")), phase)
+        }
+      case other => other.children.foreach(child => visit(child, within(asked, child), phase))
+    }
+  }
+
+  private def within(asked: Seq[Asked], plan: SparkPlan): Seq[Asked] =
+    asked.filter(_.expression.references.subsetOf(plan.outputSet))
+
+  private def whyNot(join: BaseJoinExec, side: SparkPlan, phase: UnusedConditions.Phase): String =
+    join match {
+      case hash: BroadcastHashJoinExec =>
+        if ((hash.buildSide == BuildLeft) == (side eq hash.left))
+          "this side is broadcast, and read before any key is known"
+        else if (!needsPartner(hash)) s"${hash.joinType.sql} JOIN needs rows without a partner too"
+        else phase match {
+          case UnusedConditions.NotAdaptive =>
+            "without spark.sql.adaptive.enabled it is not known before the scan"
+          case UnusedConditions.HasNotRun => "it is known once the query has run"
+          case UnusedConditions.HasRun =>
+            s"no column of the index, more than ${ZOrderConf.joinMaxKeys.key} allows, or below " +
+              "something that needs all rows"
+        }
+      case _ if phase == UnusedConditions.HasNotRun => "it is known once the query has run"
+      case _ => "both sides are read before any key is known"
+    }
+
+  private def needsPartner(join: BroadcastHashJoinExec): Boolean = join.joinType match {
+    case _: InnerLike | LeftSemi => true
+    case _ => false
+  }
+
+  /** Of those that a file could be judged by, had nothing been in the way. */
+  private def note(scan: FileSourceScanExec, asked: Seq[Asked]): Unit =
+    scan.relation.location match {
+      case index: ZOrderFileIndex if !index.maySkip =>
+      case index: ExplainedFileIndex =>
+        val used = index match {
+          case own: ZOrderFileIndex => own.joins.flatMap(_.filter.columns).toSet
+          case _ => Set.empty[FilterColumn]
+        }
+        val ofFolders = scan.relation.partitionSchema.fieldNames.toSet
+        val texts = for {
+          Asked(expression, why) <- asked
+          plain = spelled(expression)
+          if !plain.references.forall(a => ofFolders(a.name)) || !plain.deterministic
+          if FilterColumn.unapply(plain).forall(column => !used(column))
+        } yield why(plain.sql)
+        found.computeIfAbsent(scan, _ => mutable.ListBuffer.empty) ++= texts
+      case _ =>
+    }
+
+  /** As FilePruner spells columns: without the table's name. */
+  private def spelled(expression: Expression): Expression = {
+    val plain = expression match {
+      case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
+      case other => other
+    }
+    plain.transform { case a: AttributeReference => a.withQualifier(Nil) }
+  }
+}
+
+object UnusedConditions {
+
+  private sealed trait Phase
+  private case object NotAdaptive extends Phase
+  private case object HasNotRun extends Phase
+  private case object HasRun extends Phase
+
+  /** Of all scans of a plan, its subqueries' too. */
+  def apply(plan: SparkPlan): UnusedConditions = new UnusedConditions(plan)
+}
