@@ -1,12 +1,13 @@
-"""Files, row groups and bytes that lookups and boxes open, layout by layout.
+"""Files, row groups, bytes and rows that lookups and boxes read, layout by layout.
 
     python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000]
 
 Every table is written in each layout as about the same number of files; what a query opens follows
 from the minima and maxima in the Parquet footers, so that the figures are the same each time. A
 lookup is `column = value` for values of the table, averaged over values and columns; a box is a
-range on several columns around the values of a row. Prints a table, and writes it to
-benchmarks/results/layout.md.
+range on several columns around the values of a row. The rows of a box are those that Spark's reader
+gives back, which skips pages too. Other projects lay out the real and the hard tables, not the
+uniform ones. Prints a table, and writes it to benchmarks/results/layout.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +32,12 @@ import pyarrow.parquet as pq
 import report
 from datasets import DATASETS, FOLDER, Dataset, data_files, size_of, uniform
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import pyzorder
 from pyzorder import demo
 
-LOOKUPS, BOXES, DRAWN = 500, 300, 50_000
+LOOKUPS, BOXES, READ, DRAWN = 500, 300, 5, 50_000
 
 
 # ---- layouts: each writes the rows into a folder as about so many Parquet files ----
@@ -93,13 +96,19 @@ def _peer(name: str) -> Callable[[DataFrame, Sequence[str], int, Path], None]:
     return lay_out
 
 
-LAYOUTS: dict[str, Callable[[DataFrame, Sequence[str], int, Path], None]] = {
-    "as it came": _as_it_came,
-    "ORDER BY": _order_by,
+Layouts = dict[str, Callable[[DataFrame, Sequence[str], int, Path], None]]
+
+OWN: Layouts = {
     "binary z-value": _binary_z_value,
-    f"delta-rs {deltalake.__version__}": _delta_rs,
     "pyzorder": _pyzorder("zorder"),
     "pyzorder, hilbert": _pyzorder("hilbert"),
+}
+
+ALL: Layouts = {
+    "as it came": _as_it_came,
+    "ORDER BY": _order_by,
+    **OWN,
+    f"delta-rs {deltalake.__version__}": _delta_rs,
     **{name: _peer(name) for name, peer in peers.PEERS.items() if peer.is_there},
 }
 
@@ -185,24 +194,41 @@ class Queries:
     def boxes(self, bounds: Bounds) -> tuple[float, float]:
         """Mean shares of the units, and of their bytes, that a box opens."""
         shares = []
-        for row in self.asked[:BOXES]:
-            if any(value is None or value != value for value in row):
-                continue
-            low: list[int | None] = []
-            high: list[int | None] = []
-            for c, side in enumerate(self.dataset.boxes):
-                ordered = self.ordered[c]
-                if side == 1:
-                    low.append(None)
-                    high.append(None)
-                    continue
-                half = int(len(ordered) * side / 2)
-                middle = bisect_left(ordered, row[c])
-                first = min(max(0, middle - half), len(ordered) - 2 * half - 1)
-                low.append(_rank(self.values[c], ordered[first]))
-                high.append(_rank(self.values[c], ordered[first + 2 * half]))
+        for box in self.asked_boxes:
+            low, high = (
+                [None if side is None else _rank(self.values[c], side[end])
+                 for c, side in enumerate(box)] for end in (0, 1))  # fmt: skip
             shares.append(bounds.opened(low, high))
         return float(np.mean([s for s, _ in shares])), float(np.mean([b for _, b in shares]))
+
+    @cached_property
+    def asked_boxes(self) -> list[list[tuple[Any, Any] | None]]:
+        """For each box the least and the greatest value of each column; None: any value."""
+        rows = [r for r in self.asked[:BOXES] if all(v is not None and v == v for v in r)]
+        return [[self._side(c, value) for c, value in enumerate(row)] for row in rows]
+
+    def _side(self, c: int, value: Any) -> tuple[Any, Any] | None:
+        share, ordered = self.dataset.boxes[c], self.ordered[c]
+        if share == 1:
+            return None
+        half = int(len(ordered) * share / 2)
+        first = min(max(0, bisect_left(ordered, value) - half), len(ordered) - 2 * half - 1)
+        return ordered[first], ordered[first + 2 * half]
+
+    def rows_read(self, df: DataFrame) -> float:
+        """Mean share of the rows that Spark's reader gives back for some of the boxes."""
+        total, read = df.count(), []
+        for box in self.asked_boxes[:READ]:
+            some = df.select(*self.dataset.columns)
+            for name, side in zip(self.dataset.columns, box, strict=True):
+                if side is not None:
+                    some = some.where(F.col(name).between(*map(F.lit, side)))
+            some.toArrow()
+            node = some._jdf.queryExecution().executedPlan()
+            while not node.nodeName().startswith("Scan "):
+                node = node.children().apply(0)
+            read.append(node.metrics().apply("numOutputRows").value() / total)
+        return float(np.mean(read))
 
 
 def _rank(values: Sequence[Any], value: Any) -> int:
@@ -249,14 +275,14 @@ def best_grid(files: int, columns: int) -> float:
 # ---- the table ----
 
 
-def measure(spark: SparkSession, dataset: Dataset, files: int) -> list[list[str]]:
+def measure(spark: SparkSession, dataset: Dataset, files: int, layouts: Layouts) -> list[list[str]]:
     """One line a layout; raises AssertionError if a layout lost or doubled a row."""
     df = dataset.read(spark)
     queries = Queries(dataset, data_files(FOLDER / f"{dataset.name}.parquet"))
     fingerprint = "count(*), sum(CAST(xxhash64(*) AS DECIMAL(38,0)))"
     expected = df.selectExpr(f"struct({fingerprint})").collect()
     lines = []
-    for name, lay_out in LAYOUTS.items():
+    for name, lay_out in layouts.items():
         folder = FOLDER / "laid out"
         shutil.rmtree(folder, ignore_errors=True)
         lay_out(df, dataset.columns, files, folder)
@@ -270,14 +296,15 @@ def measure(spark: SparkSession, dataset: Dataset, files: int) -> list[list[str]
         lines.append([
             dataset.name, name, str(len(units)), f"{np.mean(lookups):.3f}",
             " ".join(f"{share:.3f}" for share in lookups), f"{box:.3f}", f"{box_bytes:.3f}",
-            f"{box_groups:.3f}", f"{best_grid(len(units), len(dataset.columns)):.3f}",
+            f"{box_groups:.3f}", f"{queries.rows_read(written):.3f}",
+            f"{best_grid(len(units), len(dataset.columns)):.3f}",
         ])  # fmt: skip
         print("  ".join(lines[-1]), flush=True)
     return lines
 
 
 HEADER = ["table", "layout", "files", "lookup", "by column", "box", "box, bytes", "box, row groups",
-          "best grid"]  # fmt: skip
+          "box, rows", "best grid"]  # fmt: skip
 
 
 def main() -> int:
@@ -287,19 +314,19 @@ def main() -> int:
     arguments = parser.parse_args()
     sizes = [int(size) for size in arguments.files.split(",")]
     planned = [
-        *itertools.product([uniform(columns) for columns in (2, 3, 4)], sizes),
-        *((dataset, 256 if dataset.name == "mixed" else 90) for dataset in DATASETS),
+        *itertools.product([uniform(columns) for columns in (2, 3, 4)], sizes, [OWN]),
+        *((dataset, 256 if dataset.name == "mixed" else 90, ALL) for dataset in DATASETS),
     ]
     if arguments.only:
         wanted = arguments.only.split(",")
-        planned = [(dataset, files) for dataset, files in planned if dataset.name in wanted]
+        planned = [plan for plan in planned if plan[0].name in wanted]
     spark = demo.start_spark()
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     absent = [name for name, peer in peers.PEERS.items() if not peer.is_there]
     if absent:
         print(f"Left out, because `make peers` has not fetched them: {', '.join(absent)}")
     print("  ".join(HEADER))
-    lines = [line for dataset, files in planned for line in measure(spark, dataset, files)]
+    lines = [line for plan in planned for line in measure(spark, *plan)]
     spark.stop()
     report.write(
         "layout", "Layouts", "Shares of a table's files that queries open; `make bench-layout`.",

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from pyspark.sql import SparkSession
 
-import pyzorder
+from tests import sessions
 from tests.fuzz.differential import Tally, check
 from tests.fuzz.worlds import World, worlds
 
@@ -18,15 +18,7 @@ WORLDS, CASES = 10, 30
 
 def session() -> SparkSession:
     """This process's session, made when it is first asked for."""
-    builder = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "1")
-    )
-    spark = pyzorder.configure(builder).getOrCreate()
+    spark = sessions.session(memory="2g", spark__sql__shuffle__partitions="1")
     spark.sparkContext.setLogLevel("OFF")
     return spark
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-import pyzorder
+from tests import sessions
 from tests.spark.tables import data_files
 
 
@@ -119,16 +119,11 @@ class Rewrite:
 
 
 def main(table: Path, point: str, statement: str | None = None) -> None:
-    builder = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "600m")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.zorder.test.killAt", point)
-        .config("spark.sql.zorder.vacuum.retentionCheck", "false")
+    spark = sessions.session(
+        memory="600m",
+        spark__sql__zorder__test__killAt=point,
+        spark__sql__zorder__vacuum__retentionCheck="false",
     )
-    spark = pyzorder.configure(builder).getOrCreate()
     if statement is None:
         Rewrite(spark, table).publish()
     else:

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,10 +51,17 @@ def spark_server(
     }
     for name, value in {**common, **settings}.items():
         command += ["--conf", f"{name}={value}"]
-    log = folder / "server.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [*command, "spark-internal", *arguments],
+    with process([*command, "spark-internal", *arguments], folder, "server.log") as server:
+        wait(lambda: listens(port), server, folder / "server.log")
+        yield port
+
+
+@contextmanager
+def process(command: list[str], folder: Path, log: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that works in `folder` and writes what it says into a file there."""
+    with (folder / log).open("w") as output:
+        started = subprocess.Popen(
+            command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -62,12 +69,16 @@ def spark_server(
             start_new_session=True,
         )
     try:
-        deadline = time.monotonic() + 240
-        while not listens(port):
-            assert process.poll() is None, log.read_text()[-3000:]
-            assert time.monotonic() < deadline, log.read_text()[-3000:]
-            time.sleep(0.5)
-        yield port
+        yield started
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(timeout=60)
+        os.killpg(started.pid, signal.SIGTERM)
+        started.wait(timeout=60)
+
+
+def wait(ready: Callable[[], bool], server: subprocess.Popen[bytes], log: Path) -> None:
+    """Returns when the server is ready; fails with the end of its log if it ends or takes long."""
+    deadline = time.monotonic() + 240
+    while not ready():
+        assert server.poll() is None, log.read_text()[-3000:]
+        assert time.monotonic() < deadline, log.read_text()[-3000:]
+        time.sleep(0.5)

@@ -1,0 +1,51 @@
+"""Runs tests on a standalone cluster: a master and two workers, each a JVM of its own.
+
+    python -m tests.cluster tests/spark/test_optimize.py …
+
+What a test's session does on tasks then happens in other processes than the driver's.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests import sessions
+from tests.spark.servers import BIN, free_port, listens, process, wait
+
+DEPLOY = "org.apache.spark.deploy"
+
+
+def main(tests: list[str]) -> int:
+    """Returns pytest's exit code."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+
+        def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+            run = [str(BIN / "spark-class"), f"{DEPLOY}.{name.lower()}.{name.title()}"]
+            log = f"{name}-{len(list(folder.glob('*.log')))}.log"
+            command = [*run, "--host", "127.0.0.1", "--webui-port", "0", *arguments]
+            return stack.enter_context(process(command, folder, log))
+
+        port = free_port()
+        master = start("master", "--port", str(port))
+        wait(lambda: listens(port), master, folder / "master-0.log")
+        url = f"spark://127.0.0.1:{port}"
+        workers = [start("worker", "--cores", "1", "--memory", "1g", url) for _ in range(2)]
+        for worker, log in zip(workers, sorted(folder.glob("worker*.log")), strict=True):
+            wait(lambda log=log: "registered with master" in log.read_text(), worker, log)  # type: ignore[misc]
+        environment = {
+            **os.environ,
+            "PYZORDER_TEST_MASTER": url,
+            "SPARK_SUBMIT_OPTS": sessions.SUBMIT_OPTIONS,
+        }
+        command = [sys.executable, "-m", "pytest", *tests]
+        return subprocess.run(command, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,33 @@
+"""The Spark sessions that tests start: small, on this machine alone, with pyzorder in them.
+
+The variable PYZORDER_TEST_MASTER names another master than a local one; `make test-cluster` sets it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyspark.sql import SparkSession
+
+import pyzorder
+
+#: For every Spark that a test starts: in short lives, to compile well takes longer than to run.
+SUBMIT_OPTIONS = "-XX:TieredStopAtLevel=1"
+
+
+def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSession:
+    """A session with these settings, two underscores for a dot."""
+    master = os.environ.get("PYZORDER_TEST_MASTER", f"local[{threads}]")
+    builder = (
+        SparkSession.builder.master(master)
+        .appName("pyzorder-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", memory)
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.executor.memory", "1g")
+        .config("spark.sql.shuffle.partitions", "4")
+    )
+    for name, value in settings.items():
+        builder = builder.config(name.replace("__", "."), value)
+    return pyzorder.configure(builder).getOrCreate()
