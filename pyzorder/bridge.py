@@ -5,13 +5,34 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 EXTENSION = "io.pyzorder.ZOrderExtensions"
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """How far a stage of a Spark job is; `rows` are those read by tasks that have ended."""
+
+    tasks: int
+    ended: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """How far a Spark job is; `source` is the file of the code that started it, without suffix."""
+
+    number: int
+    source: str
+    description: str
+    running: bool
+    stages: tuple[StageStatus, ...]
 
 
 def is_connect(value: Any) -> bool:
@@ -64,3 +85,70 @@ def explain(df: DataFrame) -> list[dict[str, Any]]:
     execution = df._jdf.queryExecution()
     found: list[dict[str, Any]] = json.loads(jvm.io.pyzorder.api.PythonApi.explain(execution))
     return found
+
+
+def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:
+    """Starts the JVM with a session's options; all that it prints goes to `output`."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    conf = SparkConf()
+    for key, value in options.items():
+        conf.set(key, str(value))
+    gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def jobs(spark: SparkSession, group: str, but: set[int]) -> list[JobStatus]:
+    """The jobs of a group so far, by their numbers, without some; those forgotten are left out."""
+    from py4j.protocol import Py4JJavaError
+
+    context = spark.sparkContext
+    store: Any = context._jsc.sc().statusStore()
+    found = []
+    for number in sorted(set(context.statusTracker().getJobIdsForGroup(group)) - but):
+        try:
+            found.append(job_status(store, number))
+        except Py4JJavaError:  # Spark remembers only so many jobs and stages
+            continue
+    return found
+
+
+def job_status(store: Any, number: int) -> JobStatus:
+    """One job, out of Spark's AppStatusStore."""
+    job = store.job(number)
+    stages = []
+    for index in range(job.stageIds().size()):
+        stage = store.lastStageAttempt(job.stageIds().apply(index))
+        if stage.status().toString() != "SKIPPED":
+            rows = stage.inputRecords() + stage.shuffleReadRecords()
+            stages.append(StageStatus(stage.numTasks(), stage.numCompleteTasks(), rows))
+    return JobStatus(
+        number=number,
+        source=job.name().rpartition(" ")[2].partition(".")[0],
+        description=job.description().getOrElse(None) or "",
+        running=job.status().toString() == "RUNNING",
+        stages=tuple(stages),
+    )
+
+
+def require_query(spark: SparkSession, sql: str) -> None:
+    """Raises Spark's ParseException unless the text is a query, which changes nothing."""
+    spark._jsparkSession.sessionState().sqlParser().parseQuery(sql)
+
+
+def creates_if_absent(spark: SparkSession, path: str) -> bool:
+    """Whether a file can be made at `path`, and then not a second time; takes it away again.
+
+    Raises the JVM's exception when the store cannot do either.
+    """
+    context: Any = spark.sparkContext
+    package = context._jvm.io.pyzorder.publish
+    store = getattr(getattr(package, "CreateIfAbsent$"), "MODULE$")
+    hadoop = spark._jsparkSession.sessionState().newHadoopConf()
+    file = context._jvm.org.apache.hadoop.fs.Path(path)
+    primitive = store.of(hadoop, file)
+    try:
+        return bool(primitive.create(file, b"")) and not primitive.create(file, b"")
+    finally:
+        file.getFileSystem(hadoop).delete(file, False)

@@ -167,3 +167,55 @@ def where_twice() -> ZOrderError:
         "ZORDER_WHERE_TWICE",
         "where was called twice: give one condition, joined with AND.",
     )
+
+
+def cli_missing(package: str) -> ZOrderError:
+    """The command line without the packages it is made with."""
+    return ZOrderError(
+        "ZORDER_CLI_MISSING",
+        f"The command line needs {package}, which is not installed: pip install 'pyzorder[cli]'.",
+    )
+
+
+def table_not_found(name: str, in_memory: bool, is_folder: bool) -> ZOrderError:
+    """A name on the command line that the catalog does not know."""
+    hints = []
+    if is_folder:
+        hints.append(f"for the folder of that name write ./{name}")
+    if in_memory:
+        hints.append(
+            "this session's catalog is in memory and knows no tables of other sessions: add "
+            "--hive, with --metastore or --warehouse if need be, or name the table's folder"
+        )
+    return ZOrderError(
+        "ZORDER_TABLE_NOT_FOUND",
+        f"The catalog has no table {name}: {'; '.join(hints) or 'look at SHOW TABLES'}.",
+    )
+
+
+def java_missing(program: str | None, spark: str, needed: int) -> ZOrderError:
+    """No Java where Spark looks for it."""
+    where = f"{program} does not run" if program else "there is none on PATH"
+    return ZOrderError(
+        "ZORDER_JAVA_MISSING",
+        f"Spark {spark} needs Java {needed} or later, and {where}: install one and set JAVA_HOME "
+        "to its folder.",
+    )
+
+
+def java_too_old(program: str, found: str, spark: str, needed: int) -> ZOrderError:
+    """A Java that Spark does not run on."""
+    return ZOrderError(
+        "ZORDER_JAVA_TOO_OLD",
+        f"Spark {spark} needs Java {needed} or later, and {program} is Java {found}: set JAVA_HOME "
+        "to the folder of a newer one.",
+    )
+
+
+def store_has_two_winners(folder: str) -> ZOrderError:
+    """A store that makes one file twice."""
+    return ZOrderError(
+        "ZORDER_STORE_UNSUPPORTED",
+        f"The store of {folder} made a file that was there already, so that two writers could both "
+        "believe they hold a table: keep tables on HDFS, S3 (s3a) or a local disk.",
+    )

@@ -1,0 +1,70 @@
+"""The map of the command line: its commands, its exit codes, and how errors are told."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+import click
+
+from pyzorder import __version__
+from pyzorder.cli import describe, doctor, explain, optimize, restore, vacuum
+from pyzorder.cli.failures import Interrupted, exit_code, sentence
+
+#: Every command: to add one, write a module with a click command `command` and name it here.
+COMMANDS = (optimize, describe, explain, vacuum, restore, doctor)
+
+
+class App(click.Group):
+    """A group whose commands fail with one sentence on stderr and a meaningful exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command; what it raises becomes a sentence and an exit code."""
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        warnings.simplefilter("ignore")
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            failure: Exception = Interrupted("Interrupted before anything ran.")
+        except (Exception, click.Abort) as raised:
+            failure = raised
+        click.echo(f"Error: {sentence(failure)}", err=True)
+        raise SystemExit(exit_code(failure))
+
+
+@click.group(
+    cls=App,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Exit codes:
+  0    done
+  1    Spark or pyzorder refused, or failed; doctor: something is to be done
+  2    the command line is wrong
+  3    Spark cannot be started or reached: pyzorder doctor says why
+  4    another writer is at work on the table, or came in between: try again later
+  130  interrupted by Ctrl-C, 143 by SIGTERM; an OPTIMIZE under way has been undone or finished
+
+\b
+Examples:
+  pyzorder doctor
+  pyzorder optimize /data/sales --zorder-by customer_id,sold_date --dry-run
+  pyzorder optimize db.sales --zorder-by customer_id,sold_date --hive
+  pyzorder explain 'SELECT * FROM parquet.`/data/sales` WHERE customer_id = 7'
+
+Results go to stdout (one JSON document with --json), everything else to stderr.
+""",
+)
+@click.version_option(__version__, prog_name="pyzorder")
+def app() -> None:
+    """Z-ordering and data skipping for plain Parquet and ORC tables.
+
+    A TARGET is a table's name as in SQL (sales, db.sales, `odd name`) or a folder: whatever holds a
+    slash (/data/sales, ./sales, s3a://bucket/sales) or is written as parquet.`/data/sales`.
+    """
+
+
+for module in COMMANDS:
+    app.add_command(module.command)

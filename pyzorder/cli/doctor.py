@@ -1,0 +1,161 @@
+"""pyzorder doctor: whether all that pyzorder needs is there, and what to do where it is not."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from pyzorder import __version__, bridge, errors, versions
+from pyzorder.cli import sessions
+from pyzorder.cli.failures import sentence
+from pyzorder.cli.options import Settings, session_options
+from pyzorder.cli.output import print_json
+from pyzorder.cli.targets import Target, TargetType, quoted
+from pyzorder.session import check_session, jar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: what was found, or, where it is not ok, what to do."""
+
+    name: str
+    ok: bool
+    says: str
+
+
+@click.command(
+    "doctor",
+    epilog="""\b
+Examples:
+  pyzorder doctor
+  pyzorder doctor s3a://bucket/sales --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2
+  pyzorder doctor db.sales --metastore thrift://metastore:9083
+  pyzorder doctor --remote sc://server:15002
+""",
+)
+@click.argument("target", type=TargetType(), required=False)
+@session_options
+def command(settings: Settings, target: Target | None) -> None:
+    """Check Java, Spark, the jar, versions, the catalog and the store: ok, or what to do.
+
+    The store is that of TARGET, else of the metastore's warehouse: one file whose name begins with
+    _ is made there, and deleted again. Exit code 1: something is to be done.
+    """
+    failed = False
+    checks = []
+    for check in all_checks(settings, target):
+        failed = failed or not check.ok
+        checks.append(asdict(check))
+        if not settings.json:
+            mark = click.style("ok", fg="green") if check.ok else click.style("to do", fg="red")
+            click.echo(f"{mark}{' ' * (7 - len(click.unstyle(mark)))}{check.name:9}{check.says}")
+    if settings.json:
+        print_json(checks)
+    if failed:
+        raise SystemExit(1)
+
+
+def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
+    """Every check in turn; those that need a session are left out when there is none."""
+    yield Check("pyzorder", True, f"{__version__}, Python {platform.python_version()}")
+    here = [checked("spark", installed_spark)]
+    if not settings.remote:
+        if here[0].ok:
+            here.append(checked("java", lambda: "{1}, {0}".format(*sessions.java())))
+        here.append(checked("jar", lambda: jar().name))
+    yield from here
+    if not all(check.ok for check in here):
+        return
+    with ExitStack() as stack:
+        found: list[SparkSession] = []
+
+        def begin() -> str:
+            found.append(stack.enter_context(sessions.session(settings)))
+            return f"Spark {found[0].version} at {settings.remote or master(found[0])}"
+
+        yield checked("session", begin)
+        if found:
+            (spark,) = found
+            yield checked("versions", lambda: matching(spark))
+            yield checked("catalog", lambda: catalog(spark))
+            if not bridge.is_connect(spark):
+                yield checked("store", lambda: store(spark, target))
+
+
+def checked(name: str, look: Callable[[], str]) -> Check:
+    """What `look` found, or what it raised."""
+    try:
+        return Check(name, True, look())
+    except Exception as failure:
+        return Check(name, False, sentence(failure))
+
+
+def installed_spark() -> str:
+    """The PySpark of this Python."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise errors.pyspark_missing()
+    import pyspark
+
+    if versions.minor(pyspark.__version__) not in versions.supported():
+        raise errors.unsupported_spark(pyspark.__version__, versions.supported())
+    return f"PySpark {pyspark.__version__}"
+
+
+def master(spark: SparkSession) -> str:
+    """Where a classic session's tasks run."""
+    found: str = spark.sparkContext.master
+    return found
+
+
+def matching(spark: SparkSession) -> str:
+    """Whether the extension is loaded, of this release and for this Spark."""
+    check_session(spark)
+    if bridge.is_connect(spark):
+        return "the server names pyzorder's extension"
+    return f"pyzorder's jar in the JVM is {__version__}, for Spark {versions.minor(spark.version)}"
+
+
+def catalog(spark: SparkSession) -> str:
+    """What names of tables mean; asks it for its databases."""
+    databases = len(spark.sql("SHOW DATABASES").collect())
+    if in_memory(spark):
+        return "in memory: name folders, or add --hive for the tables of a metastore"
+    return f"Hive metastore, {databases} database{'' if databases == 1 else 's'}"
+
+
+def in_memory(spark: SparkSession) -> bool:
+    """Whether the catalog has no tables but this session's."""
+    return spark.conf.get(sessions.CATALOG) == "in-memory"
+
+
+def store(spark: SparkSession, target: Target | None) -> str:
+    """Whether the store can hold a table's lock: a file is made only if no other is there."""
+    if target is None and in_memory(spark):
+        return "not looked at: name a TARGET whose folder to look at"
+    folder = folder_of(spark, target)
+    name = f"{folder.rstrip('/')}/_pyzorder-doctor-{uuid.uuid4()}"
+    if not bridge.creates_if_absent(spark, name):
+        raise errors.store_has_two_winners(folder)
+    return f"{folder} can be written, and holds locks"
+
+
+def folder_of(spark: SparkSession, target: Target | None) -> str:
+    """The folder of a table, or of the warehouse."""
+    if target is None:
+        return spark.conf.get(sessions.WAREHOUSE) or "."
+    if target.path:
+        return target.path
+    target.table(spark)
+    name = ".".join(map(quoted, target.name))
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    return next(row["data_type"] for row in rows if row["col_name"] == "Location")

@@ -1,0 +1,128 @@
+"""pyzorder optimize: OPTIMIZE … ZORDER BY."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyzorder import bridge
+from pyzorder.cli.display import Display
+from pyzorder.cli.options import Settings, session_options
+from pyzorder.cli.output import files, percent, print_json, print_table
+from pyzorder.cli.running import run
+from pyzorder.cli.sessions import session
+from pyzorder.cli.targets import ColumnsType, Target, target_argument
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+STOPPED = (
+    "Interrupted: what OPTIMIZE had not published has been undone, and the table holds every row."
+)
+
+
+@click.command(
+    "optimize",
+    epilog="""\b
+Examples:
+  pyzorder optimize /data/sales --zorder-by customer_id,sold_date
+  pyzorder optimize sales --hive --where "day = '2024-01-01'" --zorder-by a,c.d
+  pyzorder optimize ./sales --zorder-by a,b --dry-run --json
+  pyzorder optimize ./sales --zorder-by a --conf spark.sql.zorder.optimize.targetFileSize=64m
+""",
+)
+@target_argument
+@click.option(
+    "--zorder-by",
+    type=ColumnsType(),
+    metavar="A,B,…",
+    help="Cluster by these columns; default: as the table declares, else merge small files.",
+)
+@click.option("--where", metavar="SQL", help="Only partitions for which this condition holds.")
+@click.option("--full", is_flag=True, help="Rewrite what is clustered already, too.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; say what would happen.")
+@session_options
+def command(
+    settings: Settings,
+    target: Target,
+    zorder_by: list[str] | None,
+    where: str | None,
+    full: bool,
+    dry_run: bool,
+) -> None:
+    """Cluster a table's files, so that queries open fewer of them.
+
+    Ctrl-C undoes what is not published yet: no row is lost or doubled.
+    """
+    with session(settings) as spark:
+        if where is not None:
+            check_condition(spark, where)
+
+        def statement() -> dict[str, Any]:
+            optimize = target.table(spark).optimize()
+            if where is not None:  # on lines of their own, for comments in it
+                optimize = optimize.where(f"(\n{where}\n)")
+            if full:
+                optimize = optimize.full()
+            if dry_run:
+                optimize = optimize.dryRun()
+            rows = (
+                optimize.executeZOrderBy(zorder_by) if zorder_by else optimize.executeCompaction()
+            )
+            found: dict[str, Any] = rows.collect()[0].asDict(recursive=True)
+            return found
+
+        result = run(
+            spark, statement, Display(f"OPTIMIZE {target}", settings.quiet), "OPTIMIZE", STOPPED
+        )
+    if settings.json:
+        print_json(result)
+    else:
+        tell(result["metrics"])
+
+
+def check_condition(spark: SparkSession, where: str) -> None:
+    """Raises Spark's ParseException unless the text is one condition and nothing more."""
+    from pyspark.sql import functions as F
+
+    if bridge.is_connect(spark):
+        from pyspark.errors import AnalysisException, ParseException
+
+        try:
+            _ = spark.range(0).where(where).schema
+        except ParseException:
+            raise
+        except AnalysisException:
+            return  # it parses: what its columns are is for the statement to say
+    else:
+        F.expr(where)
+
+
+def tell(metrics: dict[str, Any]) -> None:
+    """The metrics in a few lines."""
+    added, removed = metrics["filesAdded"], metrics["filesRemoved"]
+    by = ", ".join(metrics["clusteringColumns"] or ())
+    how = f", clustered by {by}" if by else ", merged"
+    if not metrics["numFilesRemoved"]:
+        click.echo(f"Nothing to do: {metrics['totalConsideredFiles']:,} files looked at.")
+    else:
+        verb = "would take the place of" if metrics["dryRun"] else "took the place of"
+        seconds = (metrics["endTimeMs"] - metrics["startTimeMs"]) / 1000
+        click.echo(
+            f"{files(added['totalFiles'], added['totalSize'])} {verb} "
+            f"{files(removed['totalFiles'], removed['totalSize'])}{how}; {seconds:.1f} s."
+        )
+    if metrics["openedShares"]:
+        print_table(
+            ["files opened by", "one value, now", "then", "1 % of the rows, now", "then"],
+            [
+                [share["column"], *(percent(share[name]) for name in SHARES)]
+                for share in metrics["openedShares"]
+            ],
+        )
+    if metrics["remark"]:
+        click.echo(metrics["remark"])
+
+
+SHARES = ("lookupBefore", "lookupAfter", "rangeBefore", "rangeAfter")

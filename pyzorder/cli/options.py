@@ -1,0 +1,98 @@
+"""The options that every command takes: which Spark, and how to tell what happens."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which Spark to use, and how to say what it does."""
+
+    master: str | None = None
+    remote: str | None = None
+    hive: bool = False
+    conf: dict[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    quiet: bool = False
+    json: bool = False
+
+
+class SettingType(click.ParamType[tuple[str, str]]):
+    """One of Spark's settings as key=value."""
+
+    name = "key=value"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, str]:
+        """Key and value, which may hold further equals signs."""
+        if isinstance(value, tuple):
+            return value
+        key, equals, setting = value.partition("=")
+        if not equals or not key.strip():
+            raise click.BadParameter(f"{value!r} is no setting: write --conf key=value.")
+        return key.strip(), setting.strip()
+
+
+OPTIONS = [
+    click.option("--master", metavar="URL", help="Spark's master; default: spark-defaults.conf's."),
+    click.option("--remote", metavar="sc://…", help="A Spark Connect server that runs pyzorder."),
+    click.option("--hive", is_flag=True, help="Use the Hive metastore that Spark is set up for."),
+    click.option("--metastore", metavar="thrift://…", help="Use this Hive metastore."),
+    click.option("--warehouse", metavar="DIR", help="Where the catalog keeps its tables."),
+    click.option(
+        "--conf",
+        type=SettingType(),
+        multiple=True,
+        metavar="K=V",
+        help="One of Spark's settings; may be repeated.",
+    ),
+    click.option(
+        "--log", type=click.Path(path_type=Path, dir_okay=False), help="Append Spark's log there."
+    ),
+    click.option("--quiet", "-q", is_flag=True, help="Do not show what is under way."),
+    click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document."),
+]
+
+
+def session_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options; the function gets them as its first argument, a Settings."""
+
+    @functools.wraps(command)
+    def with_settings(
+        master: str | None,
+        remote: str | None,
+        hive: bool,
+        metastore: str | None,
+        warehouse: str | None,
+        conf: tuple[tuple[str, str], ...],
+        log: Path | None,
+        quiet: bool,
+        as_json: bool,
+        **others: Any,
+    ) -> None:
+        settings = dict(conf)
+        if metastore:
+            settings["spark.hadoop.hive.metastore.uris"] = metastore
+        if warehouse:
+            settings["spark.sql.warehouse.dir"] = warehouse
+        given = {"--master": master, "--hive": hive, "--metastore": metastore, "--log": log}
+        clash = [option for option, value in {**given, "--warehouse": warehouse}.items() if value]
+        if remote and clash:
+            raise click.UsageError(
+                f"--remote goes to a Spark that runs already: set {', '.join(clash)} where that "
+                "server is started."
+            )
+        command(
+            Settings(master, remote, hive or metastore is not None, settings, log, quiet, as_json),
+            **others,
+        )
+
+    for option in reversed(OPTIONS):
+        with_settings = option(with_settings)
+    return with_settings

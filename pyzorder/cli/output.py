@@ -1,0 +1,60 @@
+"""Results on stdout: rows as one JSON document or as a table."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+
+
+def print_json(value: Any) -> None:
+    """One JSON document; what JSON has no form for (NaN) is null, dates are text."""
+    click.echo(json.dumps(finite(value), indent=2, default=str, ensure_ascii=False))
+
+
+def finite(value: Any) -> Any:
+    """The value with null for each number that is none."""
+    if isinstance(value, dict):
+        return {key: finite(member) for key, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(member) for member in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A table; numbers to the right, None as a dash."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 160
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, header in enumerate(headers):
+        numbers = all(isinstance(row[index], (int, float, type(None))) for row in rows)
+        table.add_column(header, justify="right" if numbers and rows else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(cell, row))
+    console.print(table, markup=False)
+
+
+def cell(value: Any) -> str:
+    """A value in a table."""
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def percent(share: float | None) -> str:
+    """A share of files."""
+    return "–" if share is None or not math.isfinite(share) else f"{share:.1%}"
+
+
+def files(count: int, size: int) -> str:
+    """So many files of so many bytes."""
+    return f"{count:,} file{'' if count == 1 else 's'} ({decimal(size)})"

@@ -1,0 +1,49 @@
+"""pyzorder restore: RESTORE … TO BEFORE OPTIMIZE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pyzorder.cli.display import Display
+from pyzorder.cli.options import Settings, session_options
+from pyzorder.cli.output import files, print_json
+from pyzorder.cli.running import run
+from pyzorder.cli.sessions import session
+from pyzorder.cli.targets import Target, target_argument
+
+STOPPED = "Interrupted: RESTORE has been undone, and the table holds every row."
+
+
+@click.command(
+    "restore",
+    epilog="""\b
+Examples:
+  pyzorder restore /data/sales
+  pyzorder restore db.sales --hive
+""",
+)
+@target_argument
+@session_options
+def command(settings: Settings, target: Target) -> None:
+    """Undo a table's last OPTIMIZE; what was added since stays.
+
+    It works until VACUUM, or the retention, has taken the replaced files.
+    """
+    with session(settings) as spark:
+
+        def statement() -> dict[str, Any]:
+            rows = target.table(spark).restoreBeforeOptimize().collect()
+            found: dict[str, Any] = rows[0].asDict()
+            return found
+
+        result = run(
+            spark, statement, Display(f"RESTORE {target}", settings.quiet), "RESTORE", STOPPED
+        )
+    if settings.json:
+        print_json(result)
+        return
+    restored = files(result["num_restored_files"], result["restored_files_size"])
+    removed = files(result["num_removed_files"], result["removed_files_size"])
+    click.echo(f"{restored} are back in place of {removed}.")

@@ -1,0 +1,87 @@
+"""Runs a statement in a thread, shows how far Spark is, and stops it on Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, TypeVar
+
+from pyzorder.cli.display import Display
+from pyzorder.cli.failures import Interrupted
+from pyzorder.cli.steps import steps_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+SECONDS = 0.25
+"""Between two looks at Spark."""
+
+
+def run(
+    spark: SparkSession, statement: Callable[[], T], display: Display, what: str, stopped: str
+) -> T:
+    """What the statement returns; meanwhile its steps are shown.
+
+    SIGINT and SIGTERM cancel its jobs and wait until it has ended, which undoes what it has not
+    published; a second one ends the process at once, as a kill would.
+
+    `what` names the statement, such as OPTIMIZE; `stopped` says what becomes of it when stopped.
+
+    Raises:
+        Interrupted: by a signal, whether the statement had ended by then or not.
+        Exception: whatever the statement raises.
+    """
+    steps = steps_of(spark)
+    results: list[T] = []
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            steps.begin()
+            results.append(statement())
+        except Exception as failure:
+            failures.append(failure)
+
+    thread = steps.thread(work)
+    with signals(display, what) as received, display:
+        thread.start()
+        while thread.is_alive():
+            thread.join(SECONDS)
+            with suppress(Exception):  # a look that fails must not harm the statement
+                if received:
+                    steps.cancel()
+                display.show(steps.now())
+    if received:
+        told = f"Interrupted, but {what} had ended by then." if results else stopped
+        raise Interrupted(told, received[0])
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+@contextmanager
+def signals(display: Display, what: str) -> Iterator[list[int]]:
+    """The numbers of the signals that ask to stop, as they arrive; in the main thread only."""
+    received: list[int] = []
+
+    def arrived(number: int, frame: FrameType | None) -> None:
+        if received:
+            os._exit(128 + number)
+        received.append(number)
+        display.say(f"Stopping {what} …")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = {number: signal.signal(number, arrived) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

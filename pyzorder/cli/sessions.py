@@ -1,0 +1,159 @@
+"""The Spark session of a command: started for it, joined at a server, or the caller's own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from pyzorder import bridge, errors, versions
+from pyzorder.cli.failures import CannotStart, sentence
+from pyzorder.cli.options import Settings
+from pyzorder.session import configure, default_setting, jar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: What a session is started with unless --conf says otherwise.
+DEFAULTS = {
+    "spark.app.name": "pyzorder",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.executor.heartbeatInterval": "2s",  # how often tasks tell their rows
+}
+
+CATALOG, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir"
+
+
+@contextmanager
+def session(settings: Settings) -> Iterator[SparkSession]:
+    """A session with these settings, which ends with the block.
+
+    Click's context object, if there is one, is a session to work in, for programs and tests that
+    have one: the command then gets a sibling of it with settings of its own.
+
+    Raises:
+        CannotStart: Spark cannot be started or reached.
+    """
+    running = click.get_current_context().obj
+    if running is not None:
+        spark = running.newSession()
+        for key, value in settings.conf.items():
+            spark.conf.set(key, value)
+        yield spark
+        return
+    with tempfile.TemporaryDirectory(prefix="pyzorder-") as scratch:
+        try:
+            spark = connected(settings) if settings.remote else started(settings, scratch)
+        except (CannotStart, click.ClickException):
+            raise
+        except Exception as failure:
+            raise CannotStart(sentence(failure)) from failure
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def connected(settings: Settings) -> SparkSession:
+    """A session at a Spark Connect server."""
+    url = urlsplit(settings.remote or "")
+    if url.scheme != "sc" or not url.hostname:
+        raise click.BadParameter(f"{settings.remote!r} is no server: write --remote sc://host:port")
+    address = (url.hostname, url.port or 15002)
+    try:  # gRPC itself would try for minutes
+        socket.create_connection(address, timeout=10).close()
+    except OSError as failure:
+        raise CannotStart(
+            f"No Spark Connect server answers at {address[0]}:{address[1]} "
+            f"({failure.strerror or failure}): start one, or correct --remote."
+        ) from None
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError:
+        raise errors.pyspark_missing() from None
+    spark = SparkSession.builder.remote(settings.remote or "").getOrCreate()
+    for key, value in settings.conf.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+def started(settings: Settings, scratch: str) -> SparkSession:
+    """A session of this process, with pyzorder in it; the JVM's noise goes to the log.
+
+    A catalog in memory, which has no tables, has its warehouse in the folder `scratch`.
+    """
+    jar()  # says that PySpark is missing, or the jar
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    conf = {**DEFAULTS, **settings.conf}
+    kind = conf.get(CATALOG) or default_setting(CATALOG)
+    if not settings.hive and kind != "hive" and default_setting(WAREHOUSE) is None:
+        conf.setdefault(WAREHOUSE, scratch)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    if settings.master:
+        builder = builder.master(settings.master)
+    if settings.hive:
+        builder = builder.enableHiveSupport()
+    builder = configure(builder)
+    if bridge.running_jvm() is not None:  # under spark-submit
+        spark = builder.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        return spark
+    java()
+    with log_file(settings) as log:
+        try:
+            bridge.launch_jvm(builder._options, log)
+        except Exception as failure:
+            raise CannotStart(f"Spark's JVM did not start: {last_words(log)}") from failure
+    return builder.getOrCreate()
+
+
+@contextmanager
+def log_file(settings: Settings) -> Iterator[IO[bytes]]:
+    """Where the JVM's output goes: --log, or a file without a name."""
+    with open(settings.log, "a+b") if settings.log else tempfile.TemporaryFile() as log:
+        yield log
+
+
+def last_words(log: IO[bytes]) -> str:
+    """The line of a JVM's output that says best why it ended."""
+    log.seek(0)
+    lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
+    told = [line for line in lines if re.search(r"(?i)error|exception|not found|unrecog", line)]
+    return (told or [line for line in lines if line] or ["it said nothing"])[0]
+
+
+def java() -> tuple[str, str]:
+    """The Java that Spark would start: its program, and its version as `java -version` tells.
+
+    Raises:
+        ZOrderError: there is none, or it is too old for the Spark that is installed.
+    """
+    import pyspark
+
+    spark = versions.minor(pyspark.__version__)
+    needed = int(versions.table()[spark]["java"])
+    home = os.environ.get("JAVA_HOME")
+    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    try:
+        said = subprocess.run([program or "java", "-version"], capture_output=True, text=True)
+    except OSError:
+        raise errors.java_missing(program, spark, needed) from None
+    found = re.search(r'version "((\d+)[^"]*)"', said.stderr + said.stdout)
+    if found is None:
+        raise errors.java_missing(program, spark, needed)
+    release = int(found[2]) if found[2] != "1" else int(found[1].split(".")[1])
+    if release < needed:
+        raise errors.java_too_old(str(program), found[1], spark, needed)
+    return str(program), found[1]

@@ -1,0 +1,117 @@
+"""Tables and columns as they are written on the command line; everything is quoted for SQL."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyzorder import ZOrderTable, errors
+from pyzorder.session import check_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BACK_QUOTED = r"`(?:[^`]|``)+`"
+PART = re.compile(rf"\s*({BACK_QUOTED}|[^`.,]*[^`.,\s])\s*([.,]|$)")
+WITH_FORMAT = re.compile(rf"(parquet|orc)\.({BACK_QUOTED}|(?:/|\w+:/).*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table: the parts of its name, or a folder and perhaps its format."""
+
+    name: tuple[str, ...] = ()
+    path: str = ""
+    format: str | None = None
+
+    def __str__(self) -> str:
+        return self.path or ".".join(self.name)
+
+    def table(self, spark: SparkSession) -> ZOrderTable:
+        """The table that this session knows by that name or path.
+
+        Raises:
+            ZOrderError: the session does not run pyzorder, or the catalog lacks the table.
+        """
+        if self.format:
+            check_session(spark)
+            return ZOrderTable(spark, f"{self.format}.{quoted(self.path)}")
+        if self.path:
+            return ZOrderTable.forPath(spark, self.path)
+        try:
+            return ZOrderTable.forName(spark, ".".join(map(quoted, self.name)))
+        except Exception as failure:
+            if "TABLE_OR_VIEW_NOT_FOUND" not in str(failure):
+                raise
+            in_memory = spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
+            raise errors.table_not_found(str(self), in_memory, Path(str(self)).is_dir()) from None
+
+
+def quoted(part: str) -> str:
+    """One part of a name in SQL's back-quotes."""
+    return "`" + part.replace("`", "``") + "`"
+
+
+def unquoted(part: str) -> str:
+    """A part of a name as meant: without its back-quotes, if it has any."""
+    return part[1:-1].replace("``", "`") if part.startswith("`") else part
+
+
+def names(text: str) -> list[tuple[str, ...]]:
+    """`a, c.d, `odd, name``: the parts of each name; anything but , . and ` may be in a part."""
+    found: list[tuple[str, ...]] = []
+    parts: list[str] = []
+    at = 0
+    while True:
+        part = PART.match(text, at)
+        if part is None:
+            raise click.BadParameter(
+                f"{text!r} is no list of names: write a,b.c, and back-quotes around names with "
+                "commas, dots or back-quotes in them."
+            )
+        parts.append(unquoted(part[1]))
+        at = part.end()
+        if part[2] != ".":
+            found.append(tuple(parts))
+            parts = []
+        if part[2] == "":
+            return found
+
+
+class TargetType(click.ParamType[Target]):
+    """A table's name or a folder."""
+
+    name = "target"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Target:
+        """The target that the text means."""
+        if isinstance(value, Target):
+            return value
+        with_format = WITH_FORMAT.fullmatch(value)
+        if with_format:
+            return Target(path=unquoted(with_format[2]), format=with_format[1].lower())
+        if "/" in value and not value.startswith("`") or value in (".", ".."):
+            return Target(path=value)
+        found = names(value)
+        if len(found) > 1:
+            raise click.BadParameter(f"{value!r} names several tables: give one at a time.")
+        return Target(name=found[0])
+
+
+class ColumnsType(click.ParamType[list[str]]):
+    """Columns, parted by commas."""
+
+    name = "columns"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
+        """Each column's name as SQL quotes it."""
+        if isinstance(value, list):
+            return value
+        return [".".join(map(quoted, parts)) for parts in names(value)]
+
+
+target_argument = click.argument("target", type=TargetType())

@@ -1,0 +1,57 @@
+"""pyzorder vacuum: VACUUM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pyzorder.cli.display import Display
+from pyzorder.cli.options import Settings, session_options
+from pyzorder.cli.output import files, print_json
+from pyzorder.cli.running import run
+from pyzorder.cli.sessions import session
+from pyzorder.cli.targets import Target, target_argument
+
+STOPPED = (
+    "Interrupted: replaced files that VACUUM had deleted stay deleted, the next VACUUM takes the "
+    "others; the table's own files are untouched."
+)
+
+
+@click.command(
+    "vacuum",
+    epilog="""\b
+Examples:
+  pyzorder vacuum /data/sales --dry-run
+  pyzorder vacuum db.sales --hive --retain-hours 24
+""",
+)
+@target_argument
+@click.option(
+    "--retain-hours",
+    type=click.IntRange(min=0),
+    help="Keep what was replaced less than so many hours ago; default: 168, or as set.",
+)
+@click.option("--dry-run", is_flag=True, help="Delete nothing; list what would be deleted.")
+@session_options
+def command(settings: Settings, target: Target, retain_hours: int | None, dry_run: bool) -> None:
+    """Delete the files that OPTIMIZE replaced a week ago or earlier."""
+    with session(settings) as spark:
+        rows: list[dict[str, Any]] = run(
+            spark,
+            lambda: [
+                row.asDict() for row in target.table(spark).vacuum(retain_hours, dry_run).collect()
+            ],
+            Display(f"VACUUM {target}", settings.quiet),
+            "VACUUM",
+            STOPPED,
+        )
+    if settings.json:
+        print_json(rows)
+        return
+    if dry_run:
+        for row in rows:
+            click.echo(row["path"])
+    verb = "would be deleted" if dry_run else "deleted"
+    click.echo(f"{files(len(rows), sum(row['size'] for row in rows))} {verb}.", err=dry_run)
