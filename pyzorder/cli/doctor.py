@@ -113,8 +113,7 @@ def installed_spark() -> str:
 
 def master(spark: SparkSession) -> str:
     """Where a classic session's tasks run."""
-    found: str = spark.sparkContext.master
-    return found
+    return str(spark.sparkContext.master)
 
 
 def matching(spark: SparkSession) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,8 +17,6 @@ from pyzorder.cli.sessions import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    Look = Callable[[SparkSession, str], tuple[str, list[dict[str, Any]]]]
 
 #: The lines of a plan that pyzorder puts there.
 OURS = re.compile(r"ZOrder(?:Skipping|Answers) \[.*?\]")
@@ -44,10 +41,9 @@ def command(settings: Settings, query: str) -> None:
     if query == "-":
         query = click.get_text_stream("stdin").read()
     with session(settings) as spark:
-        look: Look = of_server if bridge.is_connect(spark) else of_session
         text, found = run(
             spark,
-            lambda: look(spark, query),
+            lambda: explained(spark, query),
             Display("EXPLAIN", settings.quiet),
             "EXPLAIN",
             "Interrupted; EXPLAIN changes nothing.",
@@ -56,6 +52,11 @@ def command(settings: Settings, query: str) -> None:
         print_json(found)
     else:
         click.echo(text)
+
+
+def explained(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:
+    """What is known of a query's scans, as text and for scripts."""
+    return of_server(spark, query) if bridge.is_connect(spark) else of_session(spark, query)
 
 
 def of_session(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:

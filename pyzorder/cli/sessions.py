@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: What a session is started with unless --conf says otherwise.
-DEFAULTS = {
-    "spark.app.name": "pyzorder",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.executor.heartbeatInterval": "2s",  # how often tasks tell their rows
-}
+DEFAULTS = {"spark.app.name": "pyzorder", "spark.ui.showConsoleProgress": "false"}
 
 CATALOG, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir"
 

@@ -1,0 +1,325 @@
+"""The command line: its commands in the shared session, and Ctrl-C in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+import pyzorder
+from pyzorder.cli import sessions
+from pyzorder.cli.app import app
+from tests.spark.servers import free_port
+from tests.spark.tables import data_files
+
+ROWS = 4000
+FILES = 8
+SMALL = ("--conf", "spark.sql.zorder.optimize.targetFileSize=4k")
+
+# (arguments, exit code, what stderr says); {folder} and {table} are the same rows
+REFUSED: list[tuple[tuple[str, ...], int, str]] = [
+    (("optimize",), 2, "Missing argument 'TARGET'"),
+    (("optimize", "a,b", "--zorder-by", "a"), 2, "names several tables"),
+    (("optimize", "{table}", "--zorder-by", "a,"), 2, "is no list of names"),
+    (("optimize", "{table}", "--conf", "x"), 2, "write --conf key=value"),
+    (("optimize", "{table}", "--remote", "sc://x", "--hive"), 2, "where that server is started"),
+    (("optimize", "nowhere", "--zorder-by", "a"), 1, "no table nowhere: this session's catalog"),
+    (("optimize", "/no/where", "--zorder-by", "a"), 1, "[ZORDER_PATH_NOT_FOUND]"),
+    (("optimize", "{table}", "--zorder-by", "zz"), 1, "zz"),
+    (("optimize", "{table}", "--zorder-by", "a) DRY RUN --"), 1, "a) DRY RUN --"),
+    (("optimize", "{table}", "--where", "a = 1"), 1, "[ZORDER_"),
+    (("optimize", "{table}", "--where", "true) ZORDER BY (a"), 1, "[PARSE_SYNTAX_ERROR]"),
+    (("optimize", "{table}", "--where", "day ="), 1, "[PARSE_SYNTAX_ERROR]"),
+    (("optimize", "{table}", "--conf", "spark.sql.zorder.optimize.curve=round"), 1, "round"),
+    (("describe", "{unindexed}"), 1, "CREATE SKIPPING INDEX"),
+    (("restore", "{unindexed}"), 1, "[ZORDER_"),
+    (("vacuum", "{table}", "--retain-hours", "0"), 1, "[ZORDER_"),
+    (("vacuum", "{table}", "--retain-hours", "-1"), 2, "--retain-hours"),
+    (("explain", "DROP TABLE {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
+    (("explain", "INSERT INTO {table} SELECT * FROM {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
+    (("explain", "SELECT nothing FROM {table}"), 1, "[UNRESOLVED_COLUMN"),
+]
+
+# (signal, the step it arrives in, exit code)
+STOPPED = [
+    (signal.SIGINT, "lay out the new files …", 130),
+    pytest.param(signal.SIGTERM, "lay out the new files …", 143, marks=pytest.mark.crash),
+    pytest.param(signal.SIGINT, "read the files' footers …", 130, marks=pytest.mark.crash),
+    pytest.param(signal.SIGINT, "sample the clustering columns …", 130, marks=pytest.mark.crash),
+    pytest.param(signal.SIGINT, "lay out the new files:", 130, marks=pytest.mark.crash),
+    pytest.param(signal.SIGINT, "count the rows", 130, marks=pytest.mark.crash),
+]
+
+
+def write(spark: SparkSession, rows: int, folder: Path) -> None:
+    """`id` counts the rows."""
+    spark.range(0, rows, 1, FILES).selectExpr(
+        "id", "xxhash64(id) % 1000 AS a", "xxhash64(id, 7) % 1000 AS `b, c`", "id % 9 AS day"
+    ).write.parquet(str(folder))
+
+
+def ids(folder: Path) -> list[int]:
+    """The ids in the folder's files, as any other engine finds them."""
+    columns = [pyarrow.parquet.read_table(f, columns=["id"])["id"] for f in data_files(folder)]
+    return sorted(value for column in columns for value in column.to_pylist())
+
+
+@pytest.fixture(scope="module")
+def places(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Any]]:
+    """Tables and folders that no test changes."""
+    root = tmp_path_factory.mktemp("cli")
+    write(spark, ROWS, root / "o'dd `folder")
+    write(spark, ROWS, root / "plain")
+    spark.sql(f"CREATE TABLE cli_table USING parquet LOCATION '{root / 'plain'}'")
+    spark.sql("CREATE SKIPPING INDEX ON cli_table")
+    yield {
+        "folder": root / "o'dd `folder",
+        "table": "cli_table",
+        "unindexed": root / "o'dd `folder",
+    }
+    spark.sql("DROP TABLE cli_table")
+
+
+@pytest.fixture
+def folder(spark: SparkSession, tmp_path: Path) -> Path:
+    """A folder of a test's own."""
+    write(spark, ROWS, tmp_path / "t")
+    return tmp_path / "t"
+
+
+def invoke(spark: SparkSession, *arguments: str) -> Result:
+    """A command in the shared session, with what it prints."""
+    return CliRunner().invoke(app, arguments, obj=spark, prog_name="pyzorder")
+
+
+def result_of(spark: SparkSession, *arguments: str) -> Any:
+    """The JSON that a command prints; it must succeed."""
+    done = invoke(spark, *arguments, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("arguments", "code", "says"), REFUSED)
+def test_refused(
+    spark: SparkSession,
+    places: dict[str, Any],
+    arguments: tuple[str, ...],
+    code: int,
+    says: str,
+) -> None:
+    done = invoke(spark, *(word.format(**places) for word in arguments))
+    assert (done.exit_code, done.stdout) == (code, ""), done.output
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("Error: ") and says in last
+    assert "Traceback" not in done.stderr and "SQLSTATE" not in last
+
+
+def test_targets(spark: SparkSession, places: dict[str, Any]) -> None:
+    root = places["folder"].parent
+    targets = {
+        "cli_table": root / "plain",
+        "default.`cli_table`": root / "plain",
+        f"parquet.`{root / 'plain'}`": root / "plain",
+        str(places["folder"]): places["folder"],
+        "parquet.`" + str(places["folder"]).replace("`", "``") + "`": places["folder"],
+    }
+    for target, path in targets.items():
+        found = result_of(spark, "optimize", target, "--zorder-by", "a,`b, c`", "--dry-run")
+        assert found["path"].removeprefix("file:").replace("%20", " ").replace("%60", "`") == str(
+            path
+        )
+        assert found["metrics"]["clusteringColumns"] == ["a", "`b, c`"]
+        assert found["metrics"]["dryRun"] and found["metrics"]["numFilesRemoved"] == FILES
+
+
+def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
+    path = str(folder)
+    old = data_files(folder)
+    dry = invoke(spark, "optimize", path, "--zorder-by", "a,day", "--dry-run", *SMALL)
+    assert "would take the place of 8 files" in dry.stdout and "one value, now" in dry.stdout
+    assert data_files(folder) == old
+
+    done = invoke(spark, "optimize", path, "--zorder-by", "a,day", *SMALL)
+    assert done.exit_code == 0, done.output
+    assert "took the place of 8 files" in done.stdout and "clustered by a, day" in done.stdout
+    steps = [line.split(":")[0].removesuffix(" …") for line in done.stderr.splitlines()]
+    assert list(dict.fromkeys(steps)) == [
+        "read the files' footers",
+        "sample the clustering columns",
+        "lay out the new files",
+        "count the rows of old and new files",
+    ]
+    new = data_files(folder)
+    assert not set(new) & set(old) and ids(folder) == list(range(ROWS))
+    again = invoke(spark, "optimize", path, "--zorder-by", "a,day", "--quiet", *SMALL)
+    assert again.stdout == f"Nothing to do: {len(new)} files looked at.\n"
+    assert again.stderr == ""
+
+    index = result_of(spark, "describe", path)
+    assert {row["column"]: row["clustered"] for row in index}["a"] == len(new)
+    told = invoke(spark, "describe", path)
+    assert "one value opens" in told.stdout and "OPTIMIZE … ZORDER BY (a, day)" in told.stdout
+
+    query = f"SELECT * FROM parquet.`{path}` WHERE a = 7"
+    (scan,) = result_of(spark, "explain", query)
+    assert 1 <= scan["selected"] <= len(new) // 2
+    assert (
+        f"{scan['selected']} of {len(new)} files selected" in invoke(spark, "explain", query).stdout
+    )
+    piped = CliRunner().invoke(app, ["explain", "-", "--json"], obj=spark, input=query)
+    assert json.loads(piped.stdout)[0]["opened"] == scan["opened"]
+
+    assert result_of(spark, "vacuum", path, "--dry-run") == []
+    restored = result_of(spark, "restore", path)
+    assert restored["num_restored_files"] == 8 and restored["num_removed_files"] == len(new)
+    assert data_files(folder) == old
+    spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
+    check = ("--conf", "spark.sql.zorder.vacuum.retentionCheck=false")
+    deleted = result_of(spark, "vacuum", path, "--retain-hours", "0", *check)
+    assert len(deleted) >= len(new) and ids(folder) == list(range(ROWS))
+
+
+def test_where_with_a_comment(spark: SparkSession, tmp_path: Path) -> None:
+    write(spark, 400, tmp_path / "flat")
+    rows = spark.read.parquet(str(tmp_path / "flat"))
+    rows.write.partitionBy("day").parquet(str(tmp_path / "t"))
+    options = ("--where", "day = 3 -- the third", "--zorder-by", "a")
+    found = result_of(spark, "optimize", str(tmp_path / "t"), *options)
+    assert found["metrics"]["partitionsOptimized"] == 1
+    assert found["metrics"]["clusteringColumns"] == ["a"]
+
+
+def test_doctor_in_a_session(spark: SparkSession, places: dict[str, Any]) -> None:
+    files = sorted(places["folder"].iterdir())
+    checks = result_of(spark, "doctor", str(places["folder"]))
+    assert [check["name"] for check in checks] == [
+        "pyzorder", "spark", "java", "jar", "session", "versions", "catalog", "store"
+    ]  # fmt: skip
+    assert all(check["ok"] for check in checks)
+    assert sorted(places["folder"].iterdir()) == files
+    by_name = invoke(spark, "doctor", "cli_table")
+    assert by_name.exit_code == 0 and "plain can be written" in by_name.stdout
+
+
+def test_doctor_says_what_to_do(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = invoke(spark, "doctor", str(tmp_path / "none"))
+    assert nowhere.exit_code == 1 and "to do  store" in nowhere.stdout
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    without = invoke(spark, "doctor")
+    assert without.exit_code == 1
+    assert without.stdout.splitlines()[2].startswith("to do  java     [ZORDER_JAVA_MISSING]")
+    assert "session" not in without.stdout
+    (tmp_path / "bin").mkdir()
+    old = tmp_path / "bin" / "java"
+    old.write_text("#!/bin/sh\necho 'openjdk version \"1.7.0_80\"' >&2\n")
+    old.chmod(0o755)
+    with pytest.raises(pyzorder.ZOrderError, match="is Java 1.7.0_80: set JAVA_HOME"):
+        sessions.java()
+
+
+@pytest.mark.parametrize(
+    ("remote", "code", "says"),
+    [
+        ("sc://127.0.0.1:{port}", 3, "No Spark Connect server answers at 127.0.0.1"),
+        ("127.0.0.1", 2, "write --remote sc://host:port"),
+    ],
+)
+def test_no_server(remote: str, code: int, says: str) -> None:
+    arguments = ["describe", "t", "--remote", remote.format(port=free_port())]
+    done = CliRunner().invoke(app, arguments)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert says in done.stderr
+
+
+def command(*arguments: str) -> list[str]:
+    """A command line of a process of its own."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
+    conf = [word for item in settings.items() for word in ("--conf", "=".join(item))]
+    return [sys.executable, "-m", "pyzorder", *arguments, "--master", "local[1]", *conf]
+
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+@pytest.mark.parametrize(("number", "step", "code"), STOPPED)
+def test_stopped_by_a_signal(
+    spark: SparkSession, tmp_path: Path, number: signal.Signals, step: str, code: int
+) -> None:
+    """Whatever the moment, every row is there once, and nothing is left of an OPTIMIZE undone."""
+    rows, folder = 300_000, tmp_path / "t"
+    write(spark, rows, folder)
+    old = data_files(folder)
+    size = sum(path.stat().st_size for path in old)
+    target = ("--conf", f"spark.sql.zorder.optimize.targetFileSize={size // 30}")
+    with subprocess.Popen(
+        command("optimize", str(folder), "--zorder-by", "a,`b, c`", "--json", *target),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        cwd=tmp_path,
+    ) as process:
+        assert process.stderr is not None and process.stdout is not None
+        told = ""
+        while step not in told:
+            line = process.stderr.readline()
+            assert line, told
+            told += line
+        process.send_signal(number)
+        last = process.stderr.read()
+        printed = process.stdout.read()
+    assert process.returncode == code, told + last
+    assert printed == ""
+    assert "Stopping OPTIMIZE …" in last and "Traceback" not in last and "WARN" not in told + last
+    assert ids(folder) == list(range(rows))
+    assert spark.read.parquet(str(folder)).count() == rows
+    undone = "has been undone, and the table holds every row." in last
+    assert undone or "OPTIMIZE had ended by then" in last
+    assert (data_files(folder) == old) == undone
+    if step == "lay out the new files …":
+        assert undone
+    assert not list(folder.rglob("*.staged")) and not list(folder.rglob("*.lease"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t"]
+    if undone:
+        found = result_of(spark, "optimize", str(folder), "--zorder-by", "a,`b, c`", *target)
+        assert found["metrics"]["numFilesRemoved"] == FILES
+        assert ids(folder) == list(range(rows))
+
+
+def test_a_process_without_a_catalog(tmp_path: Path) -> None:
+    """Spark's own noise stays out; a failure is one line."""
+    (tmp_path / "sales").mkdir()
+    done = subprocess.run(
+        command("describe", "sales", "--json"),
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        cwd=tmp_path,
+        timeout=240,
+    )
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert done.stderr.startswith(
+        "Error: [ZORDER_TABLE_NOT_FOUND] The catalog has no table sales: "
+    )
+    assert "write ./sales" in done.stderr and "add --hive" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["sales"]
