@@ -12,7 +12,7 @@ CASES ?= 50000
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help env jar test test-crash fuzz smoke smoke-matrix demo bench bench-joins bench-planning peers bench-layout bench-curve bench-optimize lint format wheel clean
+.PHONY: help env jar test test-cli test-crash fuzz smoke smoke-matrix demo bench bench-joins bench-planning peers bench-layout bench-curve bench-optimize lint format wheel clean
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,9 @@ jar: env ## Compile the Scala sources into pyzorder/jars
 
 test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another, in JOBS=2 processes
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
+
+test-cli: jar ## The command line, interrupted at every step of OPTIMIZE
+	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/spark/test_cli.py
 
 test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step, twice too, and count the rows
 	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py

@@ -99,6 +99,13 @@ def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:
     SparkContext._ensure_initialized(gateway=gateway)
 
 
+def is_jvm_gone(failure: Exception) -> bool:
+    """Whether a call failed because no JVM answers any more, not because the JVM said so."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    return isinstance(failure, Py4JError) and not isinstance(failure, Py4JJavaError)
+
+
 def jobs(spark: SparkSession, group: str, but: set[int]) -> list[JobStatus]:
     """The jobs of a group so far, by their numbers, without some; those forgotten are left out."""
     from py4j.protocol import Py4JJavaError
@@ -135,6 +142,11 @@ def job_status(store: Any, number: int) -> JobStatus:
 def require_query(spark: SparkSession, sql: str) -> None:
     """Raises Spark's ParseException unless the text is a query, which changes nothing."""
     spark._jsparkSession.sessionState().sqlParser().parseQuery(sql)
+
+
+def require_condition(spark: SparkSession, sql: str) -> None:
+    """Raises Spark's ParseException unless the text is one expression and nothing after it."""
+    spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)
 
 
 def creates_if_absent(spark: SparkSession, path: str) -> bool:

@@ -219,3 +219,13 @@ def store_has_two_winners(folder: str) -> ZOrderError:
         f"The store of {folder} made a file that was there already, so that two writers could both "
         "believe they hold a table: keep tables on HDFS, S3 (s3a) or a local disk.",
     )
+
+
+def jvm_gone(what: str) -> ZOrderError:
+    """The JVM ended under a statement."""
+    return ZOrderError(
+        "ZORDER_JVM_GONE",
+        f"Spark's JVM ended while {what} ran, killed or out of memory: no row is lost, and the "
+        "next writing command on the table finishes or undoes what was begun. Run it again with "
+        "more --conf spark.driver.memory, and with --log FILE to see what Spark says.",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +40,7 @@ def command(settings: Settings, query: str) -> None:
     QUERY is a SELECT; - reads it from stdin.
     """
     if query == "-":
-        query = click.get_text_stream("stdin").read()
+        query = sys.stdin.read()
     with session(settings) as spark:
         text, found = run(
             spark,

@@ -84,19 +84,17 @@ def command(
 
 def check_condition(spark: SparkSession, where: str) -> None:
     """Raises Spark's ParseException unless the text is one condition and nothing more."""
-    from pyspark.sql import functions as F
+    if not bridge.is_connect(spark):
+        bridge.require_condition(spark, where)
+        return
+    from pyspark.errors import AnalysisException, ParseException
 
-    if bridge.is_connect(spark):
-        from pyspark.errors import AnalysisException, ParseException
-
-        try:
-            _ = spark.range(0).where(where).schema
-        except ParseException:
-            raise
-        except AnalysisException:
-            return  # it parses: what its columns are is for the statement to say
-    else:
-        F.expr(where)
+    try:
+        _ = spark.range(0).where(where).schema
+    except ParseException:
+        raise
+    except AnalysisException:
+        return  # it parses: what its columns are is for the statement to say
 
 
 def tell(metrics: dict[str, Any]) -> None:

@@ -41,7 +41,12 @@ class SettingType(click.ParamType[tuple[str, str]]):
 
 OPTIONS = [
     click.option("--master", metavar="URL", help="Spark's master; default: spark-defaults.conf's."),
-    click.option("--remote", metavar="sc://…", help="A Spark Connect server that runs pyzorder."),
+    click.option(
+        "--remote",
+        envvar="SPARK_REMOTE",
+        metavar="sc://…",
+        help="A Spark Connect server that runs pyzorder; default: SPARK_REMOTE's.",
+    ),
     click.option("--hive", is_flag=True, help="Use the Hive metastore that Spark is set up for."),
     click.option("--metastore", metavar="thrift://…", help="Use this Hive metastore."),
     click.option("--warehouse", metavar="DIR", help="Where the catalog keeps its tables."),

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
+from pyzorder import bridge, errors
 from pyzorder.cli.display import Display
 from pyzorder.cli.failures import Interrupted
 from pyzorder.cli.steps import steps_of
@@ -57,11 +58,18 @@ def run(
                 if received:
                     steps.cancel()
                 display.show(steps.now())
+    failure = failures[0] if failures else None
+    if failure is not None and bridge.is_jvm_gone(failure):
+        failure = errors.jvm_gone(what)
+        stopped = str(failure)
     if received:
-        told = f"Interrupted, but {what} had ended by then." if results else stopped
-        raise Interrupted(told, received[0])
-    if failures:
-        raise failures[0]
+        if failure is None:
+            stopped = f"Interrupted, but {what} had ended by then."
+        elif bridge.is_connect(spark):
+            stopped = f"Interrupted: the server was told to stop {what}, and undoes what it began."
+        raise Interrupted(stopped, received[0])
+    if failure is not None:
+        raise failure
     return results[0]
 
 

@@ -123,7 +123,7 @@ def step_of(job: bridge.JobStatus) -> Step:
     active = next((stage for stage in job.stages if stage.ended < stage.tasks), last)
     return Step(
         number=job.number,
-        title=TITLES.get(job.source, "run a Spark job"),
+        title=TITLES.get(job.source, "look at the table's files"),
         running=job.running,
         share=sum(shares) / len(shares) if shares else 0.0,
         rows=active.rows,

@@ -140,7 +140,7 @@ def test_targets(spark: SparkSession, places: dict[str, Any]) -> None:
         assert found["path"].removeprefix("file:").replace("%20", " ").replace("%60", "`") == str(
             path
         )
-        assert found["metrics"]["clusteringColumns"] == ["a", "`b, c`"]
+        assert found["metrics"]["clusteringColumns"] == ["a", "b, c"]
         assert found["metrics"]["dryRun"] and found["metrics"]["numFilesRemoved"] == FILES
 
 
@@ -155,7 +155,7 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "took the place of 8 files" in done.stdout and "clustered by a, day" in done.stdout
     steps = [line.split(":")[0].removesuffix(" …") for line in done.stderr.splitlines()]
-    assert list(dict.fromkeys(steps)) == [
+    assert list(dict.fromkeys(steps))[-4:] == [
         "read the files' footers",
         "sample the clustering columns",
         "lay out the new files",
@@ -277,6 +277,7 @@ def test_stopped_by_a_signal(
         text=True,
         env=ENVIRONMENT,
         cwd=tmp_path,
+        start_new_session=True,
     ) as process:
         assert process.stderr is not None and process.stdout is not None
         told = ""
@@ -284,7 +285,10 @@ def test_stopped_by_a_signal(
             line = process.stderr.readline()
             assert line, told
             told += line
-        process.send_signal(number)
+        if number == signal.SIGINT:  # as a terminal does: to every process of the group
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
         last = process.stderr.read()
         printed = process.stdout.read()
     assert process.returncode == code, told + last

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet
 import pyspark
 import pytest
 
@@ -64,3 +67,33 @@ def test_connect_client(server: int, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.startswith("[ZORDER_CONNECT_EXPLAIN]")
     assert "call df.explain()" in done.stdout
+
+
+def test_command_line(server: int, tmp_path: Path) -> None:
+    table = pyarrow.table({"a": [i % 100 for i in range(2000)], "b": list(range(2000))})
+    (tmp_path / "t").mkdir()
+    for part in range(8):
+        pyarrow.parquet.write_table(table.slice(part * 250, 250), tmp_path / f"t/{part}.parquet")
+
+    def run(*arguments: str) -> Any:
+        done = subprocess.run(
+            [sys.executable, "-m", "pyzorder", *arguments, "--json"],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(Path(__file__).parents[2]),
+                "SPARK_REMOTE": f"sc://127.0.0.1:{server}",
+            },
+            timeout=240,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return json.loads(done.stdout)
+
+    path = str(tmp_path / "t")
+    metrics = run("optimize", path, "--zorder-by", "a,b", "--where", "true")["metrics"]
+    assert metrics["numFilesRemoved"] == 8
+    (scan,) = run("explain", f"SELECT * FROM parquet.`{path}` WHERE a = 7")
+    assert "files selected" in scan["plan"]
+    assert all(check["ok"] for check in run("doctor"))
