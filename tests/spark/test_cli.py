@@ -265,7 +265,7 @@ def test_stopped_by_a_signal(
     spark: SparkSession, tmp_path: Path, number: signal.Signals, step: str, code: int
 ) -> None:
     """Whatever the moment, every row is there once, and nothing is left of an OPTIMIZE undone."""
-    rows, folder = 300_000, tmp_path / "t"
+    rows, folder = 200_000, tmp_path / "t"
     write(spark, rows, folder)
     old = data_files(folder)
     size = sum(path.stat().st_size for path in old)
