@@ -9,11 +9,12 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
+from rich.console import Console
 
 from pyzorder import bridge, errors, versions
 from pyzorder.cli.failures import CannotStart, sentence
@@ -47,8 +48,10 @@ def session(settings: Settings) -> Iterator[SparkSession]:
         yield spark
         return
     with tempfile.TemporaryDirectory(prefix="pyzorder-") as scratch:
+        console = Console(stderr=True, quiet=settings.quiet)
         try:
-            spark = connected(settings) if settings.remote else started(settings, scratch)
+            with console.status("start Spark") if console.is_terminal else nullcontext():
+                spark = connected(settings) if settings.remote else started(settings, scratch)
         except (CannotStart, click.ClickException):
             raise
         except Exception as failure:
