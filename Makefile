@@ -35,6 +35,10 @@ test-cli: jar ## The command line, interrupted at every step of OPTIMIZE
 test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step, twice too, and count the rows
 	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py
 
+test-report: $(VENV)/made-test,browser ## Look at a report in a browser: Chromium of the machine, or playwright's own
+	@$(RUN) jvm/build.py
+	$(RUN) -m pytest -m browser tests/spark/test_report_browser.py
+
 fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on where it ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
 

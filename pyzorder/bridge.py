@@ -164,3 +164,54 @@ def creates_if_absent(spark: SparkSession, path: str) -> bool:
         return bool(primitive.create(file, b"")) and not primitive.create(file, b"")
     finally:
         file.getFileSystem(hadoop).delete(file, False)
+
+
+def jsession(spark: SparkSession) -> Any:
+    """The JVM's session of a classic one."""
+    return spark._jsparkSession
+
+
+def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, Any]:
+    """What each data file of a table covers of the columns, as the JVM describes it."""
+    found: dict[str, Any] = json.loads(
+        _layout_api(spark).layout(spark._jsparkSession, target, _java_list(spark, columns))
+    )
+    return found
+
+
+def rows(spark: SparkSession, target: str) -> DataFrame:
+    """The rows of a table that is named as `layout` takes it."""
+    from pyspark.sql import DataFrame
+
+    return DataFrame(_layout_api(spark).rows(spark._jsparkSession, target), spark)
+
+
+def box(df: DataFrame, columns: list[str]) -> list[list[Any]]:
+    """For each column the limits that the query's filters set, None: none."""
+    spark = df.sparkSession
+    execution = df._jdf.queryExecution()
+    found: list[list[Any]] = json.loads(
+        _layout_api(spark).box(execution, _java_list(spark, columns))
+    )
+    return found
+
+
+def history(spark: SparkSession, target: str) -> list[dict[str, Any]]:
+    """The runs of a table's journal, as the JVM describes them."""
+    found: list[dict[str, Any]] = json.loads(
+        _layout_api(spark).history(spark._jsparkSession, target)
+    )
+    return found
+
+
+def _layout_api(spark: SparkSession) -> Any:
+    jvm: Any = spark.sparkContext._jvm
+    return jvm.io.pyzorder.api.LayoutApi
+
+
+def _java_list(spark: SparkSession, values: list[str]) -> Any:
+    jvm: Any = spark.sparkContext._jvm
+    java = jvm.java.util.ArrayList()
+    for value in values:
+        java.add(value)
+    return java

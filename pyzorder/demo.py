@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import pyzorder
-from pyzorder.plot import Panel, Rectangle, save_layouts
+from pyzorder import plot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -149,15 +149,9 @@ def ask_all(spark: SparkSession, asked: list[Query]) -> list[Answer]:
     return [ask(spark, query) for query in asked]
 
 
-def rectangles(spark: SparkSession) -> list[Rectangle]:
-    """Each file's minima and maxima of the two columns."""
-    from pyspark.sql import functions as f
-
-    bounds = [g(c) for c in COLUMNS for g in (f.min, f.max)]
-    by_file = spark.table("store_sales").groupBy("_metadata.file_path").agg(*bounds)
-    nothing = float("nan")  # a file whose values are all null
-    values = [[nothing if v is None else float(v) for v in row[1:]] for row in by_file.collect()]
-    return [(a, b, c, d) for a, b, c, d in values]
+def layout(spark: SparkSession) -> plot.Layout:
+    """The files, and those that the first lookup opens."""
+    return plot.read(spark, "store_sales", COLUMNS, f"{COLUMNS[0]} = {LOOKUP}")
 
 
 def value_bounds(spark: SparkSession) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -214,18 +208,15 @@ def main() -> None:
         size = write_table(spark, source)
     asked = queries(*value_bounds(spark))
     with step("queries before"):
-        before, layout_before = ask_all(spark, asked), rectangles(spark)
+        before, layout_before = ask_all(spark, asked), layout(spark)
     with step(f"OPTIMIZE store_sales ZORDER BY ({', '.join(COLUMNS)})"):
         row = optimize(spark, size).head()
     with step("queries after"):
-        after, layout_after = ask_all(spark, asked), rectangles(spark)
+        after, layout_after = ask_all(spark, asked), layout(spark)
     picture = OUTPUT / "store_sales.png"
     with step(f"picture {picture}"):
-        panels = [
-            Panel("Before", layout_before, 0, LOOKUP),
-            Panel("After OPTIMIZE … ZORDER BY", layout_after, 0, LOOKUP),
-        ]
-        save_layouts(panels, COLUMNS, picture)
+        layouts = {"Before": layout_before, "After OPTIMIZE … ZORDER BY": layout_after}
+        plot.save(plot.compare(layouts), picture)
     print_answers(asked, before, after)
     if row is not None:
         print_metrics(row["metrics"].asDict(recursive=True))

@@ -134,6 +134,43 @@ def connect_has_no_plan() -> ZOrderError:
     )
 
 
+def connect_has_no_layout() -> ZOrderError:
+    """A picture or report through a Connect session."""
+    return ZOrderError(
+        "ZORDER_CONNECT_LAYOUT",
+        "Pictures and reports are made of what Spark's JVM knows of a table's files, which a Spark "
+        "Connect client cannot reach: use a session of spark-submit, pyspark or a notebook's own, "
+        "or look at DESCRIBE SKIPPING INDEX ON the table.",
+    )
+
+
+def plot_missing(package: str) -> ZOrderError:
+    """A picture or report without the package that makes it."""
+    return ZOrderError(
+        "ZORDER_PLOT_MISSING",
+        f"Pictures and reports need {package}, which is not installed for this Python: "
+        "pip install 'pyzorder[plot]'.",
+    )
+
+
+def no_such_picture(suffix: str) -> ZOrderError:
+    """A picture's file that is neither PNG nor SVG."""
+    named = f"and not {suffix}" if suffix else "and this name has no suffix"
+    return ZOrderError(
+        "ZORDER_PICTURE_FORMAT",
+        f"Pictures are saved as .png or .svg, by the file's suffix, {named}.",
+    )
+
+
+def too_many_sides(columns: Iterable[str]) -> ZOrderError:
+    """Rectangles of three columns."""
+    return ZOrderError(
+        "ZORDER_RECTANGLE_COLUMNS",
+        f"A rectangle has one or two columns, and these are more: {', '.join(columns)}. Name two "
+        "of them; pyzorder.plot.depth takes any number, and a report has a picture of each pair.",
+    )
+
+
 def not_a_dataframe(value: object) -> ZOrderError:
     """explain() of something else."""
     return ZOrderError(

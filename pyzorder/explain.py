@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyzorder import bridge, errors
+from pyzorder import bridge, errors, html_table
 from pyzorder.session import check_session
 
 if TYPE_CHECKING:
@@ -57,6 +57,23 @@ class Explanation(list[ScanExplanation]):
         return "\n".join(map(str, self)) or "no Parquet or ORC table is scanned"
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = ["table", "files", "selected", "skipped", "by joins", "unindexed", "answered", "why"]
+        rows = [
+            [
+                scan.table,
+                scan.total,
+                scan.selected,
+                scan.skipped,
+                scan.skipped_by_joins,
+                scan.unindexed,
+                scan.answered,
+                "; ".join(scan.reasons),
+            ]
+            for scan in self
+        ]
+        return html_table.table("Files that the query opens: selected and unindexed", head, rows)
 
 
 def explain(df: DataFrame) -> Explanation:

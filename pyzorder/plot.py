@@ -1,73 +1,127 @@
-"""Pictures of a table's layout: each data file as the rectangle of its minima and maxima."""
+"""Pictures of a table's layout: each data file as the rectangle of its minima and maxima, how many
+files cover each value, and the curves that files are laid out along.
+
+Needs matplotlib: `pip install 'pyzorder[plot]'`. Every function returns a matplotlib Figure, which
+a notebook shows; `save` writes it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isnan
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-Rectangle = tuple[float, float, float, float]
-"""Minimum and maximum of the first column, then of the second: one file. NaN: only nulls."""
+from pyzorder import errors, layout
+from pyzorder.pictures import curves
+
+try:
+    from pyzorder.pictures.drawing import crowded, draw_curves, draw_depth, draw_rectangles
+    from pyzorder.pictures.picture import Picture
+except ModuleNotFoundError as missing:
+    if not (missing.name or "").startswith("matplotlib"):
+        raise
+    raise errors.plot_missing("matplotlib") from None
+from pyzorder.layout import Layout
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "Layout",
+    "Picture",
+    "compare",
+    "crowded",
+    "curve",
+    "depth",
+    "draw_depth",
+    "draw_rectangles",
+    "read",
+    "rectangles",
+    "save",
+]
+
+read = layout.read
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One layout to draw, and one lookup in it: `column` (0 or 1) equals `value`."""
+def rectangles(
+    spark: SparkSession,
+    table: str,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    *,
+    ranks: bool = False,
+) -> Picture:
+    """Every file of a table as a rectangle over two columns, or as a bar over one.
 
-    title: str
-    files: Sequence[Rectangle]
-    column: int
-    value: float
+    Args:
+        table: its name as in SQL, or the path of a folder.
+        columns: named as in ZORDER BY; None: those that the files are clustered by, the first two.
+        where: the condition of a query: its box is drawn, and the files that it opens are lit.
+        ranks: give each bound as much room as any other, which shows files where most values are
+            crowded; strings are always drawn so.
 
-    def opened(self) -> list[bool]:
-        """Which files the lookup must open."""
-        low, high = 2 * self.column, 2 * self.column + 1
-        return [file[low] <= self.value <= file[high] for file in self.files]
+    Raises:
+        ZOrderError: more than two columns are named; or what `pyzorder.layout.read` raises.
+        AnalysisException: there is no such table or column, or the condition is none.
+    """
+    if columns is not None and len(columns) > 2:
+        raise errors.too_many_sides(columns)
+    found = read(spark, table, columns, where)
+    shown = found.only(*range(min(2, len(found.columns))))
+    return draw_rectangles({shown.table: shown}, ranks)
 
 
-def save_layouts(panels: Sequence[Panel], names: tuple[str, str], path: Path) -> None:
-    """Draws the panels side by side into a PNG; needs matplotlib (`pip install pyzorder[plot]`)."""
-    import matplotlib
+def compare(layouts: Mapping[str, Layout], *, ranks: bool = False) -> Picture:
+    """Layouts side by side over the same axes, each under its name: before and after an OPTIMIZE.
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    A layout is what `read` returned at the time: `compare({"before": before, "after": after})`.
 
-    figure, axes = pyplot.subplots(
-        1, len(panels), figsize=(6.2 * len(panels), 5.6), sharex=True, sharey=True, squeeze=False
-    )
-    for axis, panel in zip(axes[0], panels, strict=True):
-        draw(axis, panel, names)
-    figure.tight_layout()
+    Raises:
+        ZOrderError: they have more than two columns.
+        ValueError: there are none, or their columns differ.
+    """
+    columns = {found.columns for found in layouts.values()}
+    if len(columns) != 1:
+        raise ValueError("compare takes layouts of the same columns, at least one")
+    (of_all,) = columns
+    if len(of_all) > 2:
+        raise errors.too_many_sides([column.name for column in of_all])
+    return draw_rectangles(layouts, ranks)
+
+
+def depth(
+    spark: SparkSession,
+    table: str,
+    columns: Sequence[str] | None = None,
+    *,
+    ranks: bool = False,
+) -> Picture:
+    """How many files cover each value of a column: what a lookup of it cannot skip by that column.
+
+    The arguments are those of `rectangles`, with any number of columns.
+    """
+    found = read(spark, table, columns)
+    return draw_depth(found, [ranks] * len(found.columns))
+
+
+def curve(names: Sequence[str] = curves.NAMES, bits: int = 3) -> Picture:
+    """The way of curves through a grid of 2^bits by 2^bits cells: `zorder`, `hilbert`, `linear`.
+
+    Raises:
+        ValueError: there is no such curve, or `bits` is not from 1 to 8.
+    """
+    return draw_curves(names, bits)
+
+
+def save(picture: Picture, path: str | Path) -> Path:
+    """Writes a PNG or an SVG, as the file's suffix says; makes its folder. Returns the path.
+
+    Raises:
+        ZOrderError: another suffix.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise errors.no_such_picture(path.suffix)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-
-
-def draw(axis: Any, panel: Panel, names: tuple[str, str]) -> None:
-    """One panel: the files the lookup opens in colour, the others in grey, the lookup as a line."""
-    from matplotlib.patches import Rectangle as Patch
-
-    opened = panel.opened()
-    for (x0, x1, y0, y1), touched in sorted(
-        zip(panel.files, opened, strict=True), key=lambda pair: pair[1]
-    ):
-        if isnan(x0) or isnan(y0):
-            continue
-        face, edge = ("#e8743b", "#8c3a10") if touched else ("#dfe6ee", "#7d8fa3")
-        alpha = 0.02 if touched and all(opened) else 0.75
-        axis.add_patch(Patch((x0, y0), x1 - x0, y1 - y0, facecolor=face, alpha=alpha, linewidth=0))
-        axis.add_patch(Patch((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=edge, linewidth=0.7))
-    line = axis.axvline if panel.column == 0 else axis.axhline
-    line(panel.value, color="#1b2a41", linewidth=1.2, linestyle="--")
-    axis.set_title(
-        f"{panel.title}\n{names[panel.column]} = {panel.value:g} opens "
-        f"{sum(opened)} of {len(opened)} files",
-        fontsize=11,
-    )
-    axis.set_xlabel(names[0])
-    axis.set_ylabel(names[1])
-    axis.ticklabel_format(style="plain")
-    axis.autoscale_view()
-    axis.margins(0.02)
+    path.write_bytes(picture.bytes_of(path.suffix.lower().removeprefix(".")))
+    return path

@@ -66,6 +66,19 @@ def test_python_of_tables(spark: SparkSession, data: str) -> None:
         spark.sql("DROP TABLE sales")
 
 
+def test_python_of_pictures(
+    spark: SparkSession, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (example,) = (block for block in blocks("python") if "report.write" in block)
+    monkeypatch.chdir(tmp_path)
+    try:
+        exec(example, {"spark": spark})
+        written = {path.suffix for path in tmp_path.glob("sales.*")}
+        assert written == {".png", ".html"}
+    finally:
+        spark.sql("DROP TABLE sales")
+
+
 def test_the_first_example(tmp_path: Path) -> None:
     example = blocks("python")[0]
     done = subprocess.run(

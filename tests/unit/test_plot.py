@@ -1,33 +1,240 @@
-"""The picture of a layout: which files a lookup opens, and that a PNG comes out."""
+"""Pictures of layouts: what is drawn is counted, and read back out of the files they are saved in."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
 
-from pyzorder.plot import Panel, save_layouts
+from pyzorder import ZOrderError, plot
+from pyzorder.layout import Column, DataFile, Layout
+from pyzorder.pictures import curves, drawing, palette, scales
 
-NAN = float("nan")
-FILES = [(0.0, 5.0, 0.0, 9.0), (6.0, 9.0, 0.0, 4.0), (6.0, 9.0, 5.0, 9.0), (NAN, NAN, 0.0, 1.0)]
+ROOT = Path(__file__).parents[2]
+
+
+def layout(
+    files: Sequence[tuple[Any, ...]],
+    columns: Sequence[tuple[str, str]] = (("a", "INT"), ("b", "INT")),
+    **more: Any,
+) -> Layout:
+    """A layout of files given by their bounds, one pair a column: None unknown, () only nulls."""
+    told = [
+        DataFile(
+            path=f"file:/t/{i}",
+            size=100,
+            rows=10,
+            indexed=True,
+            clustered_by=(),
+            bounds=tuple(pair or None for pair in bounds),
+            empty=tuple(pair == () for pair in bounds),
+        )
+        for i, bounds in enumerate(files)
+    ]
+    named = tuple(Column(*column) for column in columns)
+    return Layout("t", "`t`", True, "file:/t", "parquet", "UTC", named, tuple(told), **more)
+
+
+def faces(picture: plot.Picture, colour: str) -> int:
+    """How many rectangles are filled with a colour."""
+    found = [c for axes in picture.axes for c in axes.collections if isinstance(c, PolyCollection)]
+    filled = [c for c in found if len(c.get_facecolor()) and to_hex(c.get_facecolor()[0]) == colour]
+    return sum(len(c.get_paths()) for c in filled)
+
+
+GRID = layout([((x, x + 9), (y, y + 9)) for x in (0, 10, 20) for y in (0, 10)])
+
+# (files, lit ones, ranks)
+DRAWN: list[tuple[Layout, set[int], bool]] = [
+    (GRID, set(), False),
+    (GRID, {1, 4}, False),
+    (GRID, {1, 4}, True),
+    (GRID, set(range(6)), False),
+    (GRID.only(0), {0, 5}, False),
+    (layout([((1, 1), (5, 5)), ((), (0, 9)), (None, (0, 9))]), {0, 1, 2}, False),
+    (layout([((-np.inf, 1.0),), ((2.0, np.inf),)], [("a", "DOUBLE")]), {1}, False),
+    (
+        layout([(("a", "b"), ("", "z")), (("b", "č"), ("x", "y"))], [("s", "STRING")] * 2),
+        {0},
+        False,
+    ),
+    (layout([((False, True),)], [("f", "BOOLEAN")]), set(), False),
+    (layout([((Decimal("-1.5"), Decimal("9")),)], [("d", "DECIMAL(38,2)")]), {0}, True),
+    (layout([((-(2**40), 2**60),)], [("far", "TIMESTAMP")]), {0}, False),
+    (layout([((-10, 300),)], [("y", "INTERVAL YEAR TO MONTH")]), set(), False),
+    (layout([(("00ff", "01"),)], [("x", "BINARY")]), set(), False),
+    (layout([]), set(), False),
+]
+
+
+@pytest.mark.parametrize(("files", "lit", "ranks"), DRAWN)
+def test_every_file_with_bounds_is_drawn(files: Layout, lit: set[int], ranks: bool) -> None:
+    opened = frozenset(f"file:/t/{i}" for i in lit)
+    asked = Layout(**{**vars(files), "where": "…", "opened": opened}) if lit else files
+    picture = drawing.draw_rectangles({"t": asked}, ranks)
+    whole = [i for i, file in enumerate(files.files) if None not in file.bounds]
+    assert faces(picture, palette.OPENED) == len(lit.intersection(whole))
+    assert faces(picture, palette.FILE) == len(whole) - len(lit.intersection(whole))
+    assert picture._repr_png_()[:8] == b"\x89PNG\r\n\x1a\n"
+    ElementTree.fromstring(picture._repr_svg_())
+
+
+def test_of_too_many_files_the_opened_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "MOST_FILES", 20)
+    opened = frozenset(f"file:/t/{i}" for i in (7, 8, 9))
+    files = layout([((i, i + 1), (0, 1)) for i in range(100)], where="…", opened=opened)
+    picture = drawing.draw_rectangles({"t": files}, False)
+    assert faces(picture, palette.OPENED) == 3
+    assert 10 <= faces(picture, palette.FILE) <= 17
+    left_out = 100 - 3 - faces(picture, palette.FILE)
+    assert drawing.notes(files) == [f"Not drawn: {left_out} of the files, evenly chosen."]
+
+
+# (ranges, least distance of two values)
+DEPTHS: list[tuple[list[tuple[float, float]], float]] = [
+    ([(0, 4), (5, 9)], 1),
+    ([(0, 4), (5, 9)], 0),
+    ([(0, 5), (5, 9), (5, 5)], 0),
+    ([(0, 9), (2, 3), (3, 7)], 1),
+    ([(0, 9), (0, 9), (0, 9), (4, 4)], 0),
+    ([], 0),
+]
+
+
+@pytest.mark.parametrize(("ranges", "step"), DEPTHS)
+def test_depths(ranges: list[tuple[float, float]], step: float) -> None:
+    """Between two places, and at one that is drawn, as many files as a count of them gives."""
+    x, y = drawing.depths(np.array(ranges, dtype=float).reshape(-1, 2), step)
+    drawn = dict(zip(x[1:-1:3], y[1:-1:3], strict=True)) if not step else {}
+    for value in np.arange(-1, 10, 0.25 if not step else 1):
+        covering = sum(low <= value <= high for low, high in ranges)
+        place = int(np.searchsorted(x, value, side="right")) - 1
+        seen = drawn.get(value, 0.0 if place < 0 else y[place])
+        assert seen == covering, value
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 5])
+def test_curves(bits: int) -> None:
+    cells = [(x, y) for x in range(1 << bits) for y in range(1 << bits)]
+    ways = {
+        name: list(zip(*map(list, curves.cells(name, bits)), strict=True)) for name in curves.NAMES
+    }
+    assert all(sorted(way) == cells for way in ways.values())
+    steps = zip(ways["hilbert"], ways["hilbert"][1:], strict=False)
+    assert all(abs(x - u) + abs(y - v) == 1 for (x, y), (u, v) in steps)
+    assert ways["linear"] == cells
+
+    def interleaved(cell: tuple[int, int]) -> str:
+        x, y = (f"{part:0{bits}b}" for part in cell)
+        return "".join(a + b for a, b in zip(x, y, strict=True))
+
+    assert ways["zorder"] == sorted(cells, key=interleaved)
+
+
+@pytest.mark.parametrize(("name", "bits"), [("peano", 2), ("zorder", 0), ("zorder", 9)])
+def test_no_such_curve(name: str, bits: int) -> None:
+    with pytest.raises(ValueError, match="curve|bits"):
+        plot.curve([name], bits)
+
+
+# (type, a value, what people write, session time zone)
+TEXTS = [
+    ("INT", 42, "42", "UTC"),
+    ("DOUBLE", 0.5, "0.5", "UTC"),
+    ("DOUBLE", 960.0, "960", "UTC"),
+    ("DECIMAL(10,2)", Decimal("-1.50"), "-1.50", "UTC"),
+    ("BOOLEAN", True, "true", "UTC"),
+    ("STRING", "ORD", "ORD", "UTC"),
+    ("BINARY", "00ff", "0x00ff", "UTC"),
+    ("DATE", -141_427, "1582-10-15", "UTC"),
+    ("DATE", 10**7, "10000000", "UTC"),
+    ("TIMESTAMP", 0, "1970-01-01 00:00", "UTC"),
+    ("TIMESTAMP", 0, "1969-12-31 19:00", "America/New_York"),
+    ("TIMESTAMP", 1_500_000, "1970-01-01 05:30:01.500000", "+05:30"),
+    ("TIMESTAMP", 0, "1969-12-31 22:00", "GMT-2"),
+    ("TIMESTAMP_NTZ", 0, "1970-01-01 00:00", "America/New_York"),
+    ("TIME(6)", 3_600_000_000_000, "1:00:00", "UTC"),
+    ("INTERVAL YEAR TO MONTH", 14, "14", "UTC"),
+]
+
+
+@pytest.mark.parametrize(("type_", "value", "text", "zone"), TEXTS)
+def test_values_as_text(type_: str, value: Any, text: str, zone: str) -> None:
+    assert scales.text_of(value, type_, zone) == text
+
+
+def test_dates_and_times_lie_on_matplotlib_s_calendar() -> None:
+    from matplotlib.dates import num2date
+
+    for type_, value in [("DATE", 19_000), ("TIMESTAMP", 19_000 * scales.DAY)]:
+        side = scales.scale(Column("d", type_), [value], "UTC")
+        assert f"{num2date(side.place(value)):%Y-%m-%d}" == "2022-01-08"
+
+
+# (files, the notes on them)
+NOTES = [
+    (GRID, []),
+    (layout([((), (1, 2))] * 2), ["Not shown: 2 files with nothing but nulls or NaN in a."]),
+    (layout([((1, 2), None)]), ["Not shown: 1 file whose bounds of b are not known."]),
+]
+
+
+@pytest.mark.parametrize(("files", "notes"), NOTES)
+def test_notes(files: Layout, notes: list[str]) -> None:
+    assert files.notes() == notes
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "$x$ & \\$y$", "a\nb\x01", "数据"])
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_names_are_shown_as_they_are(name: str) -> None:
+    picture = drawing.draw_rectangles({name: layout([((0, 1),)], [(name, "INT")])}, False)
+    root = ElementTree.fromstring(picture._repr_svg_())
+    texts = Counter("".join(element.itertext()) for element in root.iter() if "text" in element.tag)
+    shown = name.split("\n")[-1].replace("\x01", "\\x01")
+    assert texts[shown] == 1 and texts[f"{shown}: 1 file"] == 1
+    assert not [element for element in root.iter() if element.tag.endswith("script")]
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "opened"),
-    [
-        (0, 5, [True, False, False, False]),
-        (0, 6, [False, True, True, False]),
-        (0, 5.5, [False, False, False, False]),
-        (1, 9, [True, False, True, False]),
-        (1, 0, [True, True, False, True]),
-    ],
+    ("name", "start"), [("a.png", b"\x89PNG"), ("b.svg", b"<?xml"), ("C.SVG", b"<?xml")]
 )
-def test_opened(column: int, value: float, opened: list[bool]) -> None:
-    assert Panel("any", FILES, column, value).opened() == opened
+def test_saved_by_suffix(tmp_path: Path, name: str, start: bytes) -> None:
+    path = plot.save(plot.curve(["hilbert"]), tmp_path / "new folder" / name)
+    assert path.read_bytes().startswith(start)
 
 
-def test_png(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "new folder" / "layout.png"
-    save_layouts([Panel("before", FILES, 0, 5), Panel("after", FILES, 1, 0)], ("a", "b"), path)
-    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+@pytest.mark.parametrize("name", ["picture.pdf", "picture"])
+def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ZOrderError, match=r"\.png or \.svg"):
+        plot.save(plot.curve(), tmp_path / name)
+
+
+def test_pictures_are_the_same_each_time() -> None:
+    first, second = (drawing.draw_rectangles({"t": GRID}, False) for _ in range(2))
+    assert first._repr_svg_() == second._repr_svg_()
+
+
+def test_only_like_is_compared() -> None:
+    with pytest.raises(ValueError, match="same columns"):
+        plot.compare({"one": GRID, "other": GRID.only(0)})
+    with pytest.raises(ZOrderError, match="ZORDER_RECTANGLE_COLUMNS"):
+        plot.compare({"three": layout([], [(name, "INT") for name in "abc"])})
+
+
+@pytest.mark.parametrize(
+    ("package", "module"), [("matplotlib", "pyzorder.plot"), ("jinja2", "pyzorder.report")]
+)
+def test_what_is_missing_is_named(package: str, module: str) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; import {module}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert "ZORDER_PLOT_MISSING" in done.stderr and "pip install 'pyzorder[plot]'" in done.stderr

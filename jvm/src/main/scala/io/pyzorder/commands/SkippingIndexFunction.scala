@@ -27,14 +27,18 @@ object SkippingIndexFunction {
           "skipping_index takes one string literal, the table: skipping_index('db.t').")
     }
     val session = SparkSession.active.asInstanceOf[shim.SparkSession]
-    val lookup = new TargetLookup(session)
-    val table =
-      if (isPath(target)) lookup.ofPath(target, None)
-      else lookup.ofTarget(parsed(target, session))
-    IndexStore.relation(session, SkippingIndex.required(session, table))
+    IndexStore.relation(session, SkippingIndex.required(session, tableOf(session, target)))
   }
 
-  /** A path stands for itself here, beside the forms that statements know: 'db.t', "orc.`/t`". */
+  /**
+   * The table of a text: a path stands for itself here, beside the forms that statements know:
+   * 'db.t', "orc.`/t`".
+   */
+  def tableOf(session: shim.SparkSession, target: String): ResolvedTable = {
+    val lookup = new TargetLookup(session)
+    if (isPath(target)) lookup.ofPath(target, None) else lookup.ofTarget(parsed(target, session))
+  }
+
   private def isPath(target: String): Boolean =
     target.contains("/") && !target.contains("`") && !target.contains("'")
 

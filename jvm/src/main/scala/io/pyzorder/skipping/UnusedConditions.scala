@@ -55,7 +55,8 @@ final class UnusedConditions private (plan: SparkPlan) extends PredicateHelper {
           case (side, keys) =>
             val why = whyNot(join, side, phase)
             visit(
-              side, within(asked, side) ++
+              side,
+              within(asked, side) ++
                 keys.map(key => Asked(key, name => s"not usable: join key $name ($why)")), phase)
         }
       case other => other.children.foreach(child => visit(child, within(asked, child), phase))

@@ -1,0 +1,151 @@
+package io.pyzorder.api
+
+import java.util.{List => JList}
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ArrayNode
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
+import org.apache.spark.sql.execution.QueryExecution
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.Decimal
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.pyzorder.commands.{ResolvedTable, SkippingIndexFunction, TableLayout}
+import io.pyzorder.index.IndexedColumn
+import io.pyzorder.publish.{PastRun, TableFolder}
+import io.pyzorder.skipping.{PredicateBox, PredicateToIndexFilter}
+
+/**
+ * What pictures and reports of a table are made of. Targets are those of skipping_index('…').
+ *
+ * Values are as Spark keeps them, in JSON: days, microseconds, months, nanoseconds (TIME) as
+ * numbers; decimals, NaN and infinities as text; binaries as hexadecimal digits.
+ */
+object LayoutApi {
+
+  private val mapper = new ObjectMapper()
+
+  /**
+   * A JSON object with `table`, `target` (as statements name it), `index` (whether it has one),
+   * `root`, `format`, `zone`, `columns` (each with `name` and `type`) and `files`: each with
+   * `path`, `size`, `indexed`, `rows` (null: unknown), `clusteredBy`, and for each column `bounds`
+   * (null: none, or unknown) and `empty` (only nulls and NaN).
+   *
+   * @param names see TableLayout.of
+   */
+  def layout(session: shim.SparkSession, target: String, names: JList[String]): String = {
+    val table = SkippingIndexFunction.tableOf(session, target)
+    val folder = new TableFolder(table.root)
+    val layout = TableLayout.of(session, table, names.asScala.toList)
+    val node = mapper.createObjectNode()
+    node.put("table", nameOf(table)).put("target", targetOf(table)).put("index", layout.isIndexed)
+    node.put("root", table.root.toString).put("format", table.provider)
+    node.put("zone", session.sessionState.conf.sessionLocalTimeZone)
+    layout.columns.foreach { column =>
+      node.withArray("columns").addObject()
+        .put("name", column.name).put("type", column.dataType.sql)
+    }
+    val files = node.putArray("files")
+    layout.files.foreach { laidOut =>
+      val item = files.addObject()
+      item.put("path", folder.resolve(laidOut.file.path).toString)
+      item.put("size", laidOut.file.size).put("indexed", laidOut.indexed)
+      item.put("rows", laidOut.entry.map(e => Long.box(e.numRecords)).orNull)
+      val clusteredBy = item.putArray("clusteredBy")
+      laidOut.entry.foreach(_.clusteredBy.foreach(clusteredBy.add))
+      putBounds(item.putArray("bounds"), layout.columns.map(laidOut.statistics(_).bounds))
+      val empty = item.putArray("empty")
+      layout.columns.foreach(column => empty.add(laidOut.statistics(column).empty))
+    }
+    mapper.writeValueAsString(node)
+  }
+
+  /** The table's rows, for queries whose files are asked for. */
+  def rows(session: shim.SparkSession, target: String): shim.DataFrame = {
+    val table = SkippingIndexFunction.tableOf(session, target)
+    table.identifier match {
+      case Some(name) => session.table(name.copy(catalog = None).quotedString)
+      case None => session.baseRelationToDataFrame(table.relation)
+    }
+  }
+
+  /**
+   * The box that a query's filters leave of its (first) table: a JSON array, for each column its
+   * least and greatest value, null where the filters set no limit.
+   *
+   * @param names as `layout` spells them
+   */
+  def box(execution: QueryExecution, names: JList[String]): String = {
+    val filter = PredicateToIndexFilter(conditions(execution.optimizedPlan))
+    val node = mapper.createArrayNode()
+    names.asScala.foreach { name =>
+      val side = PredicateBox.of(filter, c => IndexedColumn.nameOf(c.path) == name)
+      val limits = node.addArray()
+      put(limits, side.least)
+      put(limits, side.greatest)
+    }
+    mapper.writeValueAsString(node)
+  }
+
+  /**
+   * The runs of the table's journal, the first one first: a JSON array of objects with `run`,
+   * `operation`, `began` and `ended` (milliseconds since the epoch, null: not finished),
+   * `committed`, and the numbers and bytes of files: `removed`, `removedBytes`, `added`,
+   * `addedBytes`, and of the removed ones that VACUUM has not deleted `kept`, `keptBytes`.
+   */
+  def history(session: shim.SparkSession, target: String): String = {
+    val table = SkippingIndexFunction.tableOf(session, target)
+    val list = mapper.createArrayNode()
+    PastRun.all(session.sessionState.newHadoopConf(), new TableFolder(table.root)).foreach { run =>
+      val item = list.addObject()
+      item.put("run", run.run).put("operation", run.operation).put("began", run.began)
+      item.put("ended", run.ended.map(Long.box).orNull).put("committed", run.committed)
+      item.put("removed", run.retired.length).put("removedBytes", run.retired.map(_.size).sum)
+      item.put("added", run.added.length).put("addedBytes", run.added.map(_.size).sum)
+      item.put("kept", run.kept).put("keptBytes", run.keptBytes)
+    }
+    mapper.writeValueAsString(list)
+  }
+
+  private def nameOf(table: ResolvedTable): String =
+    table.identifier.fold(table.root.getName)(_.copy(catalog = None).unquotedString)
+
+  private def targetOf(table: ResolvedTable): String =
+    table.identifier.fold(Literal(table.root.toString).sql)(_.copy(catalog = None).quotedString)
+
+  private def conditions(plan: LogicalPlan): Seq[Expression] = plan match {
+    case Filter(condition, child) => condition +: conditions(child)
+    case Project(_, child) => conditions(child)
+    case join: Join => conditions(join.left) // what IN (SELECT …) and EXISTS become
+    case _ => Nil
+  }
+
+  private def putBounds(into: ArrayNode, bounds: Seq[Option[(Any, Any)]]): Unit = bounds.foreach {
+    case Some((least, greatest)) =>
+      val pair = into.addArray()
+      put(pair, Some(least))
+      put(pair, Some(greatest))
+    case None => into.addNull()
+  }
+
+  private def put(into: ArrayNode, value: Option[Any]): Unit = value match {
+    case None => into.addNull()
+    case Some(flag: Boolean) => into.add(flag)
+    case Some(number: Byte) => into.add(number.toInt)
+    case Some(number: Short) => into.add(number.toInt)
+    case Some(number: Int) => into.add(number)
+    case Some(number: Long) => into.add(number)
+    case Some(number: Float) => putDouble(into, java.lang.Double.parseDouble(number.toString))
+    case Some(number: Double) => putDouble(into, number)
+    case Some(number: Decimal) => into.add(number.toJavaBigDecimal.toPlainString)
+    case Some(text: UTF8String) => into.add(text.toString)
+    case Some(bytes: Array[Byte]) => into.add(bytes.map("%02x".format(_)).mkString)
+    case Some(other) => throw new IllegalStateException(s"no JSON for ${other.getClass.getName}")
+  }
+
+  private def putDouble(into: ArrayNode, number: Double): Unit =
+    if (number.isNaN || number.isInfinite) into.add(number.toString) else into.add(number)
+}

@@ -1,0 +1,97 @@
+package io.pyzorder.commands
+
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.ZOrderErrors
+import io.pyzorder.index.{Collector, ColumnStatistics, FileEntry, IndexStore, IndexedColumn}
+import io.pyzorder.index.IndexedColumns
+import io.pyzorder.parser.StatementGrammar
+import io.pyzorder.publish.{FileRef, TableFolder}
+
+/**
+ * One data file of a layout.
+ *
+ * @param entry   what is known of the file, None: it could not be read
+ * @param indexed whether the index, too, knows the file as it is, with all columns asked for
+ */
+final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: Boolean) {
+
+  /** What is known of a column in this file. */
+  def statistics(column: IndexedColumn): ColumnStatistics =
+    entry.flatMap(_.statistics.get(column.name)).getOrElse(ColumnStatistics.unknown)
+}
+
+/**
+ * What each data file of a table covers of some columns, for those who want to see it. Statistics
+ * of files that the index lacks are collected as CREATE SKIPPING INDEX would, and not kept.
+ *
+ * @param isIndexed whether the table has an index that can be used
+ * @param files     of all partitions, by path
+ */
+final case class TableLayout(
+    isIndexed: Boolean,
+    columns: Seq[IndexedColumn],
+    files: Seq[LaidOutFile])
+
+object TableLayout {
+
+  /**
+   * @param names columns as ZORDER BY names them; none: those that most files are clustered by,
+   *              else those that the table declares, else the first two that have an order
+   * @throws ZOrderException unknownColumn, ambiguousColumn, partitionColumn, unsupportedType,
+   *                         duplicateColumn
+   */
+  def of(session: shim.SparkSession, table: ResolvedTable, names: Seq[String]): TableLayout = {
+    val folder = new TableFolder(table.root)
+    val files = TableFiles.list(session, table).sortBy(_.path)
+    val snapshot = SkippingIndex.latest(session, table).flatMap(IndexStore.load(session, _))
+    val valid = snapshot.toSeq.flatMap(s => SkippingIndex.valid(s.entries, files))
+    val columns =
+      if (names.isEmpty) usual(session, table, valid)
+      else resolved(session, table, names.flatMap(StatementGrammar.columnList))
+    val known =
+      if (columns.forall(c => snapshot.exists(_.columns.contains(c)))) byPath(valid)
+      else Map.empty[String, FileEntry]
+    val missing = TableFiles.toIndex(table, files.filterNot(file => known.contains(file.path)))
+    val collected =
+      if (missing.files.isEmpty) Map.empty[String, FileEntry]
+      else byPath(Collector.collect(session, missing, columns))
+    val clusteredBy = byPath(valid).map { case (path, entry) => path -> entry.clusteredBy }
+    TableLayout(snapshot.isDefined, columns,
+      files.map { file =>
+        val entry = known.get(file.path).orElse(collected.get(file.path).map(found =>
+            found.copy(clusteredBy = clusteredBy.getOrElse(file.path, Nil))))
+        LaidOutFile(file, entry, known.contains(file.path))
+      })
+  }
+
+  private def byPath(entries: Seq[FileEntry]): Map[String, FileEntry] =
+    entries.map(entry => entry.path -> entry).toMap
+
+  private def usual(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      valid: Seq[FileEntry]): Seq[IndexedColumn] = {
+    val leaves = IndexedColumns.default(table.fileSchema, Int.MaxValue)
+    val order = valid.map(_.clusteredBy).filter(_.nonEmpty).groupBy(identity)
+      .toSeq.sortBy(-_._2.length).headOption.toSeq.flatMap(_._1)
+    val clustered = order.flatMap(name => leaves.find(_.name == name))
+    lazy val declared = ClusteringColumns.declared(table.properties)
+    if (clustered.nonEmpty) clustered
+    else if (declared.nonEmpty) resolved(session, table, declared)
+    else leaves.take(2)
+  }
+
+  private def resolved(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      names: Seq[Seq[String]]): Seq[IndexedColumn] = {
+    val conf = session.sessionState.conf
+    names.map(_.head).foreach { name =>
+      if (table.partitionSchema.fieldNames.exists(conf.resolver(_, name))) {
+        throw ZOrderErrors.partitionColumn(name)
+      }
+    }
+    IndexedColumns.resolve(table.fileSchema, names, table.name, conf.caseSensitiveAnalysis)
+  }
+}

@@ -1,0 +1,24 @@
+"""HTML of results, for notebooks: every text escaped, colours the notebook's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+
+def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table; numbers with thousands separators, to the right, and None as nothing."""
+    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
+    lines = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+    return (
+        f"<table><caption>{escape(caption)}</caption>"
+        f"<thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table>"
+    )
+
+
+def cell(value: Any) -> str:
+    """One cell of a table's body."""
+    if isinstance(value, int):
+        return f'<td style="text-align: right">{value:,}</td>'
+    return f'<td style="text-align: left">{"" if value is None else escape(str(value))}</td>'

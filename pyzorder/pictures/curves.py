@@ -1,0 +1,57 @@
+"""The order in which a curve goes through the cells of a square grid."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pyzorder.interleave import interleave_long
+
+Cells = npt.NDArray[np.int64]
+
+NAMES = ("zorder", "hilbert", "linear")
+"""As in `spark.sql.zorder.optimize.curve`."""
+
+
+def cells(curve: str, bits: int) -> tuple[Cells, Cells]:
+    """Columns and rows of the 4^bits cells, in the order of the curve.
+
+    Raises:
+        ValueError: there is no such curve, or `bits` is not from 1 to 8.
+    """
+    if curve not in NAMES:
+        raise ValueError(f"there is no curve {curve!r}: name one of {', '.join(NAMES)}")
+    if not 1 <= bits <= 8:
+        raise ValueError(f"the grid has 2^bits columns and rows, with 1 to 8 bits, not {bits}")
+    side = np.arange(1 << bits, dtype=np.int64)
+    x, y = (grid.ravel() for grid in np.meshgrid(side, side, indexing="ij"))
+    order = np.argsort(places(curve, x, y, bits))
+    return x[order], y[order]
+
+
+def places(curve: str, x: Cells, y: Cells, bits: int) -> Cells:
+    """Each cell's place on the curve, from 0."""
+    if curve == "linear":
+        return (x << bits) | y
+    if curve == "hilbert":
+        x, y = hilbert_transpose(x, y, bits)
+    return interleave_long([x, y], bits)
+
+
+def hilbert_transpose(x: Cells, y: Cells, bits: int) -> tuple[Cells, Cells]:
+    """Coordinates whose interleaved bits are the cell's place on the Hilbert curve.
+
+    The mirror of io.pyzorder.layout.HilbertCurve (Skilling, "Programming the Hilbert curve", 2004).
+    """
+    x, y = x.copy(), y.copy()
+    for bit in range(bits - 1, 0, -1):
+        mask, below = 1 << bit, (1 << bit) - 1
+        x = np.where(x & mask, x ^ below, x)
+        swap = np.where(y & mask, 0, (x ^ y) & below)
+        x = np.where(y & mask, x ^ below, x ^ swap)
+        y ^= swap
+    y ^= x
+    flip = np.zeros_like(x)
+    for bit in range(bits - 1, 0, -1):
+        flip = np.where(y & (1 << bit), flip ^ ((1 << bit) - 1), flip)
+    return x ^ flip, y ^ flip

@@ -1,0 +1,22 @@
+"""The colours of pictures, and what a report calls them, which has others in the dark."""
+
+from __future__ import annotations
+
+INK = "#1b2430"
+GRID = "#c3ccd6"
+PAPER = "#ffffff"
+FILE, FILE_EDGE = "#c9d5e2", "#6b7f95"
+# Of Okabe and Ito's colours, which the colour-blind can tell apart.
+OPENED, OPENED_EDGE = "#e69f00", "#8a5a00"
+BOX = "#0072b2"
+
+VARIABLES = {
+    INK: "--ink",
+    GRID: "--grid",
+    PAPER: "--paper",
+    FILE: "--file",
+    FILE_EDGE: "--file-edge",
+    OPENED: "--opened",
+    OPENED_EDGE: "--opened-edge",
+    BOX: "--box",
+}

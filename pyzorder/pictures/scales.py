@@ -1,0 +1,197 @@
+"""Where the values of a column lie on an axis of a picture, and what the axis says of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pyzorder.layout import Column, Value
+
+MINUTE = 60 * 10**6
+"""Microseconds."""
+
+DAY = 1440 * MINUTE
+"""Microseconds."""
+
+TICKS = 7
+"""Of a scale of ranks, at most."""
+
+TICK_LENGTH = 18
+"""Letters of a tick's text, at most."""
+
+TICK_LETTERS = 48
+"""Letters of all ticks of an axis, at most."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One axis: `place` gives a value's place on it, `dress` sets a matplotlib Axis's ticks."""
+
+    label: str
+    place: Callable[[Any], float]
+    dress: Callable[[Any], None]
+    step: float = 0.0
+    """The least distance of two places; 0: there is none."""
+
+
+def scale(
+    column: Column,
+    bounds: Collection[Value],
+    zone: str,
+    ranks: bool = False,
+    limits: Collection[Value] = (),
+) -> Scale:
+    """The scale of a column that takes these values, times told in `zone`.
+
+    Strings and binaries have places by rank among `bounds` and `limits`, as other types have with
+    `ranks`; only `bounds` are named by ticks.
+    """
+    if ranks or is_text(column):
+        return ranked(column, bounds, zone, limits)
+    values = [*bounds, *limits]
+    kind = kind_of(column)
+    if kind in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"):
+        return calendar(column, values, zone)
+    if kind == "BOOLEAN":
+        return Scale(plain(column.name), float, binary, step=1.0)
+    if kind == "TIME":
+        return Scale(f"{plain(column.name)} (hours)", lambda v: v / 3.6e12, numbers)
+    if kind == "INTERVAL":
+        return interval(column)
+    step = 1.0 if kind in ("TINYINT", "SMALLINT", "INT", "BIGINT") else 0.0
+    return Scale(plain(column.name), float, numbers, step)
+
+
+def kind_of(column: Column) -> str:
+    """The type without its parameters."""
+    return column.type.split("(")[0].split(" ")[0]
+
+
+def is_text(column: Column) -> bool:
+    """Whether only the rank of a value says where it lies."""
+    return kind_of(column) in ("STRING", "CHAR", "VARCHAR", "BINARY")
+
+
+def ranked(
+    column: Column, bounds: Collection[Value], zone: str, limits: Collection[Value]
+) -> Scale:
+    """Every value that occurs as far from the next as any other."""
+    ordered = sorted({*bounds, *limits})
+    places = {value: float(rank) for rank, value in enumerate(ordered)}
+    named = sorted(set(bounds))
+    texts = [shortened(text_of(value, column.type, zone)) for value in named]
+    if column.type.startswith("TIMESTAMP") and len({text[:10] for text in texts}) >= TICKS:
+        texts = [text[:10] for text in texts]
+    longest = max(map(len, texts), default=1)
+    ticks = max(2, min(TICKS, TICK_LETTERS // (longest + 2)))
+    chosen = sorted({round(i * (len(named) - 1) / (ticks - 1)) for i in range(ticks) if named})
+    at, said = [places[named[i]] for i in chosen], [plain(texts[i]) for i in chosen]
+    return Scale(
+        f"{plain(column.name)} (by rank)",
+        places.__getitem__,
+        lambda axis: fixed(axis, at, said),
+        step=1.0,
+    )
+
+
+def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
+    """Dates and times; days since 1970, where the calendar of Python and matplotlib ends."""
+    unit = 1 if column.type == "DATE" else DAY
+    clock = zone_of(column.type, zone)
+    days = [value / unit for value in values]
+    if any(not in_calendar(day) for day in days):
+        return Scale(f"{plain(column.name)} (days since 1970)", lambda v: v / unit, numbers)
+
+    def dress(axis: Any) -> None:
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator(tz=clock, maxticks=TICKS)
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(ConciseDateFormatter(locator, tz=clock))
+
+    step = 1.0 if column.type == "DATE" else 0.0
+    label = f"{column.name} ({clock})" if column.type == "TIMESTAMP" else column.name
+    return Scale(plain(label), lambda v: v / unit, dress, step)
+
+
+def interval(column: Column) -> Scale:
+    """Months, or days."""
+    if "YEAR" in column.type or "MONTH" in column.type:
+        return Scale(f"{plain(column.name)} (months)", float, numbers)
+    return Scale(f"{plain(column.name)} (days)", lambda v: v / DAY, numbers)
+
+
+def numbers(axis: Any) -> None:
+    """Whole numbers where there is room, no offset."""
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
+
+    formatter = ScalarFormatter(useOffset=False)
+    formatter.set_powerlimits((-5, 10))
+    axis.set_major_formatter(formatter)
+    axis.set_major_locator(MaxNLocator(nbins=TICKS - 1))
+
+
+def binary(axis: Any) -> None:
+    """False and true."""
+    fixed(axis, [0, 1], ["false", "true"])
+
+
+def fixed(axis: Any, places: Sequence[float], texts: list[str]) -> None:
+    """These ticks and no others."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator
+
+    axis.set_major_locator(FixedLocator(places))
+    axis.set_major_formatter(FixedFormatter(texts))
+
+
+def text_of(value: Any, type_: str, zone: str) -> str:
+    """A value as people write it."""
+    if type_ == "BOOLEAN":
+        return str(value).lower()
+    if type_ == "BINARY":
+        return f"0x{value}"
+    if type_ == "DATE" and in_calendar(value):
+        return (date(1970, 1, 1) + timedelta(days=value)).isoformat()
+    if type_.startswith("TIMESTAMP") and in_calendar(value / DAY):
+        start = datetime(1970, 1, 1, tzinfo=timezone.utc)
+        told = (start + timedelta(microseconds=value)).astimezone(zone_of(type_, zone))
+        whole = told.replace(tzinfo=None)
+        return whole.isoformat(sep=" ", timespec="auto" if value % MINUTE else "minutes")
+    if type_.startswith("TIME("):
+        return str(timedelta(microseconds=value // 1000))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def in_calendar(day: float) -> bool:
+    """Whether Python has a date for a day since 1970, and for its neighbours."""
+    return date.min.toordinal() + 400 < day + 719_163 < date.max.toordinal() - 400
+
+
+def zone_of(type_: str, zone: str) -> tzinfo:
+    """The clock to tell a type's times by: UTC, where Python does not know Spark's zone."""
+    offset = re.fullmatch(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d\d)?(?::(\d\d))?", zone)
+    if type_ != "TIMESTAMP":
+        return timezone.utc
+    if offset is not None:
+        sign, hours, minutes, seconds = offset.groups(default="0")
+        away = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds))
+        return timezone(-away if sign == "-" else away)
+    try:
+        return ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return timezone.utc
+
+
+def shortened(text: str) -> str:
+    """At most as long as a tick's text may be."""
+    return text if len(text) <= TICK_LENGTH else text[: TICK_LENGTH - 1] + "…"
+
+
+def plain(text: str) -> str:
+    """Text that matplotlib takes for no formula, and that shows what cannot be printed."""
+    visible = (c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    return "".join(visible).replace("$", r"\$")

@@ -1,0 +1,244 @@
+"""The report of a table: one HTML file with its health, its pictures and its history.
+
+Needs matplotlib and Jinja2: `pip install 'pyzorder[plot]'`. The file asks for nothing from
+elsewhere and runs no scripts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyzorder import errors, history, layout
+from pyzorder._version import __version__
+from pyzorder.history import History, clock
+from pyzorder.layout import Layout, counted
+from pyzorder.pictures.palette import VARIABLES
+from pyzorder.plot import Picture, crowded, draw_depth, draw_rectangles
+
+try:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup, escape
+except ModuleNotFoundError as missing:
+    if missing.name not in ("jinja2", "markupsafe"):
+        raise
+    raise errors.plot_missing("Jinja2") from None
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_PAIRS = 3
+"""Pictures of pairs of columns."""
+
+MOST_RUNS = 50
+"""Runs that the history shows, the newest ones."""
+
+
+@dataclass(frozen=True)
+class Health:
+    """One row of DESCRIBE SKIPPING INDEX."""
+
+    column: str
+    type: str
+    files: int
+    unindexed: int
+    unknown: int
+    average_overlap: float | None
+    max_depth: int | None
+    lookup_share: float | None
+    range_share: float | None
+    clustered: int
+    last_optimize: datetime | None
+    advice: str | None
+
+
+def write(
+    spark: SparkSession,
+    table: str,
+    path: str | Path,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+) -> Path:
+    """Writes the report of a table as one HTML file; returns its path.
+
+    Args:
+        table: its name as in SQL, or the path of a folder.
+        path: of the file to write; its folder is made.
+        columns: to draw, named as in ZORDER BY; None: those that the files are clustered by.
+        where: the condition of a query, whose files are lit in the pictures and explained.
+
+    Raises:
+        ZOrderError: the session does not run pyzorder, or is a Spark Connect client's.
+        AnalysisException: there is no such table or column, or the condition is none.
+    """
+    found = layout.read(spark, table, columns, where)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page = render(found, health(spark, found), history.read(spark, table), spark.version)
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def health(spark: SparkSession, found: Layout) -> list[Health]:
+    """What DESCRIBE SKIPPING INDEX says; nothing: the table has no index."""
+    if not found.has_index:
+        return []
+    rows = spark.sql(f"DESCRIBE SKIPPING INDEX ON {found.target}").collect()
+    return [Health(**row.asDict()) for row in rows]
+
+
+def render(found: Layout, columns: Sequence[Health], runs: History, spark_version: str) -> str:
+    """The page."""
+    environment = Environment(
+        loader=PackageLoader("pyzorder"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(percent=percent, size=size, number=number, clock=clock)
+    facts = {
+        "Folder": found.root,
+        "Format": found.format,
+        "Files": f"{len(found.files):,}",
+        "Size": size(sum(file.size for file in found.files)),
+        "Rows": number(rows_of(found)),
+        "Clustered by": clustering(found),
+    }
+    return environment.get_template("report.html").render(
+        found=found,
+        facts=facts,
+        advice=advice(found, columns, runs),
+        pictures=pictures(found),
+        columns=columns,
+        runs=runs[::-1][:MOST_RUNS],
+        all_runs=len(runs),
+        made=clock(datetime.now(timezone.utc)),
+        versions=f"pyzorder {__version__}, Spark {spark_version}",
+    )
+
+
+def rows_of(found: Layout) -> int | None:
+    """Rows of the table; None: some file could not be read."""
+    rows = [file.rows for file in found.files]
+    return None if None in rows else sum(row or 0 for row in rows)
+
+
+def clustering(found: Layout) -> str:
+    """By which columns how many of the files are clustered."""
+    orders = Counter(file.clustered_by for file in found.files)
+    return "; ".join(
+        f"{', '.join(order) or 'nothing'} ({counted(count)})"
+        for order, count in orders.most_common(4)
+    )
+
+
+def advice(found: Layout, columns: Sequence[Health], runs: History) -> list[str]:
+    """What to do, a sentence each."""
+    sentences = []
+    by = ", ".join(as_sql(column.name) for column in found.columns[:2])
+    if not found.has_index:
+        sentences.append(
+            "The table has no index, and every query opens all of its files. "
+            f"OPTIMIZE {found.target} ZORDER BY ({by}), or by the columns that queries filter by "
+            f"most, clusters and indexes them; CREATE SKIPPING INDEX ON {found.target} only "
+            "indexes them."
+        )
+    elif not any(file.clustered_by for file in found.files):
+        sentences.append(
+            f"No file is clustered: OPTIMIZE {found.target} ZORDER BY ({by}), or by the columns "
+            "that queries filter by most, makes them narrow."
+        )
+    unindexed = max((health.unindexed for health in columns), default=0)
+    if unindexed:
+        sentences.append(
+            f"Every query opens {counted(unindexed)} that the index does not know: "
+            f"REFRESH SKIPPING INDEX ON {found.target}, or the next OPTIMIZE, adds what is missing."
+        )
+    sentences += dict.fromkeys(health.advice for health in columns if health.advice)
+    sentences += [
+        f"Run {run.run} ({run.operation or 'torn record'}) has not ended: it is at work, or it "
+        "died, and the next writing command finishes or undoes it. Queries see every row once."
+        for run in runs
+        if run.ended is None
+    ]
+    if runs.kept_bytes:
+        sentences.append(
+            f"Files that were replaced take {size(runs.kept_bytes)}: VACUUM {found.target} deletes "
+            f"those that have expired. Until then RESTORE {found.target} TO BEFORE OPTIMIZE can "
+            "undo the last run."
+        )
+    return sentences
+
+
+def as_sql(name: str) -> str:
+    """A column's name, whose parts with dots are quoted, with quotes wherever SQL wants them."""
+    parts = re.findall(r"`(?:[^`]|``)*`|[^.]+", name)
+    return ".".join(
+        part if re.fullmatch(r"(?a:\w+)|`.*`", part, re.DOTALL) else f"`{part}`" for part in parts
+    )
+
+
+def pictures(found: Layout) -> list[dict[str, Any]]:
+    """Each with `title`, `svg`, and `notes`."""
+    if not any(found.only(i).covering() for i in range(len(found.columns))):
+        return []
+    places = range(len(found.columns))
+    pairs: list[tuple[int, ...]] = [*itertools.combinations(places, 2)] or [(0,)]
+    drawn = []
+    for number, pair in enumerate(pairs[:MOST_PAIRS]):
+        shown = found.only(*pair)
+        names = " and ".join(column.name for column in shown.columns)
+        for ranks in (False, True) if any(crowded(shown)) else (False,):
+            title = f"Files over {names}" + (", each bound a step" if ranks else "")
+            picture = draw_rectangles({found.table: shown}, ranks, bare=True)
+            drawn.append({"title": title, "svg": inline(picture, f"r{number}{ranks:d}", title)})
+    title = "How many files cover a value"
+    drawn.append(
+        {
+            "title": title,
+            "svg": inline(draw_depth(found, crowded(found), bare=True), "depth", title),
+        }
+    )
+    return drawn
+
+
+def inline(picture: Picture, name: str, title: str) -> Markup:
+    """A picture as an SVG element in the page's colours; `name` keeps its ids apart."""
+    svg = picture.bytes_of("svg").decode()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
+    used = set(re.findall(r"(?:url\(#|xlink:href=\"#)([^)\"]+)", svg))
+    svg = re.sub(
+        r' id="([^"]*)"', lambda id_: f' id="{name}-{id_[1]}"' if id_[1] in used else "", svg
+    )
+    svg = re.sub(r"(url\(#|xlink:href=\"#)", rf"\1{name}-", svg)
+    for colour, variable in VARIABLES.items():
+        svg = svg.replace(colour, f"var({variable})")
+    return Markup(svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
+
+
+def percent(share: float | None) -> str:
+    """`12.5 %`."""
+    return "" if share is None else f"{share:.1%}".replace("%", " %")
+
+
+def number(value: float | None) -> str:
+    """`1,234`, `0.25`."""
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def size(count: int) -> str:
+    """Bytes, as `12.3 MB`."""
+    value, unit = float(count), "bytes"
+    for larger in ("kB", "MB", "GB", "TB", "PB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:,.1f} {unit}" if unit != "bytes" else f"{count:,} bytes"
