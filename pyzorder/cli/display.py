@@ -67,7 +67,8 @@ class Display:
 
 def counts(step: Step) -> list[str]:
     """What of a step can be counted: its rows, and its files or tasks."""
-    (done, every), things = (step.files, "files") if step.files else (step.tasks, "tasks")
+    (done, every), things = (step.files, "file") if step.files else (step.tasks, "task")
+    things += "" if every == 1 else "s"
     of = f"{done:,} {things}" if done == every else f"{done:,} of {every:,} {things}"
     return [f"{step.rows:,} rows", of] if step.rows else [of]
 
