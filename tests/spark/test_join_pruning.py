@@ -368,6 +368,8 @@ def test_explain_and_metrics_tell_of_the_join(spark: SparkSession, tables: Path)
          ["join key k (both sides are read before any key is known)"]),
         (f"SELECT a, q.s FROM (SELECT k AS a FROM fact) LEFT JOIN {SOME} q ON a = q.k",
          ["join key k (LEFT OUTER JOIN needs rows without a partner too)"]),
+        (f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})",
+         ["join key k (EXISTENCE JOIN needs rows without a partner too)"]),
         (f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.m + 1 = q.l",
          ["join key CAST((m + 1) AS BIGINT) (no column of the index, more than "
           "spark.sql.zorder.join.maxKeys allows, or below something that needs all rows)"]),

@@ -7,7 +7,7 @@ import scala.collection.mutable
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
 import org.apache.spark.sql.catalyst.expressions.{KnownFloatingPointNormalized, PredicateHelper}
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, NormalizeNaNAndZero}
-import org.apache.spark.sql.catalyst.plans.{InnerLike, LeftSemi}
+import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, InnerLike, LeftSemi}
 import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, ProjectExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec}
@@ -71,7 +71,7 @@ final class UnusedConditions private (plan: SparkPlan) extends PredicateHelper {
       case hash: BroadcastHashJoinExec =>
         if ((hash.buildSide == BuildLeft) == (side eq hash.left))
           "this side is broadcast, and read before any key is known"
-        else if (!needsPartner(hash)) s"${hash.joinType.sql} JOIN needs rows without a partner too"
+        else if (!needsPartner(hash)) s"${nameOf(hash)} JOIN needs rows without a partner too"
         else phase match {
           case UnusedConditions.NotAdaptive =>
             "without spark.sql.adaptive.enabled it is not known before the scan"
@@ -87,6 +87,12 @@ final class UnusedConditions private (plan: SparkPlan) extends PredicateHelper {
   private def needsPartner(join: BroadcastHashJoinExec): Boolean = join.joinType match {
     case _: InnerLike | LeftSemi => true
     case _ => false
+  }
+
+  /** As SQL names it; what `IN` below OR becomes has no name there. */
+  private def nameOf(join: BroadcastHashJoinExec): String = join.joinType match {
+    case _: ExistenceJoin => "EXISTENCE"
+    case other => other.sql
   }
 
   /** Of those that a file could be judged by, had nothing been in the way. */
