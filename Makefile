@@ -39,6 +39,9 @@ test-report: $(VENV)/made-test,browser ## Look at a report in a browser: Chromiu
 	@$(RUN) jvm/build.py
 	$(RUN) -m pytest -m browser tests/spark/test_report_browser.py
 
+test-cluster: jar ## The end-to-end tests on a standalone cluster of two workers, started here
+	$(RUN) -m tests.cluster tests/spark/test_smoke.py tests/spark/test_optimize.py
+
 fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on where it ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
 

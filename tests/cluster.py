@@ -35,9 +35,10 @@ def main(tests: list[str]) -> int:
         master = start("master", "--port", str(port))
         wait(lambda: listens(port), master, folder / "master-0.log")
         url = f"spark://127.0.0.1:{port}"
-        workers = [start("worker", "--cores", "1", "--memory", "1g", url) for _ in range(2)]
-        for worker, log in zip(workers, sorted(folder.glob("worker*.log")), strict=True):
-            wait(lambda log=log: "registered with master" in log.read_text(), worker, log)  # type: ignore[misc]
+        worker = ("worker", "--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"))
+        workers = [start(*worker, url) for _ in range(2)]
+        for one, log in zip(workers, sorted(folder.glob("worker*.log")), strict=True):
+            wait(lambda log=log: "registered with master" in log.read_text(), one, log)  # type: ignore[misc]
         environment = {
             **os.environ,
             "PYZORDER_TEST_MASTER": url,
