@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyzorder import report
-from tests.spark.tables import target_size
+from tests.spark.scans import settings
 
 pytestmark = pytest.mark.browser
 
@@ -64,8 +64,14 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def page_file(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a table with an odd column, a query, and files of every kind."""
+def page_file(
+    browser: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The report of a table with an odd column, a query, and a file of nulls.
+
+    Spark starts only once there is a browser.
+    """
+    spark: SparkSession = request.getfixturevalue("spark")
     folder = tmp_path_factory.mktemp("report")
     table = str(folder / "t")
     rows = spark.range(0, 20_000, 1, 8).selectExpr(
@@ -74,11 +80,10 @@ def page_file(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
         f"concat('customer number ', id % 5000) AS `{ODD}`",
     )
     rows.write.parquet(table)
-    target_size(spark, 12_000)
-    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (moment, delay, `{ODD}`)").collect()
-    rows.limit(9).coalesce(1).selectExpr(
-        "moment", "cast(null AS double) AS delay", f"`{ODD}`"
-    ).write.mode("append").parquet(table)
+    with settings(spark, spark__sql__zorder__optimize__targetFileSize="12000"):
+        spark.sql(f"OPTIMIZE '{table}' ZORDER BY (moment, delay, `{ODD}`)").collect()
+    nulls = rows.limit(9).selectExpr("moment", "cast(null AS double) AS delay", f"`{ODD}`")
+    nulls.coalesce(1).write.mode("append").parquet(table)
     where = "delay > 500 AND moment BETWEEN '2024-05-01' AND '2024-06-15'"
     return report.write(spark, table, folder / "report.html", where=where)
 
