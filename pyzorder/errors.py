@@ -190,11 +190,21 @@ def no_columns() -> ZOrderError:
 
 
 def not_a_column_name(value: object) -> ZOrderError:
-    """executeZOrderBy() of something that is no text."""
+    """executeZOrderBy() or createSkippingIndex() of something that names no one column."""
+    shown = repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
     return ZOrderError(
         "ZORDER_NOT_A_COLUMN_NAME",
-        "executeZOrderBy takes the names of columns, as text, and this is a "
-        f"{type(value).__name__}: write executeZOrderBy('a', 'b.c').",
+        f"Columns are named one by one, as text, and this is {shown}: write "
+        "executeZOrderBy('a', 'b.c'), and a name with other signs in it in back-quotes.",
+    )
+
+
+def not_hours(value: object) -> ZOrderError:
+    """vacuum() with a retention that is no whole number."""
+    return ZOrderError(
+        "ZORDER_NOT_HOURS",
+        f"vacuum takes a whole number of hours, and this is a {type(value).__name__}: write "
+        "vacuum(24).",
     )
 
 

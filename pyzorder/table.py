@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pyzorder import errors
 from pyzorder.session import check_session
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame, SparkSession
+
+#: A column's name as SQL writes it: a, a.b, `odd name`.`and field`.
+_PART = r"(?:\w+|`(?:[^`]|``)+`)"
+_COLUMN = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*")
 
 
 class ZOrderTable:
@@ -42,7 +49,7 @@ class ZOrderTable:
 
     def createSkippingIndex(self, *columns: str) -> DataFrame:
         """Collects statistics of the columns (none: all that can have them), without a rewrite."""
-        listed = f" ({', '.join(columns)})" if columns else ""
+        listed = f" ({_column_list(columns)})" if columns else ""
         return self._spark.sql(f"CREATE SKIPPING INDEX IF NOT EXISTS ON {self._target}{listed}")
 
     def refreshSkippingIndex(self) -> DataFrame:
@@ -62,6 +69,8 @@ class ZOrderTable:
 
         `retentionHours` None: as long as `spark.sql.zorder.vacuum.retentionHours` says.
         """
+        if retentionHours is not None and type(retentionHours) is not int:
+            raise errors.not_hours(retentionHours)
         retain = f" RETAIN {retentionHours} HOURS" if retentionHours is not None else ""
         dry_run = " DRY RUN" if dryRun else ""
         return self._spark.sql(f"VACUUM {self._target}{retain}{dry_run}")
@@ -106,10 +115,7 @@ class OptimizeBuilder:
         names = [n for c in columns for n in (c if isinstance(c, (list, tuple)) else [c])]
         if not names:
             raise errors.no_columns()
-        for name in names:
-            if not isinstance(name, str):
-                raise errors.not_a_column_name(name)
-        return self._spark.sql(self._statement(f" ZORDER BY ({', '.join(names)})"))
+        return self._spark.sql(self._statement(f" ZORDER BY ({_column_list(names)})"))
 
     def executeCompaction(self) -> DataFrame:
         """OPTIMIZE without ZORDER BY: clusters as the table declares, else merges small files."""
@@ -117,11 +123,23 @@ class OptimizeBuilder:
 
     def _statement(self, z_order: str) -> str:
         full = " FULL" if self._full else ""
-        where = f" WHERE {self._where}" if self._where is not None else ""
+        # The condition ends with its line, so that a comment in it hides nothing that follows.
+        where = f" WHERE {self._where}\n" if self._where is not None else ""
         dry_run = " DRY RUN" if self._dry_run else ""
         return f"OPTIMIZE {self._target}{full}{where}{z_order}{dry_run}"
 
 
+def _column_list(names: Iterable[object]) -> str:
+    """Names of columns for a statement; an error for text that is none, or more than one."""
+    listed = []
+    for name in names:
+        if not isinstance(name, str) or not _COLUMN.fullmatch(name):
+            raise errors.not_a_column_name(name)
+        listed.append(name)
+    return ", ".join(listed)
+
+
 def quoted(path: str) -> str:
-    """A path as an SQL string literal."""
-    return "'" + path.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """A path as an SQL string literal, in which Spark replaces no ${variable}."""
+    escaped = path.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")
+    return f"'{escaped}'"

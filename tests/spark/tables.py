@@ -12,11 +12,9 @@ from pyspark.sql import functions as F
 
 def rows_of(df: DataFrame) -> Counter[str]:
     """The rows as a multiset, NaN equal to itself; PySpark cannot collect year-month intervals."""
+    names = [(f"`{f.name.replace('`', '``')}`", f.dataType.simpleString()) for f in df.schema]
     readable = [
-        F.col(f"`{f.name}`").cast("string")
-        if "year" in f.dataType.simpleString()
-        else f"`{f.name}`"
-        for f in df.schema.fields
+        F.col(name).cast("string") if "year" in data_type else name for name, data_type in names
     ]
     return Counter(map(repr, df.select(*readable).collect()))
 

@@ -7,6 +7,8 @@ import org.apache.spark.network.util.{ByteUnit, JavaUtils}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.Setting
 
+import io.pyzorder.parser.StatementGrammar
+
 /** Every setting of pyzorder, with what `SET -v` says of it. Loading this object registers them. */
 object ZOrderConf {
 
@@ -101,6 +103,16 @@ object ZOrderConf {
       "order; the clustering columns always get them.",
     positiveInt)
 
+  /** Paths of columns. */
+  val indexDenyColumns: Setting[Seq[Seq[String]]] = new Setting(
+    "spark.sql.zorder.index.denyColumns",
+    "",
+    "Columns of which an index records nothing, listed as in ZORDER BY, such as " +
+      "'ssn, person.name'; a struct stands for all its fields. They cannot be clustered by. What " +
+      "the session names and what the table's property names are denied both. What an index held " +
+      "of them goes when it is written next, at the latest by REFRESH SKIPPING INDEX.",
+    columns)
+
   /** Bytes. */
   val indexCacheSize: Setting[Long] = new Setting(
     "spark.sql.zorder.index.cacheSize",
@@ -175,9 +187,9 @@ object ZOrderConf {
   /** Names the settings above, and thereby makes sure that they are registered. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
-    rewriteFactor, writeCluster, writeIndex, indexMaxColumns, indexCacheSize, indexDriverLimit,
-    indexTrusted, joinMaxKeys, vacuumRetention, vacuumCheck, journalLease, journalTakeOver,
-    testKillAt)
+    rewriteFactor, writeCluster, writeIndex, indexMaxColumns, indexDenyColumns, indexCacheSize,
+    indexDriverLimit, indexTrusted, joinMaxKeys, vacuumRetention, vacuumCheck, journalLease,
+    journalTakeOver, testKillAt)
 
   private def boolean(text: String): Boolean =
     text.trim.toLowerCase(Locale.ROOT) match {
@@ -191,6 +203,15 @@ object ZOrderConf {
     mustBe(values.contains(value), s"It must be one of ${values.mkString(", ")}.")
     value
   }
+
+  private def columns(text: String): Seq[Seq[String]] =
+    if (text.trim.isEmpty) Nil
+    else
+      try StatementGrammar.columnList(text)
+      catch {
+        case _: ZOrderException =>
+          throw new IllegalArgumentException("It must list columns as ZORDER BY does: 'a, b.c'.")
+      }
 
   private def bytes(text: String): Long = {
     val value =

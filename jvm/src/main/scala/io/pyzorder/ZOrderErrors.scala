@@ -1,5 +1,7 @@
 package io.pyzorder
 
+import java.io.FileNotFoundException
+import java.nio.file.NoSuchFileException
 import java.util.Locale
 
 import org.apache.commons.lang3.exception.ExceptionUtils
@@ -89,8 +91,22 @@ object ZOrderErrors {
       s"$path holds ${format.toUpperCase(Locale.ROOT)} files: write $format.`$path`.",
       "path" -> path, "format" -> format)
 
-  /** `path`: of a file or a folder; `failure`: what reading it raised. */
-  def unreadable(path: String, failure: Throwable): ZOrderException = {
+  /**
+   * `path`: of a file or a folder; `failure`: what reading it raised. A file that had just been
+   * listed and is gone is not damaged: someone else deleted it.
+   */
+  def unreadable(path: String, failure: Throwable): ZOrderException =
+    if (isMissing(failure)) conflict(s"$path, or a file of it, was replaced or deleted")
+    else damaged(path, failure)
+
+  /** Whether a file was not there, by all that Java, Hadoop and Spark raise then. */
+  def isMissing(failure: Throwable): Boolean =
+    Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).exists {
+      case _: FileNotFoundException | _: NoSuchFileException => true
+      case _ => false
+    }
+
+  private def damaged(path: String, failure: Throwable): ZOrderException = {
     val messages = ExceptionUtils.getThrowables(failure).toSeq.flatMap(t => Option(t.getMessage))
       .map(_.takeWhile(_ != '\n').stripSuffix("."))
     val why = (messages.find(_.contains(path)).filter(_ != path) ++ messages.lastOption).toSeq
@@ -133,6 +149,12 @@ object ZOrderErrors {
   def duplicateColumn(name: String): ZOrderException =
     error("ZORDER_DUPLICATE_COLUMN", "42701", s"Column $name is named twice. Name it once.",
       "column" -> name)
+
+  def deniedColumn(name: String): ZOrderException =
+    error("ZORDER_DENIED_COLUMN", "42501",
+      s"Column $name is not to be recorded in an index, by ${ZOrderConf.indexDenyColumns.key} or " +
+        s"the table property ${ZOrderConf.indexDenyColumns.property}, so that no file could be " +
+        "skipped by it. Name other columns, or take it from that list.", "column" -> name)
 
   def notPartitionPredicate(columns: Seq[String], partitionColumns: Seq[String]): ZOrderException =
     error("ZORDER_NOT_PARTITION_PREDICATE", "42P10",
@@ -193,5 +215,12 @@ object ZOrderErrors {
       state: String,
       sentence: String,
       parameters: (String, String)*): ZOrderException =
-    new ZOrderException(condition, state, sentence, parameters.toMap)
+    new ZOrderException(
+      condition, state, withoutPassword(sentence),
+      parameters.map { case (name, value) => name -> withoutPassword(value) }.toMap)
+
+  private val UserInfo = "://[^/@\\s]*@".r
+
+  /** A path may hold a user's password or keys, as `s3a://key:secret@bucket`: none is told. */
+  def withoutPassword(text: String): String = UserInfo.replaceAllIn(text, "://***@")
 }

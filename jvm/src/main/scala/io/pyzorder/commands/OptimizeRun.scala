@@ -1,10 +1,12 @@
 package io.pyzorder.commands
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.{ZOrderConf, ZOrderErrors}
+import io.pyzorder.{JobDescription, ZOrderConf, ZOrderErrors}
 import io.pyzorder.index._
 import io.pyzorder.layout._
 import io.pyzorder.publish.{FileRef, StagedFile, TableFolder, Writer}
@@ -28,6 +30,7 @@ final class OptimizeRun(
   private val targetSize = ZOrderConf.targetFileSize.get(conf, table.properties)
   private val batchSize = ZOrderConf.batchSize.get(conf, table.properties)
   private val curve = ZOrderConf.curve.get(conf, table.properties)
+  private val denied = DeniedColumns.of(conf, table.properties)
   private val direct = ZOrderConf.isDirect(conf, table.properties)
 
   /** What `execute` would do; takes no lock, writes nothing. Samples the rows, to cluster them. */
@@ -59,24 +62,32 @@ final class OptimizeRun(
     if (list().isEmpty) metrics(Nil, Choice(Nil, Nil, 1.0), Nil, Nil, dryRun = false)
     else {
       var writer = Writer.begin(session, table.root, "OPTIMIZE")
+      var reading = Seq.empty[FileRef]
       try {
         Vacuum.expired(session, table, writer)
         val files = list()
         val choice = choose(files)
+        reading = filesOf(choice.groups)
         val (groups, facts) = withRows(choice.groups)
         val chosen = choice.copy(groups = groups)
         val written = chosen.batches(batchSize).zipWithIndex.flatMap { case (batch, number) =>
           if (number > 0) writer = Writer.begin(session, table.root, "OPTIMIZE")
+          reading = filesOf(batch)
           val written = rewrite(writer, batch, facts)
           publish(writer, batch, written)
           written
         }
         metrics(files, chosen, written.map(_.size), Nil, dryRun = false)
+      } catch {
+        case NonFatal(failure) => throw writer.reason(failure, reading)
       } finally {
         writer.abort()
         table.refresh(session)
       }
     }
+
+  private def filesOf(groups: Seq[RewriteGroup]): Seq[FileRef] =
+    groups.flatMap(_.files).map(PartitionListing.refOf(folder, _))
 
   private def list(): Seq[PartitionFiles] =
     PartitionListing.list(table.relation.location, folder, where)
@@ -162,17 +173,17 @@ final class OptimizeRun(
   private def plan(
       input: InputRelation,
       groups: Seq[RewriteGroup],
-      facts: Map[String, FileFacts]): ClusteringPlan = {
-    session.sparkContext.setJobDescription(s"OPTIMIZE ${table.root}: sample the clustering columns")
-    ClusteringPlan.of(input, groups, zOrderBy, curve, direct, fractions(groups, facts))
-  }
+      facts: Map[String, FileFacts]): ClusteringPlan =
+    JobDescription.during(
+      session.sparkContext, s"OPTIMIZE ${table.root}: sample the clustering columns")(
+      ClusteringPlan.of(input, groups, zOrderBy, curve, direct, fractions(groups, facts)))
 
   private def publish(
       writer: Writer,
       groups: Seq[RewriteGroup],
       written: Seq[WrittenFile]): Unit = {
     val settings = ReadSettings.of(session, table.options).fingerprint
-    val retire = groups.flatMap(_.files).map(PartitionListing.refOf(writer.folder, _))
+    val retire = filesOf(groups)
     val staged = written.map { file =>
       StagedFile(new Path(file.stagedPath), file.path, file.size, file.numRecords)
     }
@@ -185,7 +196,7 @@ final class OptimizeRun(
     }
     writer.publish(retire, staged, entries,
       old =>
-        old.filterNot(o => columns.exists(_.name == o.name)) ++ columns)
+        old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns)
   }
 
   /** The index's columns, or those it starts with, and the clustering columns. */
@@ -195,7 +206,7 @@ final class OptimizeRun(
       Nil
     } else {
       val limit = ZOrderConf.indexMaxColumns.get(conf)
-      val every = IndexedColumns.default(table.fileSchema, Int.MaxValue)
+      val every = IndexedColumns.default(table.fileSchema, Int.MaxValue).filterNot(denied(_))
       val chosen = index.map(_.columns).filter(_.nonEmpty).getOrElse(every.take(limit))
       every.filter(column => chosen.contains(column) || zOrderBy.contains(column.path))
     }

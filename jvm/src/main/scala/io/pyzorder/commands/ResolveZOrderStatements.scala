@@ -14,6 +14,7 @@ import org.apache.spark.sql.connector.catalog.{Identifier, Table}
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
 import io.pyzorder.ZOrderErrors
+import io.pyzorder.index.DeniedColumns
 
 /**
  * Turns a parsed statement into its command once the analyzer has looked the target up. Every
@@ -98,6 +99,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
           if (s.zOrderBy.nonEmpty) s.zOrderBy else ClusteringColumns.declared(table.properties)
         val columns = ClusteringColumns.resolve(
           table.name, table.fileSchema, table.partitionSchema, named, conf)
+        DeniedColumns.of(conf, table.properties).check(columns)
         val where = s.where.map(PartitionPredicate.resolve(session, table, _))
         OptimizeTableCommand(table, where, columns, s.full, s.dryRun)
       case s: CreateSkippingIndexStatement =>

@@ -1,11 +1,14 @@
 package io.pyzorder.commands
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
+import org.slf4j.LoggerFactory
 
 /**
  * A plain Parquet or ORC table that a statement names, looked up and checked: what the commands
@@ -45,17 +48,28 @@ final case class ResolvedTable(
   /** True for names of partition columns, in the spelling of the schema. */
   def isPartitionColumn(name: String): Boolean = partitionSchema.fieldNames.contains(name)
 
-  /** Makes Spark forget listings and reread cached data of the table. */
-  def refresh(session: shim.SparkSession): Unit = {
-    relation.location.refresh()
-    identifier.foreach(name =>
-      session.catalog.refreshTable(name.copy(catalog = None).quotedString))
-    session.catalog.refreshByPath(root.toString)
-  }
+  /**
+   * Makes Spark forget listings and reread cached data of the table. Where that fails, the table
+   * was renamed or dropped meanwhile, which is no failure of what was done to it before.
+   */
+  def refresh(session: shim.SparkSession): Unit =
+    try {
+      relation.location.refresh()
+      identifier.foreach(name =>
+        session.catalog.refreshTable(name.copy(catalog = None).quotedString))
+      session.catalog.refreshByPath(root.toString)
+    } catch {
+      case NonFatal(failure) =>
+        ResolvedTable.log.info(s"$name is not there any more: ${failure.getMessage}")
+    }
 
   /** How messages call it: `db`.`table`, or the path. */
   def name: String = identifier match {
     case Some(table) => table.copy(catalog = None).quotedString
     case None => s"'$root'"
   }
+}
+
+object ResolvedTable {
+  private val log = LoggerFactory.getLogger(classOf[ResolvedTable])
 }

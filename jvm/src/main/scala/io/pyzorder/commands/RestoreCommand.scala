@@ -8,7 +8,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.TaskFunction
+import io.pyzorder.{JobDescription, TaskFunction}
 import io.pyzorder.publish._
 
 /**
@@ -50,16 +50,17 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     val context = session.sparkContext
     val conf =
       context.broadcast(new SerializableConfiguration(session.sessionState.newHadoopConf()))
-    context.setJobDescription(s"RESTORE ${table.root}: copy ${moves.length} files")
-    context.parallelize(moves, math.min(moves.length, 10000))
+    def copied = context.parallelize(moves, math.min(moves.length, 10000))
       .map(TaskFunction { (move: (String, String, String)) =>
         val (path, from, to) = (move._1, new Path(move._2), new Path(move._3))
         val hadoopConf = conf.value.value
         val fs = to.getFileSystem(hadoopConf)
-        fs.mkdirs(to.getParent)
+        OwnFiles.makeFolder(hadoopConf, to.getParent)
         FileUtil.copy(from.getFileSystem(hadoopConf), from, fs, to, false, true, hadoopConf)
         StagedFile(to, path, fs.getFileStatus(to).getLen, RowCounts.of(hadoopConf, to))
       }).collect().toSeq
+    JobDescription.during(
+      context, s"RESTORE ${table.root}: copy ${moves.length} files")(copied)
   }
 
   /** The files that came back get their entries again, if the table has an index. */

@@ -5,8 +5,7 @@ import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.{ZOrderConf, ZOrderErrors}
-import io.pyzorder.index.{Collector, FileEntry, IndexStore, IndexedColumn, IndexedColumns}
-import io.pyzorder.index.SnapshotRef
+import io.pyzorder.index._
 import io.pyzorder.publish.{FileRef, TableFolder}
 
 /** CREATE SKIPPING INDEX: statistics of the files as they lie. `columns` empty: all that can. */
@@ -23,12 +22,12 @@ case class CreateSkippingIndexCommand(
     if (!exists) {
       val conf = session.sessionState.conf
       val chosen =
-        if (columns.isEmpty) {
-          val limit = ZOrderConf.indexMaxColumns.get(conf, table.properties)
-          IndexedColumns.default(table.fileSchema, limit)
-        } else {
-          IndexedColumns.resolve(
+        if (columns.isEmpty) SkippingIndex.default(session, table)
+        else {
+          val named = IndexedColumns.resolve(
             table.fileSchema, columns, table.name, conf.caseSensitiveAnalysis)
+          DeniedColumns.of(conf, table.properties).check(named.map(_.path))
+          named
         }
       SkippingIndex.update(session, table, chosen)
     }
@@ -40,8 +39,9 @@ case class CreateSkippingIndexCommand(
 case class RefreshSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
   override def run(sparkSession: SparkSession): Seq[Row] = {
     val session = sparkSession.asInstanceOf[shim.SparkSession]
-    val ref = SkippingIndex.required(session, table)
-    SkippingIndex.update(session, table, ref.columns)
+    val columns = SkippingIndex.columnsToRefresh(session, table)
+      .getOrElse(throw ZOrderErrors.indexNotFound(table.name))
+    SkippingIndex.update(session, table, columns)
     Nil
   }
 }
@@ -68,6 +68,33 @@ private[commands] object SkippingIndex {
   def required(session: shim.SparkSession, table: ResolvedTable): SnapshotRef =
     latest(session, table).getOrElse(throw ZOrderErrors.indexNotFound(table.name))
 
+  /** The columns of an index that nobody has named any for. */
+  def default(session: shim.SparkSession, table: ResolvedTable): Seq[IndexedColumn] = {
+    val conf = session.sessionState.conf
+    val denied = DeniedColumns.of(conf, table.properties)
+    IndexedColumns.default(table.fileSchema, Int.MaxValue).filterNot(denied(_))
+      .take(ZOrderConf.indexMaxColumns.get(conf, table.properties))
+  }
+
+  /**
+   * The columns that the index, be it of use or not, shall have when it is brought up to date:
+   * those it had, of the types that the table's columns have by now; if none is the table's, as at
+   * first. None: there is no index.
+   */
+  def columnsToRefresh(
+      session: shim.SparkSession,
+      table: ResolvedTable): Option[Seq[IndexedColumn]] = {
+    val hadoopConf = session.sessionState.newHadoopConf()
+    IndexStore.lastColumns(hadoopConf, new TableFolder(table.root)).map { had =>
+      val own = had.flatMap(column =>
+        IndexedColumns.fieldsOf(table.fileSchema, column.path, _ == _)
+          .map(_.last.dataType).filter(IndexedColumns.supports)
+          .map(now => column.path -> column.copy(dataType = now))).toMap
+      if (own.isEmpty) default(session, table)
+      else had.map(column => own.getOrElse(column.path, column)).distinct
+    }
+  }
+
   /** The entries that describe a file as it is now. */
   def valid(entries: Seq[FileEntry], files: Seq[FileRef]): Seq[FileEntry] = {
     val now = files.toSet
@@ -78,7 +105,9 @@ private[commands] object SkippingIndex {
   def update(
       session: shim.SparkSession,
       table: ResolvedTable,
-      columns: Seq[IndexedColumn]): Unit = {
+      asked: Seq[IndexedColumn]): Unit = {
+    val denied = DeniedColumns.of(session.sessionState.conf, table.properties)
+    val columns = asked.filterNot(denied(_))
     val files = TableFiles.list(session, table)
     val known = latest(session, table).flatMap(IndexStore.load(session, _)).toSeq
       .filter(snapshot => columns.forall(snapshot.columns.contains))
@@ -90,6 +119,7 @@ private[commands] object SkippingIndex {
       session,
       new TableFolder(table.root),
       _ => columns,
-      before => valid(before.filterNot(e => fresh(e.path)), files) ++ collected)
+      before => valid(before.filterNot(e => fresh(e.path)), files) ++ collected,
+      table.properties)
   }
 }

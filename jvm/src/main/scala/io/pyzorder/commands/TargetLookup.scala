@@ -1,5 +1,6 @@
 package io.pyzorder.commands
 
+import java.io.FileNotFoundException
 import java.util.Locale
 
 import scala.util.control.NonFatal
@@ -39,7 +40,16 @@ final class TargetLookup(session: shim.SparkSession) {
   }
 
   /** The table that lies in a folder; `provider` None: as the names or bytes of its files say. */
-  def ofPath(text: String, provider: Option[String]): ResolvedTable = {
+  def ofPath(text: String, provider: Option[String]): ResolvedTable =
+    try lookUp(text, provider)
+    catch {
+      case missing: FileNotFoundException => // someone took away what was there a moment ago
+        val root = qualified(pathOf(text))
+        if (!root.getFileSystem(hadoopConf).exists(root)) throw ZOrderErrors.pathNotFound(text)
+        throw ZOrderErrors.unreadable(text, missing)
+    }
+
+  private def lookUp(text: String, provider: Option[String]): ResolvedTable = {
     val root = qualified(pathOf(text))
     val fs = root.getFileSystem(hadoopConf)
     if (!fs.exists(root)) throw ZOrderErrors.pathNotFound(text)

@@ -4,6 +4,8 @@ import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
 
+import io.pyzorder.publish.TableFolder
+
 /**
  * One immutable state of the index table, as the driver holds it: one entry a data file, the
  * columns' statistics read from the snapshot's bytes when they are first asked for.
@@ -114,7 +116,7 @@ final class IndexSnapshot(
   def entries: Seq[FileEntry] = {
     val arrays = columns.flatMap(c => column(c.path).map(c.name -> _))
     val names = paths()
-    (0 until numFiles).map { i =>
+    (0 until numFiles).filterNot(i => TableFolder.leaves(names(i))).map { i =>
       FileEntry(
         path = names(i),
         size = size(i),

@@ -5,8 +5,10 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
+import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.parquet.hadoop.util.HadoopInputFile
@@ -18,7 +20,8 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.publish.{CreateIfAbsent, Incarnation, TableFolder}
+import io.pyzorder.ZOrderErrors
+import io.pyzorder.publish.{CreateIfAbsent, Incarnation, OwnFiles, TableFolder}
 
 /**
  * The index table of a table: immutable snapshots under `_zorder/_index`, each a data file and a
@@ -31,18 +34,30 @@ object IndexStore {
   /** Older snapshots than this many are deleted when a new one is published. */
   private val KeptSnapshots = 10
 
+  /** The life that a table had when it was last asked for. */
+  private val lives: Cache[TableFolder, String] =
+    CacheBuilder.newBuilder().maximumSize(10000).build[TableFolder, String]()
+
+  /** The data files of large indexes that had the checksum of their pointer, by pointer. */
+  private val intact: Cache[SnapshotRef, java.lang.Boolean] =
+    CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()
+
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
   /**
    * The newest snapshot's pointer, with one listing and one small read; None: there is no index, or
-   * its pointer cannot be read (one warning).
+   * its pointer cannot be read, or is of another table or life of the table (one warning).
    */
   def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
     try {
       versions(fileSystem, folder).lastOption.map { version =>
-        val pointer = new Path(folder.index, SnapshotRef.pointerName(version))
-        SnapshotRef.fromJson(folder, SnapshotFiles.readText(fileSystem, pointer))
+        val ref = pointerAt(fileSystem, folder, version)
+        if (!ofThisLife(hadoopConf, ref)) {
+          throw new IllegalStateException(
+            "it is of another table, or of the time before this one was overwritten")
+        }
+        ref
       }
     } catch {
       case NonFatal(failure) =>
@@ -50,6 +65,31 @@ object IndexStore {
         None
     }
   }
+
+  /**
+   * The columns of the newest pointer that can be read, be the index itself of use or not: what
+   * building it anew starts from. Nil: no pointer can be read; None: there is no index.
+   */
+  def lastColumns(hadoopConf: Configuration, folder: TableFolder): Option[Seq[IndexedColumn]] = {
+    val fileSystem = folder.index.getFileSystem(hadoopConf)
+    val known = versions(fileSystem, folder)
+    if (known.isEmpty) None
+    else Some(known.reverseIterator.flatMap { version =>
+      Try(pointerAt(fileSystem, folder, version)).toOption
+    }.map(_.columns).toSeq.headOption.getOrElse(Nil))
+  }
+
+  /**
+   * An index that was copied in from elsewhere could have entries that fit files here by accident.
+   * What is known of the table's life is asked for again only where it does not fit: the file that
+   * tells it is never changed, and an overwrite that takes it away takes the index with it.
+   */
+  private def ofThisLife(hadoopConf: Configuration, ref: SnapshotRef): Boolean =
+    lives.getIfPresent(ref.folder) == ref.incarnation ||
+      Incarnation.read(hadoopConf, ref.folder).exists { now =>
+        lives.put(ref.folder, now)
+        now == ref.incarnation
+      }
 
   /** The snapshot a pointer names; None: it is missing, damaged or unreadable (one warning). */
   def load(session: shim.SparkSession, ref: SnapshotRef): Option[IndexSnapshot] =
@@ -68,6 +108,7 @@ object IndexStore {
    * `change` may be called several times. An unreadable index counts as one without entries.
    *
    * @param columns from the columns that had statistics to those that shall have them
+   * @param properties the table's, which may deny columns; empty for a path
    * @param change  from the entries to those that shall be kept; statistics of columns that are not
    *                kept, or not with the same type, are gone from what it is given
    * @return the pointer of the new snapshot
@@ -76,14 +117,18 @@ object IndexStore {
       session: shim.SparkSession,
       folder: TableFolder,
       columns: Seq[IndexedColumn] => Seq[IndexedColumn],
-      change: Seq[FileEntry] => Seq[FileEntry]): SnapshotRef = {
-    val fileSystem = folder.index.getFileSystem(session.sessionState.newHadoopConf())
-    fileSystem.mkdirs(folder.index)
+      change: Seq[FileEntry] => Seq[FileEntry],
+      properties: Map[String, String] = Map.empty): SnapshotRef = {
+    val denied = DeniedColumns.of(session.sessionState.conf, properties)
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val fileSystem = folder.index.getFileSystem(hadoopConf)
+    OwnFiles.makeFolder(hadoopConf, folder.index)
     var published: Option[SnapshotRef] = None
     while (published.isEmpty) {
-      published = tryPublish(session, fileSystem, folder, columns, change)
+      published = tryPublish(
+        session, fileSystem, folder, columns(_).filterNot(denied(_)), change)
     }
-    deleteOld(fileSystem, folder)
+    deleteOld(fileSystem, folder, denied)
     published.get
   }
 
@@ -127,6 +172,7 @@ object IndexStore {
       kept)
     val data = new Path(folder.index, ref.file)
     SnapshotFiles.write(fileSystem, data, bytes)
+    OwnFiles.share(conf, data)
     val pointer = new Path(folder.index, ref.pointer)
     if (CreateIfAbsent.of(conf, pointer).create(pointer, ref.toJson.getBytes(UTF_8))) {
       Some(ref)
@@ -149,12 +195,11 @@ object IndexStore {
     val fileSystem = path.getFileSystem(session.sessionState.newHadoopConf())
     val bytes = new SnapshotBytes(() => {
       val bytes = SnapshotFiles.readBytes(fileSystem, path, ref.length)
-      if (SnapshotFiles.checksum(bytes) != ref.checksum) {
-        throw new IllegalStateException("its bytes do not have the checksum of its pointer")
-      }
+      if (SnapshotFiles.checksum(bytes) != ref.checksum) throw damaged
       bytes
     })
-    val reader = new SnapshotReader(() => new MemoryInputFile(bytes.get), ref.numFiles)
+    val reader = new SnapshotReader(
+      () => new MemoryInputFile(bytes.get), ref.numFiles, ignored = warnOfStray(ref, _))
     new IndexSnapshot(ref.columns, reader.files(),
       column => {
         try Some(reader.column(column))
@@ -167,6 +212,23 @@ object IndexStore {
       () => reader.paths(),
       grown = () => SnapshotCache.grown(ref))
   }
+
+  private def damaged: Exception =
+    new IllegalStateException("its bytes do not have the checksum of its pointer")
+
+  /**
+   * Throws unless the snapshot's file has the checksum of its pointer. Parquet's own checksums
+   * cover values only, not the places and encodings that tell where and how they stand. The file
+   * is read once a process, and not kept.
+   */
+  def checkIntact(hadoopConf: Configuration, ref: SnapshotRef): Unit =
+    if (intact.getIfPresent(ref) == null) {
+      val path = dataFile(ref)
+      if (SnapshotFiles.checksum(path.getFileSystem(hadoopConf), path) != ref.checksum) {
+        throw damaged
+      }
+      intact.put(ref, java.lang.Boolean.TRUE)
+    }
 
   /** How many entries each row group of the snapshot's file holds. */
   def rowGroups(hadoopConf: Configuration, ref: SnapshotRef): Seq[Int] =
@@ -192,6 +254,14 @@ object IndexStore {
   /** The Parquet file of a snapshot. */
   def dataFile(ref: SnapshotRef): Path = new Path(ref.folder.index, ref.file)
 
+  private def pointerAt(
+      fileSystem: FileSystem,
+      folder: TableFolder,
+      version: Long): SnapshotRef = {
+    val pointer = new Path(folder.index, SnapshotRef.pointerName(version))
+    SnapshotRef.fromJson(folder, SnapshotFiles.readText(fileSystem, pointer))
+  }
+
   /** The versions that pointers exist of, in order. */
   private def versions(fileSystem: FileSystem, folder: TableFolder): Array[Long] =
     try {
@@ -203,11 +273,22 @@ object IndexStore {
     }
 
   /**
-   * Takes away pointers, then the data files that no pointer left names and no writer may await.
+   * Takes away old snapshots, pointer last: for a while nobody asks for them any more, but those
+   * that hold something of a denied column at once.
    */
-  private def deleteOld(fileSystem: FileSystem, folder: TableFolder): Unit =
+  private def deleteOld(
+      fileSystem: FileSystem,
+      folder: TableFolder,
+      denied: DeniedColumns): Unit =
     try {
-      versions(fileSystem, folder).dropRight(KeptSnapshots).foreach { version =>
+      val before = versions(fileSystem, folder).dropRight(1)
+      val (old, recent) = before.splitAt(before.length - KeptSnapshots + 1)
+      val telling =
+        if (denied.isEmpty) Array.empty[Long]
+        else recent.filter(version =>
+          Try(pointerAt(fileSystem, folder, version)).toOption
+            .forall(_.columns.exists(denied(_))))
+      (old ++ telling).foreach { version =>
         fileSystem.listStatus(folder.index).map(_.getPath)
           .filter(_.getName.startsWith(s"_snapshot-$version-"))
           .foreach(fileSystem.delete(_, false))
@@ -215,13 +296,20 @@ object IndexStore {
       }
     } catch {
       case NonFatal(failure) =>
-        log.info(s"Old index snapshots of ${folder.root} stay: ${failure.getMessage}")
+        log.info(s"Old index snapshots of $folder stay: ${failure.getMessage}")
+    }
+
+  private def warnOfStray(ref: SnapshotRef, path: String): Unit =
+    if (warned.add(s"${ref.folder} $path")) {
+      log.warn(s"The skipping index of ${ref.folder} has an entry of $path, which is no file of " +
+        s"the table, and ignores it. Run REFRESH SKIPPING INDEX ON '${ref.folder}' to take it out.")
     }
 
   private def warn(folder: TableFolder, what: String, failure: Throwable): Unit =
     if (warned.add(what + failure.getMessage)) {
-      log.warn(s"The skipping index of ${folder.root} cannot be used, and all files are read: " +
-        s"$what: ${failure.getMessage}. Run REFRESH SKIPPING INDEX ON '${folder.root}' (or DROP " +
-        "SKIPPING INDEX, then CREATE SKIPPING INDEX) to build it anew.")
+      log.warn(ZOrderErrors.withoutPassword(
+          s"The skipping index of $folder cannot be used, and all files are read: $what: " +
+            s"${failure.getMessage}. Run REFRESH SKIPPING INDEX ON '$folder' (or DROP SKIPPING " +
+            "INDEX, then CREATE SKIPPING INDEX) to build it anew."))
     }
 }

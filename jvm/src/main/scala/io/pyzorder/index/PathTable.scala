@@ -57,6 +57,7 @@ object PathTable {
 
     private val hashes = new Array[Long](2 * numFiles)
 
+    /** A file whose path is not set is never found. */
     def set(i: Int, path: String): Unit = {
       val hash = hashOf(path)
       hashes(2 * i) = hash.high

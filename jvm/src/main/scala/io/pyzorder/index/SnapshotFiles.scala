@@ -2,7 +2,7 @@ package io.pyzorder.index
 
 import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.zip.CRC32
+import java.util.zip.{CRC32, CheckedInputStream}
 
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path}
 
@@ -15,9 +15,19 @@ private[index] object SnapshotFiles {
     crc.getValue
   }
 
+  /** Of a file of any length. */
+  def checksum(fileSystem: FileSystem, path: Path): Long = {
+    val in = new CheckedInputStream(fileSystem.open(path), new CRC32())
+    try {
+      val buffer = new Array[Byte](1 << 20)
+      while (in.read(buffer) >= 0) {}
+      in.getChecksum.getValue
+    } finally in.close()
+  }
+
   /** Writes a file that nobody else knows the name of yet. */
   def write(fileSystem: FileSystem, path: Path, bytes: Array[Byte]): Unit = {
-    val out = withoutSideFiles(fileSystem).create(path, false)
+    val out = withoutSideFiles(fileSystem).createFile(path).overwrite(false).build()
     try out.write(bytes)
     finally out.close()
   }

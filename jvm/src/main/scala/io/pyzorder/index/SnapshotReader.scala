@@ -17,6 +17,8 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 import scala.jdk.CollectionConverters._
 
+import io.pyzorder.publish.TableFolder
+
 /**
  * Reads a snapshot's Parquet file into primitive arrays, column by column, without a Spark job and
  * without the session's settings: the format alone says what a value is.
@@ -24,16 +26,22 @@ import scala.jdk.CollectionConverters._
  * @param input    the file, each time it is read
  * @param numFiles the rows that are read
  * @param only     the number of the row group that is read; None: all are
+ * @param ignored  told of each entry whose path leaves the table's folder, which finds no file
  */
 private[index] final class SnapshotReader(
     input: () => InputFile,
     numFiles: Int,
-    only: Option[Int] = None) {
+    only: Option[Int] = None,
+    ignored: String => Unit = _ => ()) {
 
   /** What is known of each file beside its columns. */
   def files(): FileArrays = {
+    checkLength() // before arrays of that length are made
     val paths = new PathTable.Builder(numFiles)
-    each(IndexSchema.Path)((i, reader) => paths.set(i, reader.getBinary.toStringUsingUTF8))
+    each(IndexSchema.Path) { (i, reader) =>
+      val path = reader.getBinary.toStringUsingUTF8
+      if (TableFolder.leaves(path)) ignored(path) else paths.set(i, path)
+    }
     val settings = new SharedValues.Builder[Binary, ReadSettings](
       numFiles, text => ReadSettings.parse(text.toStringUsingUTF8))
     each(IndexSchema.ReadSettings)((i, reader) => settings.set(i, reader.getBinary))
@@ -121,6 +129,14 @@ private[index] final class SnapshotReader(
     }
     goOnTo(numFiles)
     values.result()
+  }
+
+  private def checkLength(): Unit = {
+    val groups = SnapshotReader.rowGroups(input())
+    val found = only.map(groups(_)).getOrElse(groups.sum)
+    if (found != numFiles) {
+      throw new IllegalStateException(s"it has $found rows instead of $numFiles")
+    }
   }
 
   /** Calls `take` with the file's number for every value of the column that is not null. */

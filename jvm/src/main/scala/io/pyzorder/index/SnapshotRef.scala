@@ -58,7 +58,10 @@ object SnapshotRef {
 
   private val mapper = new ObjectMapper()
 
-  private val Pointer = "_v(\\d{20})\\.json".r
+  /** A greater number than 18 digits is no version that this could count on from. */
+  private val Pointer = "_v00(\\d{18})\\.json".r
+
+  private val DataFile = "_snapshot-[^/]+".r
 
   /** `_v00000000000000000007.json` for 7. */
   def pointerName(version: Long): String = f"_v$version%020d.json"
@@ -81,7 +84,7 @@ object SnapshotRef {
       folder,
       required(json, "version").asLong(),
       required(json, "incarnation").asText(),
-      required(json, "file").asText(),
+      dataFile(required(json, "file").asText()),
       required(json, "length").asLong(),
       required(json, "crc32").asLong(),
       required(json, "numFiles").asInt(),
@@ -90,6 +93,12 @@ object SnapshotRef {
           required(item, "path").elements().asScala.map(_.asText()).toList,
           DataType.fromJson(required(item, "type").toString))
       }.toList)
+  }
+
+  /** The data file lies beside its pointer; another name is not followed. */
+  private def dataFile(name: String): String = name match {
+    case DataFile() => name
+    case _ => throw new IllegalArgumentException(s"$name is no name of a snapshot's file")
   }
 
   private def required(json: JsonNode, name: String): JsonNode =

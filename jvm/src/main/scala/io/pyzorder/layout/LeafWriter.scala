@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.index.{ColumnStatistics, IndexedColumn, StatisticsTracker}
-import io.pyzorder.publish.TableFolder
+import io.pyzorder.publish.{OwnFiles, TableFolder}
 
 /**
  * A new file that waits in the staging folder.
@@ -71,7 +71,7 @@ final class LeafWriter(
       val tracker = new StatisticsTracker(columns, statisticsSchema)
       val along = curve.map { case (column, zValue) => new CurveTracker(column, zValue) }
       val fileSystem = staged.getFileSystem(conf.value)
-      fileSystem.mkdirs(staged.getParent)
+      OwnFiles.makeFolder(conf.value, staged.getParent)
       val writer = factory.newInstance(staged.toString, schema, task)
       try {
         while (rows.hasNext) {

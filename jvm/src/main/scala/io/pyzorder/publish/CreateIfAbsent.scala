@@ -28,7 +28,7 @@ object CreateIfAbsent {
   def of(hadoopConf: Configuration, path: Path): CreateIfAbsent = {
     val fs = path.getFileSystem(hadoopConf)
     fs.getUri.getScheme match {
-      case "file" => LocalLink
+      case "file" => new LocalLink(hadoopConf)
       case "hdfs" | "viewfs" | "webhdfs" | "swebhdfs" => new Renamed(fs, hadoopConf)
       case "s3a" => new Conditional(fs)
       case scheme =>
@@ -40,7 +40,7 @@ object CreateIfAbsent {
   }
 
   /** A hard link to a complete temporary file. `create(overwrite = false)` can have two winners. */
-  private object LocalLink extends CreateIfAbsent {
+  private final class LocalLink(conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
       val target = Paths.get(path.toUri.getPath)
       val temporary = target.resolveSibling(s"_temporary-${UUID.randomUUID()}")
@@ -52,6 +52,7 @@ object CreateIfAbsent {
         channel.force(true)
       } finally channel.close()
       try {
+        OwnFiles.share(conf, new Path(temporary.toUri))
         Files.createLink(target, temporary)
         true
       } catch {
@@ -74,12 +75,13 @@ object CreateIfAbsent {
   private final class Renamed(fs: FileSystem, conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
       val temporary = new Path(path.getParent, s"_temporary-${UUID.randomUUID()}")
-      val out = fs.create(temporary, false)
+      val out = fs.createFile(temporary).overwrite(false).build() // makes no folder
       try {
         out.write(bytes)
         out.hsync()
       } finally out.close()
       try {
+        OwnFiles.share(conf, temporary)
         FileContext.getFileContext(path.toUri, conf).rename(temporary, path, Options.Rename.NONE)
         true
       } catch {

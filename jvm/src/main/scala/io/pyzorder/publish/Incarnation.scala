@@ -21,7 +21,7 @@ object Incarnation {
   /** The id, made when there is none. */
   def readOrCreate(hadoopConf: Configuration, folder: TableFolder): String =
     read(hadoopConf, folder).getOrElse {
-      folder.zorder.getFileSystem(hadoopConf).mkdirs(folder.zorder)
+      OwnFiles.makeFolder(hadoopConf, folder.zorder)
       val made = UUID.randomUUID().toString
       if (CreateIfAbsent.of(hadoopConf, folder.incarnation)
           .create(folder.incarnation, made.getBytes(UTF_8))) made

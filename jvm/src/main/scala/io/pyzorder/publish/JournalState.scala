@@ -34,7 +34,12 @@ final class JournalState private[publish] (
 
   lazy val outcome: Option[OutcomeRecord] = body("outcome").flatMap(Records.outcome)
 
-  lazy val done: Boolean = body("done").exists(Records.whole(_, "done"))
+  /**
+   * Its name is what it says: whoever writes it has nothing left to do, so that it counts also
+   * where its bytes were damaged since. Taken for unfinished, a committed run would hide its files
+   * from readers: its markers, by which they are told to be the run's, are gone.
+   */
+  val done: Boolean = records.contains("done")
 
   /** The last run still has something to do: readers overlay it, the next writer finishes it. */
   def unfinished: Boolean = exists && !done

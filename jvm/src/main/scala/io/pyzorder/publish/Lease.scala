@@ -22,6 +22,7 @@ private[publish] final class Lease(
 
   @volatile private var renewed = System.nanoTime()
   @volatile private var ended = false
+  private var shared = false
 
   private val thread = new Thread(() => keep(), s"zorder-lease-$run")
   thread.setDaemon(true)
@@ -56,6 +57,8 @@ private[publish] final class Lease(
           .overwrite(true).build()
         try out.write(owner.getBytes(UTF_8))
         finally out.close()
+        if (!shared) OwnFiles.share(hadoopConf, Lease.path(folder, run))
+        shared = true
         renewed = now
       } catch {
         case NonFatal(_) => () // the next try may succeed; until then `held` tells

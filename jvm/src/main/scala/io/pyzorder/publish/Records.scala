@@ -64,7 +64,8 @@ object Records {
       string(node, "incarnation"),
       files(node, "retire"),
       files(node, "add"),
-      required(node, "folders").elements().asScala.map(_.asText).toVector)
+      required(node, "folders").elements().asScala.map(_.asText)
+        .map(folder => if (folder.isEmpty) folder else inside(folder)).toVector)
   }
 
   def outcome(text: Array[Byte]): Option[OutcomeRecord] = parse(text, "outcome") { node =>
@@ -100,7 +101,12 @@ object Records {
 
   private def files(node: JsonNode, name: String): Seq[FileRef] =
     required(node, name).elements().asScala.map(f =>
-      FileRef(string(f, "path"), long(f, "size"), long(f, "modificationTime"))).toVector
+      FileRef(inside(string(f, "path")), long(f, "size"), long(f, "modificationTime"))).toVector
+
+  /** A record that names files outside of the table's folder, by `..` or so, is none of ours. */
+  private def inside(path: String): String =
+    if (TableFolder.leaves(path)) throw new IllegalArgumentException(s"$path leaves the folder")
+    else path
 
   private def parse[T](text: Array[Byte], kind: String)(read: JsonNode => T): Option[T] =
     try {

@@ -48,7 +48,9 @@ private[publish] final class RunFiles(
 
   /** An error unless all folders are. */
   def checkFolders(): Unit = {
-    if (!sameLife) throw ZOrderErrors.conflict(s"${table.root} was overwritten")
+    if (!sameLife) {
+      throw ZOrderErrors.conflict(s"${table.root} was overwritten, renamed or dropped")
+    }
     record.folders.find(!isIntact(_)).foreach(folder =>
       throw ZOrderErrors.conflict(s"${table.resolve(folder)} was overwritten or dropped"))
   }
@@ -86,7 +88,7 @@ private[publish] final class RunFiles(
       val fs = to.getFileSystem(hadoopConf)
       if (!alive()) throw paused
       checkSame(from, from, input)
-      if (to.getParent != made) fs.mkdirs(to.getParent)
+      if (to.getParent != made) OwnFiles.makeFolder(hadoopConf, to.getParent)
       made = to.getParent
       MoveFile.move(hadoopConf, from, to) match {
         case MoveFile.Moved => checkSame(to, from, input)
@@ -110,7 +112,7 @@ private[publish] final class RunFiles(
     val fs = from.getFileSystem(hadoopConf)
     if (sameLife && Journal.status(fs, from).exists(s =>
         s.getLen == input.size && s.getModificationTime == input.modificationTime)) {
-      fs.mkdirs(to.getParent)
+      OwnFiles.makeFolder(hadoopConf, to.getParent)
       MoveFile.move(hadoopConf, from, to)
     }
   }

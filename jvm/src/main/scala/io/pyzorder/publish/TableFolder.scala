@@ -2,6 +2,8 @@ package io.pyzorder.publish
 
 import org.apache.hadoop.fs.Path
 
+import io.pyzorder.ZOrderErrors
+
 /**
  * Every name pyzorder uses inside a table's folder. Each folder and file name below `_zorder`
  * begins with "_" and none ends in .parquet or .orc, so that no engine and no glob takes them for
@@ -77,7 +79,8 @@ final class TableFolder(val root: Path) {
 
   override def hashCode: Int = root.hashCode
 
-  override def toString: String = root.toString
+  /** For messages. */
+  override def toString: String = ZOrderErrors.withoutPassword(root.toString)
 }
 
 object TableFolder {
@@ -89,6 +92,15 @@ object TableFolder {
 
   /** Whether a data file's name is its whole path: it lies outside of the table's folder. */
   def isWhole(relative: String): Boolean = Whole.findFirstIn(relative).isDefined
+
+  /**
+   * Whether a name that is not a whole path is none of a file in the table's folder: it is empty,
+   * begins at the root, or goes up and down by `.` and `..`. `relativize` never gives such a name.
+   */
+  def leaves(relative: String): Boolean = {
+    val parts = "/" + relative + "/"
+    (parts.contains("//") || parts.contains("/./") || parts.contains("/../")) && !isWhole(relative)
+  }
 
   /** `new Path(folder, relative)` that takes colons in `relative` as they are. */
   private def below(folder: Path, relative: String): Path = {

@@ -1,5 +1,7 @@
 package io.pyzorder.publish
 
+import java.io.FileNotFoundException
+import java.nio.file.NoSuchFileException
 import java.util.UUID
 
 import scala.util.control.NonFatal
@@ -8,7 +10,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.{ZOrderConf, ZOrderErrors}
+import io.pyzorder.{ZOrderConf, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.{FileEntry, IndexStore, IndexedColumn}
 
 /**
@@ -93,6 +95,24 @@ final class Writer private (
       if (!committed) abort()
     }
     complete()
+  }
+
+  /**
+   * What to tell of a failure before or in `publish`: the conflict, where others changed the table
+   * or the files that were being read, else the failure as it is.
+   */
+  def reason(failure: Throwable, reading: Seq[FileRef]): Throwable = failure match {
+    case told: ZOrderException => told
+    case other =>
+      val read = new RunFiles(hadoopConf, folder, run, RetireRecord(incarnation, reading, Nil, Nil))
+      try {
+        read.checkFolders()
+        read.checkInputs()
+        other
+      } catch {
+        case conflict: ZOrderException => Writer.because(other, conflict)
+        case NonFatal(_) => other
+      }
   }
 
   /** Gives up: nothing of this run is seen any more. Does nothing after `publish` or `abort`. */
@@ -204,7 +224,24 @@ object Writer {
     val conf = session.sessionState.newHadoopConf()
     val folder = new TableFolder(root.getFileSystem(conf).makeQualified(root))
     CreateIfAbsent.of(conf, folder.journal)
-    folder.journal.getFileSystem(conf).mkdirs(folder.journal)
+    try lock(session, folder, operation)
+    catch {
+      case gone @ (_: FileNotFoundException | _: NoSuchFileException) =>
+        throw because(gone, ZOrderErrors.conflict(s"$root was overwritten, renamed or dropped"))
+    }
+  }
+
+  private def because(cause: Throwable, error: Exception): Exception = {
+    error.addSuppressed(cause)
+    error
+  }
+
+  private def lock(
+      session: shim.SparkSession,
+      folder: TableFolder,
+      operation: String): Writer = {
+    val conf = session.sessionState.newHadoopConf()
+    OwnFiles.makeFolder(conf, folder.journal)
     val length = ZOrderConf.journalLease.get(session.sessionState.conf)
     var writer: Option[Writer] = None
     while (writer.isEmpty) {

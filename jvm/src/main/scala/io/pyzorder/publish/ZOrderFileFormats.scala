@@ -1,8 +1,5 @@
 package io.pyzorder.publish
 
-import java.io.FileNotFoundException
-import java.nio.file.NoSuchFileException
-
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
@@ -16,6 +13,8 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.sources.Filter
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
+
+import io.pyzorder.ZOrderErrors
 
 /**
  * Spark's Parquet format, except that a planned file which an OPTIMIZE moved is read where it is.
@@ -76,7 +75,7 @@ private final class FollowMoved(
     while (rows == null) {
       try rows = read(at)
       catch {
-        case NonFatal(failure) if FollowMoved.isMissing(failure) && moves < FollowMoved.MaxMoves =>
+        case NonFatal(failure) if ZOrderErrors.isMissing(failure) && moves < FollowMoved.MaxMoves =>
           moves += 1
           val now = MovedFiles.locate(
             conf.value.value, file.toPath, file.fileSize, file.modificationTime)
@@ -101,10 +100,4 @@ private object FollowMoved {
       read: PartitionedFile => Iterator[InternalRow]): PartitionedFile => Iterator[InternalRow] =
     new FollowMoved(
       session.sparkContext.broadcast(new SerializableConfiguration(hadoopConf)), read)
-
-  private def isMissing(failure: Throwable): Boolean =
-    Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).exists {
-      case _: FileNotFoundException | _: NoSuchFileException => true
-      case _ => false
-    }
 }

@@ -47,7 +47,7 @@ final class FileJudge(
    */
   def entries(listing: FileIndex, files: Array[FileStatusWithMetadata]): Array[Int] =
     MatchedListing.of(listing)
-      .entries(s"$folder ${settings.structural}", snapshotName, files)(entry)
+      .entries(s"${folder.root} ${settings.structural}", snapshotName, files)(entry)
 
   private def entry(status: FileStatus): Int = {
     val entry = snapshot.find(folder.relativize(status.getPath))

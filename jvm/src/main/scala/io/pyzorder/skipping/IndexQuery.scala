@@ -56,6 +56,7 @@ private[skipping] object IndexQuery {
     val hadoopConf = session.sessionState.newHadoopConf()
     val conf = context.broadcast(new SerializableConfiguration(hadoopConf))
     val Question(ref, filter, reading, _) = question
+    IndexStore.checkIntact(hadoopConf, ref)
     val groups = IndexStore.rowGroups(hadoopConf, ref)
     val (file, columns) = (IndexStore.dataFile(ref), ref.columns.toList)
     // A predicate evaluated on files of one value may ask for the session's settings.

@@ -90,17 +90,19 @@ final class IndexedInsertCommand(
   /** The index's columns, or those it starts with; Nil: nothing is to be indexed. */
   private def indexed(
       session: shim.SparkSession,
-      before: Option[SnapshotRef]): Seq[IndexedColumn] =
+      before: Option[SnapshotRef]): Seq[IndexedColumn] = {
+    val denied = DeniedColumns.of(session.sessionState.conf, properties)
     if (ReadSettings.matchesFieldIds(session) || ReadSettings.matchesPositions(session, options)) {
       Nil
     } else {
-      before.map(_.columns).getOrElse {
-        val every = IndexedColumns.default(fileSchema, Int.MaxValue)
+      before.map(_.columns.filterNot(denied(_))).getOrElse {
+        val every = IndexedColumns.default(fileSchema, Int.MaxValue).filterNot(denied(_))
         val limit = ZOrderConf.indexMaxColumns.get(session.sessionState.conf, properties)
         val first = every.take(limit)
         every.filter(column => first.contains(column) || clusteredBy.contains(column.name))
       }
     }
+  }
 
   private def publish(
       session: shim.SparkSession,
@@ -123,7 +125,8 @@ final class IndexedInsertCommand(
       IndexStore.publish(
         session, folder,
         old => if (old.isEmpty) columns else old,
-        old => old.filterNot(entry => paths(entry.path)) ++ entries)
+        old => old.filterNot(entry => paths(entry.path)) ++ entries,
+        properties)
     }
   }
 

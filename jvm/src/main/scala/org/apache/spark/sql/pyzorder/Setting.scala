@@ -36,10 +36,13 @@ final class Setting[T](
     if (conf.contains(key)) {
       get(conf)
     } else {
-      properties.find(_._1.equalsIgnoreCase(property)) match {
-        case Some((_, text)) => checked(text, property)
-        case None => get(conf)
-      }
+      ofTable(properties).getOrElse(get(conf))
+    }
+
+  /** The table's property, whatever the session says; None: it has none. */
+  def ofTable(properties: Map[String, String]): Option[T] =
+    properties.find(_._1.equalsIgnoreCase(property)).map { case (_, text) =>
+      checked(text, property)
     }
 
   private def checked(text: String, where: String): T =

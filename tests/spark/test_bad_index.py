@@ -1,0 +1,333 @@
+"""An index that is damaged, copied in or forged: every answer stays right and no query fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tests.spark import indexes, scans
+from tests.spark.tables import data_files, target_size
+
+SCHEMA = "id BIGINT, s STRING, x DOUBLE"
+LARGE = "spark.sql.zorder.index.driverLimit"
+
+#: Of ids 0 to 99, of which s is the text: files skipped by either column, and answers of the index.
+ANSWERS = [12, *range(95, 100), (100, 0, 99)]
+
+
+def ask(spark: SparkSession, table: Path) -> list[object]:
+    spark.read.schema(SCHEMA).parquet(str(table)).createOrReplaceTempView("t")
+    found = spark.sql("SELECT id FROM t WHERE id = 12 UNION ALL SELECT id FROM t WHERE s >= '95'")
+    ends = spark.sql("SELECT count(*), min(id), max(id) FROM t").first()
+    return [*sorted(row["id"] for row in found.collect()), tuple(ends or ())]
+
+
+def skips(spark: SparkSession, table: Path) -> bool:
+    """Whether a lookup leaves files out."""
+    frame = spark.read.schema(SCHEMA).parquet(str(table))
+    return len(scans.opened(frame.where("id = 12"))) < len(data_files(table))
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A table of four files that an OPTIMIZE has laid out."""
+    table = Path(tmp_path_factory.mktemp("source")) / "t"
+    rows = spark.range(0, 100, 1, 4).selectExpr("id", "string(id) AS s", "id / 7D AS x")
+    rows.write.parquet(str(table))
+    target_size(spark, 1)
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    for old in (table / "_zorder" / "_retired").rglob("*.retired"):
+        old.unlink()
+    assert ask(spark, table) == ANSWERS and skips(spark, table)
+    yield table
+    spark.catalog.dropTempView("t")
+
+
+def copy(source: Path, table: Path) -> Path:
+    """The same table once more: the same files, sizes and times."""
+    shutil.copytree(source, table, copy_function=lambda a, b: os.link(a, b))
+    return table
+
+
+def change(file: Path, to: bytes) -> None:
+    file.unlink()  # it is a link to the source's
+    file.write_bytes(to)
+
+
+def ours(table: Path) -> list[Path]:
+    return sorted(path for path in (table / "_zorder").rglob("*") if path.is_file())
+
+
+def pointer(table: Path) -> Path:
+    return max((table / "_zorder" / "_index").glob("_v*.json"))
+
+
+def snapshot(table: Path) -> Path:
+    name: str = json.loads(pointer(table).read_text())["file"]
+    return pointer(table).with_name(name)
+
+
+def edited(**fields: object) -> Callable[[Path], None]:
+    """The pointer with other fields."""
+
+    def edit(table: Path) -> None:
+        content = json.loads(pointer(table).read_text())
+        change(pointer(table), json.dumps({**content, **fields}).encode())
+
+    return edit
+
+
+def truncated(file: Callable[[Path], Path], keep: float) -> Callable[[Path], None]:
+    def cut(table: Path) -> None:
+        content = file(table).read_bytes()
+        change(file(table), content[: int(len(content) * keep)])
+
+    return cut
+
+
+def folder_instead(file: Callable[[Path], Path]) -> Callable[[Path], None]:
+    def make(table: Path) -> None:
+        place = file(table)
+        place.unlink()
+        place.mkdir()
+
+    return make
+
+
+def strange_pointers(table: Path) -> None:
+    for name in ("_v99999999999999999999.json", "_v09223372036854775807.json", "_v1.json", "_vx"):
+        (table / "_zorder" / "_index" / name).write_text("{}")
+
+
+DAMAGE: dict[str, Callable[[Path], None]] = {
+    **{f"pointer cut at {k}": truncated(pointer, k) for k in (0, 0.3, 0.99)},
+    **{f"snapshot cut at {k}": truncated(snapshot, k) for k in (0, 0.5, 0.99)},
+    "no pointer": lambda t: pointer(t).unlink(),
+    "no snapshot": lambda t: snapshot(t).unlink(),
+    "no incarnation": lambda t: (t / "_zorder" / "_incarnation").unlink(),
+    "no journal": lambda t: shutil.rmtree(t / "_zorder" / "_journal"),
+    "pointer is a folder": folder_instead(pointer),
+    "snapshot is a folder": folder_instead(snapshot),
+    "a newer format": edited(formatVersion=2),
+    "a format of text": edited(formatVersion="new"),
+    "another life": edited(incarnation="11111111-1111-1111-1111-111111111111"),
+    "too many files": edited(numFiles=2_000_000_000),
+    "fewer than no files": edited(numFiles=-1),
+    "no columns": edited(columns=[]),
+    "columns are no list": edited(columns={"path": "id"}),
+    "a column without a name": edited(columns=[{"path": [], "type": "long"}]),
+    "an unknown column": edited(columns=[{"path": ["nowhere"], "type": "long"}]),
+    "a column of another type": edited(columns=[{"path": ["id"], "type": "string"}]),
+    "an unknown type": edited(columns=[{"path": ["id"], "type": "longer"}]),
+    "a column twice": edited(columns=[{"path": ["id"], "type": "long"}] * 2),
+    "a snapshot elsewhere": edited(file="../../../source/_zorder/_index/_snapshot-1"),
+    "a snapshot at the root": edited(file="/etc/hostname"),
+    "pointer is a list": lambda t: change(pointer(t), b"[1, 2]"),
+    "pointer is deep": lambda t: change(pointer(t), b"[" * 100_000),
+    "strange pointers beside it": strange_pointers,
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
+    """Right answers; then what the warning says to run brings the index back."""
+    table = copy(source, tmp_path / "t")
+    DAMAGE[what](table)
+    assert ask(spark, table) == ANSWERS
+    if what == "no pointer":
+        return  # no index is no damage
+    spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
+    assert skips(spark, table)
+
+
+#: Bits of each file that are turned over, spread over all of it.
+FLIPS = 3
+
+
+def flipped(file: Path, part: float) -> bytes:
+    content = bytearray(file.read_bytes())
+    bit = int(part * (len(content) * 8 - 1))
+    content[bit // 8] ^= 1 << (bit % 8)
+    return bytes(content)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: bool) -> None:
+    """Of pointers, snapshots, records and the incarnation; of an index for Spark, its snapshot."""
+    wrong = []
+    names = [snapshot(source)] if large else ours(source)
+    with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):
+        for name in (path.relative_to(source) for path in names):
+            for i in range(FLIPS * (2 if large else 1)):
+                table = copy(source, tmp_path / f"{name.name} {i}")
+                part = ((i + 1) * 0.618034) % 1  # the golden ratio spreads any number of them
+                change(table / name, flipped(table / name, part))
+                if ask(spark, table) != ANSWERS:
+                    wrong.append(f"{name}, bit at {part}")
+    assert not wrong
+
+
+def forge(table: Path, rows: Callable[[dict[str, list[object]]], object]) -> None:
+    """Changes the index table's rows, with checksum and length as they should be."""
+    content = pq.read_table(pa.BufferReader(snapshot(table).read_bytes()))
+    columns = content.to_pydict()
+    rows(columns)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns, schema=content.schema), sink)
+    data = sink.getvalue().to_pybytes()
+    change(snapshot(table), data)
+    edited(length=len(data), crc32=zlib.crc32(data), numFiles=len(columns["path"]))(table)
+
+
+#: Names that lead out of the table's folder, to the second table's only file.
+OUTSIDE = [
+    "../other/{}",
+    "x/../../other/{}",
+    "./../other/{}",
+    "{other}/{}",
+    "//other/{}",
+    "a//../other/{}",
+    "",
+]
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_entries_that_leave_the_folder(
+    spark: SparkSession, source: Path, tmp_path: Path, large: bool
+) -> None:
+    """They are ignored, the others are of use; REFRESH takes them out."""
+    table, other = copy(source, tmp_path / "t"), tmp_path / "other"
+    spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
+    (file,) = data_files(other)
+    status = file.stat()
+
+    def add(columns: dict[str, list[object]]) -> None:
+        for name in OUTSIDE:
+            for values in columns.values():
+                values.append(values[0])
+            columns["path"][-1] = name.format(file.name, other=other)
+            columns["size"][-1] = status.st_size
+            columns["modification_time"][-1] = status.st_mtime_ns // 1_000_000
+
+    forge(table, add)
+    assert len(indexes.table(spark, table)) == len(data_files(table)) + len(OUTSIDE)
+    with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):
+        assert ask(spark, table) == ANSWERS
+        assert skips(spark, table)
+        assert spark.read.parquet(str(other)).where("id = 100").count() == 1
+        both = spark.read.parquet(str(table), str(other))
+        assert both.where("id = 100").count() == 1
+    assert len(indexes.loaded(spark, table)) == len(data_files(table))
+    spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
+    assert len(indexes.table(spark, table)) == len(data_files(table))
+
+
+def test_a_journal_that_leaves_the_folder(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    """A forged run shows no reader a file of another table, and costs that one none."""
+    table, other = copy(source, tmp_path / "t"), tmp_path / "other"
+    spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
+    (file,) = data_files(other)
+    stolen = {
+        "path": f"../other/{file.name}",
+        "size": file.stat().st_size,
+        "modificationTime": file.stat().st_mtime_ns // 1_000_000,
+    }
+    journal = table / "_zorder" / "_journal"
+    life = (table / "_zorder" / "_incarnation").read_text()
+    for outcome in ("ABORT", "COMMIT"):
+        for retired, added in (([stolen], []), ([], [stolen])):
+            records: dict[str, dict[str, object]] = {
+                "prepare": {"operation": "OPTIMIZE", "owner": "x", "host": "elsewhere", "pid": 1,
+                            "started": 1, "began": 1, "lease": 1},
+                "retire": {"retire": retired, "add": added, "folders": ["../other"]},
+                "outcome": {"outcome": outcome, "by": "x"},
+            }  # fmt: skip
+            for kind, fields in records.items():
+                record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
+                (journal / f"_2.{kind}").write_text(json.dumps(record))
+            assert ask(spark, table) == ANSWERS
+            with scans.settings(spark, spark__sql__zorder__journal__takeOver="2"):
+                spark.sql(f"VACUUM '{table}'")  # the next writer
+            assert file.exists() and ask(spark, table) == ANSWERS
+            for path in journal.glob("_[23].*"):
+                path.unlink()
+
+
+def test_an_index_of_another_table(spark: SparkSession, tmp_path: Path) -> None:
+    """The other's entries fit by name, size and time: only the table's life tells them apart."""
+    folders = []
+    for start in (0, 50):
+        table = tmp_path / str(start)
+        table.mkdir()
+        for half in (0, 1):
+            ids = list(range(start + 25 * half, start + 25 * half + 25))
+            content = pa.table({"id": ids, "s": [str(i).zfill(2) for i in ids]})
+            pq.write_table(content, table / f"part-{half}.parquet", compression="none")
+            os.utime(table / f"part-{half}.parquet", (1_700_000_000, 1_700_000_000))
+        spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
+        folders.append(table)
+    first, second = folders
+    sizes = [[file.stat().st_size for file in data_files(table)] for table in folders]
+    assert sizes[0] == sizes[1]
+    shutil.rmtree(second / "_zorder" / "_index")
+    shutil.copytree(first / "_zorder" / "_index", second / "_zorder" / "_index")
+    assert spark.read.parquet(str(second)).where("id >= 50").count() == 50
+    assert spark.read.parquet(str(second)).selectExpr("max(id)").first() == (99,)
+    spark.sql(f"REFRESH SKIPPING INDEX ON '{second}'")
+    frame = spark.read.parquet(str(second))
+    assert len(scans.opened(frame.where("id = 99"))) == 1 == frame.where("id = 99").count()
+
+
+@contextmanager
+def times(table: Path, seconds: float) -> Iterator[None]:
+    """All files of the table, ours too, were last written at that time."""
+    for path in [*data_files(table), *ours(table)]:
+        os.utime(path, (seconds, seconds))
+    yield
+
+
+@pytest.mark.parametrize("seconds", [4_102_444_800, -86_400])
+def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: float) -> None:
+    """A store whose clock is decades off, before 1970 too."""
+    table = tmp_path / "t"
+    shutil.copytree(source, table)
+    with times(table, seconds):
+        assert ask(spark, table) == ANSWERS  # nothing is as it was indexed
+        spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
+        assert ask(spark, table) == ANSWERS and skips(spark, table)
+    spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (x)")
+    with times(table, seconds):
+        assert ask(spark, table) == ANSWERS
+        spark.sql(f"VACUUM '{table}' RETAIN 1 HOURS")
+        assert ask(spark, table) == ANSWERS
+
+
+def test_a_lease_from_the_future(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    """Its writer counts as alive until someone says otherwise; readers do not care."""
+    table = copy(source, tmp_path / "t")
+    journal = table / "_zorder" / "_journal"
+    life = (table / "_zorder" / "_incarnation").read_text()
+    fields = {"formatVersion": 1, "record": "prepare", "incarnation": life, "operation": "OPTIMIZE",
+              "owner": "x", "host": "elsewhere", "pid": 1, "started": 1, "began": 1, "lease": 1}  # fmt: skip
+    (journal / "_2.prepare").write_text(json.dumps(fields))
+    (journal / "_2.lease").write_text("x")
+    os.utime(journal / "_2.lease", (4_102_444_800, 4_102_444_800))
+    assert ask(spark, table) == ANSWERS
+    with pytest.raises(AnalysisException, match="ZORDER_CONCURRENT_OPTIMIZE.*takeOver=2"):
+        spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (x)")
+    with scans.settings(spark, spark__sql__zorder__journal__takeOver="2"):
+        spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (x)")
+    assert ask(spark, table) == ANSWERS
