@@ -114,6 +114,30 @@ def test_compaction_keeps_the_order_of_rows(spark: SparkSession, database: str) 
     assert metrics(spark.sql("OPTIMIZE t"))["numFilesAdded"] == 0
 
 
+def test_jobs_are_described(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """On Spark's own pages; the user's next jobs are described as the user says."""
+    context = spark.sparkContext
+    sales(spark).write.format("parquet").saveAsTable("t")
+    context.setJobDescription("mine")
+    try:
+        for statement in ("OPTIMIZE t ZORDER BY (a)", "OPTIMIZE t", "RESTORE t TO BEFORE OPTIMIZE"):
+            spark.sql(statement)
+            assert context.getLocalProperty("spark.job.description") == "mine", statement
+    finally:
+        context.setLocalProperty("spark.job.description", None)
+    assert context._jsc is not None
+    jobs = context._jsc.sc().statusStore().jobsList(None)
+    told = [jobs.apply(i).description() for i in range(jobs.size())]
+    said = {str(text.get()) for text in told if text.isDefined()}
+    folder = str(tmp_path / "db" / "t")
+    for what in (
+        ("OPTIMIZE", "sample the clustering columns"),
+        ("OPTIMIZE", "lay out"),
+        ("RESTORE", "copy"),
+    ):
+        assert any(f"{what[0]} " in text and f"{folder}: {what[1]}" in text for text in said), what
+
+
 def test_an_empty_table(spark: SparkSession, database: str) -> None:
     spark.sql("CREATE TABLE t (a INT, b STRING) USING parquet")
     assert metrics(spark.sql("OPTIMIZE t ZORDER BY (a)"))["numFilesAdded"] == 0

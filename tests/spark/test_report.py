@@ -300,7 +300,7 @@ def test_report(spark: SparkSession, told: str, tmp_path: Path) -> None:
     opened = len(layout.read(spark, told, ["a"], where).opened or ())
     for said in (
         "Rows630", f"opens {opened} of ", "Every query opens 1 file that the index does not know",
-        "OPTIMIZE … ZORDER BY (a, b) would lay out 1 new files", "files replaced by", "RESTORE",
+        "OPTIMIZE … ZORDER BY (a, b) would lay out 1 new file", "files replaced by", "RESTORE",
     ):  # fmt: skip
         assert said in joined, said
 

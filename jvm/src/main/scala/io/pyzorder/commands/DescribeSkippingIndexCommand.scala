@@ -98,8 +98,10 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       val next =
         if (choice.groups.isEmpty) s"OPTIMIZE … $by has nothing to do."
         else {
-          s"OPTIMIZE … $by would lay out ${choice.fresh.length} new files, and " +
-            s"${choice.groups.map(_.files.length).sum - choice.fresh.length} others with them."
+          val others = choice.groups.map(_.files.length).sum - choice.fresh.length
+          val files = if (choice.fresh.length == 1) "file" else "files"
+          s"OPTIMIZE … $by would lay out ${choice.fresh.length} new $files" +
+            (if (others == 0) "." else s" and $others of the others with them.")
         }
       (Seq(next) ++ choice.remark).mkString(" ")
     }

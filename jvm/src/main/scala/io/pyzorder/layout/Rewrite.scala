@@ -9,13 +9,13 @@ import org.apache.spark.paths.SparkPath
 import org.apache.spark.rdd.RDD
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BindReferences, Expression}
-import org.apache.spark.sql.execution.ProjectExec
+import org.apache.spark.sql.execution.{ProjectExec, SparkPlan}
 import org.apache.spark.sql.execution.datasources.{FileFormat, PartitionedFile}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.TaskFunction
+import io.pyzorder.{JobDescription, TaskFunction}
 import io.pyzorder.index.{CurveColumn, IndexedColumn}
 
 /**
@@ -50,12 +50,12 @@ final class Rewrite(
     val shared = session.sparkContext.broadcast(clustering)
     try {
       val laidOut = plan.keys.layOut(input.all, input.partition, shared)
-      describe(s"lay out ${clustering.leafCount} files")
       val folders = clustering.partitionOfLeaf.map(groups(_).folder)
       val curve = statistics.find(CurveColumn.unapply(_).isDefined).map { column =>
         column -> BindReferences.bindReference(plan.keys.expressions.head, input.data)
       }
-      write(ProjectExec(input.data, laidOut).execute(), folders, curve)
+      described(s"lay out ${clustering.leafCount} files")(
+        write(onlyData(laidOut, input).execute(), folders, curve))
     } finally shared.destroy()
   }
 
@@ -70,13 +70,18 @@ final class Rewrite(
       PartitionedFile(InternalRow.empty, SparkPath.fromPath(file.getPath), 0, file.getLen,
         Array.empty, file.getModificationTime, file.getLen)
     })
-    describe(s"compact into ${groups.length} files")
     val rows = session.sparkContext.parallelize(files, files.length)
       .mapPartitions(TaskFunction { (groups: Iterator[Seq[PartitionedFile]]) =>
         groups.flatMap(_.iterator).flatMap(read)
       })
-    write(rows, groups.map(_.folder).toArray, None)
+    described(s"compact into ${groups.length} files")(
+      write(rows, groups.map(_.folder).toArray, None))
   }
+
+  /** The rows as they are to be written; not copied once more where they are so already. */
+  private def onlyData(rows: SparkPlan, input: InputRelation): SparkPlan =
+    if (rows.output.map(_.exprId) == input.data.map(_.exprId)) rows
+    else ProjectExec(input.data, rows)
 
   private def write(
       rows: RDD[InternalRow],
@@ -96,8 +101,8 @@ final class Rewrite(
       }).toSeq.flatten
   }
 
-  private def describe(what: String): Unit =
-    session.sparkContext.setJobDescription(s"OPTIMIZE $root: $what")
+  private def described[T](what: String)(body: => T): T =
+    JobDescription.during(session.sparkContext, s"OPTIMIZE $root: $what")(body)
 }
 
 object Rewrite {
