@@ -1,6 +1,6 @@
 # Everything a developer runs. Needs Python 3.10 or later, and make; Java comes from PyPI if missing.
 # Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; the newest if unset),
-# PYTHON=python3.12, TESTS=tests/unit, CASES=1000 (of the fuzz)
+# PYTHON=python3.12, TESTS=tests/unit, CASES=1000 (of the fuzz), MINUTES=30 (of the soak)
 
 PYTHON ?= python3
 SPARK ?= $(shell $(PYTHON) jvm/build.py --default)
@@ -9,10 +9,11 @@ VENV := .venv-$(SPARK)
 RUN := $(VENV)/bin/with-java $(VENV)/bin/python
 EXTRAS ?= test
 CASES ?= 50000
+MINUTES ?= 30
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help env jar test test-cli test-crash fuzz smoke smoke-matrix demo bench bench-joins bench-planning peers bench-layout bench-curve bench-optimize lint format wheel clean
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*\#\# .*/\1/p' $(MAKEFILE_LIST))
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,6 +45,9 @@ test-cluster: jar ## The end-to-end tests on a standalone cluster of two workers
 
 fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on where it ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
+
+soak: jar ## MINUTES=30 of others' writes, ALTERs, queries and kills while OPTIMIZE runs
+	$(RUN) -m tests.soak --minutes $(MINUTES)
 
 smoke: jar ## Run the smoke test on one Spark
 	$(RUN) -m pytest tests/spark/test_smoke.py

@@ -1,0 +1,179 @@
+"""What each process did and when, line by line in files of its own; what a query may see of it.
+
+Rows come in batches of ROWS, each written by one statement. Between the line before a statement
+and the line after it nobody knows how far it is; everywhere else every row is known. The clock is
+the machine's monotonic one, which all its processes share.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROWS = 40
+
+#: Columns of every table: `a` is the clustering key, `p` the partition.
+SCHEMA = "id BIGINT, op BIGINT, a BIGINT, pad STRING, p INT"
+
+
+#: Lines that tell of rows: begin and end of adding or removing a batch, of moving the table. After
+#: a removal that failed ("spared") its batches may be there or not.
+KINDS = {"adding": "add", "added": "add", "removing": "remove", "removed": "remove",
+         "spared": "remove", "moving": "move", "moved": "move"}  # fmt: skip
+
+
+def key(op: int, i: int) -> int:
+    """Column `a` of row `i` of a batch: from 0 to 999."""
+    return (op * 37 + i * 11) % 1000
+
+
+def batch_sql(op: int, p: int | None) -> list[str]:
+    """The columns of a batch over `spark.range(ROWS)`; `p` None: without the partition."""
+    columns = [f"id + {op * ROWS} AS id", f"{op}L AS op", f"({op * 37} + id * 11) % 1000 AS a",
+               f"repeat(string(({op * 37} + id * 11) % 1000), 9) AS pad"]  # fmt: skip
+    return columns + ([f"{p} AS p"] if p is not None else [])
+
+
+class Book:
+    """The side file of one process; its threads share it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}-{os.getpid()}.jsonl"
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._lock = threading.Lock()
+
+    def note(self, what: str, at: float | None = None, **fields: Any) -> None:
+        """One line, whole, and not lost when the process is killed. `at`: now."""
+        line = json.dumps({"at": time.monotonic() if at is None else at, "what": what, **fields})
+        with self._lock:
+            os.write(self._file, line.encode() + b"\n")
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    """All lines of all processes; a last line that is being written is left for later."""
+    found = []
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in path.read_text().split("\n")[:-1]:
+            found.append(json.loads(line))
+    return found
+
+
+@dataclass
+class Batch:
+    """The rows of one statement; times are None until the line is there."""
+
+    op: int
+    p: int
+    adding: float
+    added: float | None = None
+    removing: float | None = None
+    removed: float | None = None
+
+    def certain(self, since: float, until: float) -> bool:
+        """There during the whole of that time."""
+        return (
+            self.added is not None
+            and self.added <= since
+            and (self.removing is None or self.removing >= until)
+        )
+
+    def possible(self, since: float, until: float) -> bool:
+        """There at some moment of that time, for all that is known."""
+        return self.adding <= until and (self.removed is None or self.removed >= since)
+
+    def matching(self, low: int, high: int, p: int | None) -> int:
+        """How many of its rows a query for `a` in [low, high) finds."""
+        if p is not None and p != self.p:
+            return 0
+        return sum(low <= key(self.op, i) < high for i in range(ROWS))
+
+
+@dataclass
+class Table:
+    batches: dict[int, Batch] = field(default_factory=dict)
+    #: Times at which others moved, deleted or replaced files: a query may fail, as plain Spark's.
+    troubled: list[tuple[float, float]] = field(default_factory=list)
+    #: Times at which the table as a whole was moved: a query may see any part of it.
+    unclear: list[tuple[float, float]] = field(default_factory=list)
+
+
+def overlap(spans: Iterable[tuple[float, float]], since: float, until: float) -> bool:
+    return any(begin <= until and end >= since for begin, end in spans)
+
+
+class Ledger:
+    """The tables as the side files tell of them."""
+
+    def __init__(self, notes: list[dict[str, Any]]) -> None:
+        self.tables: dict[str, Table] = {}
+        open_spans: dict[tuple[str, str, int], float] = {}
+        for note in sorted(notes, key=lambda note: float(note["at"])):
+            what, at = str(note["what"]), float(note["at"])
+            if what not in KINDS:
+                continue
+            table = self.tables.setdefault(str(note["table"]), Table())
+            span = (str(note["table"]), KINDS[what], int(note["step"]))
+            if what == "adding":
+                table.batches[note["op"]] = Batch(int(note["op"]), int(note["p"]), at)
+            elif what == "added":
+                table.batches[note["op"]].added = at
+            elif what in ("removing", "moving"):
+                open_spans[span] = at
+                for op in note.get("ops", ()):
+                    table.batches[op].removing = min(at, table.batches[op].removing or at)
+            else:
+                begin = open_spans.pop(span)
+                table.troubled.append((begin, at))
+                if KINDS[what] == "move":
+                    table.unclear.append((begin, at))
+                for op in note.get("ops", ()) if what == "removed" else ():
+                    table.batches[op].removed = at
+        for (name, kind, _), begin in open_spans.items():
+            self.tables[name].troubled.append((begin, float("inf")))
+            if kind == "move":
+                self.tables[name].unclear.append((begin, float("inf")))
+
+    def judge(self, asked: dict[str, Any]) -> str | None:
+        """
+        What is wrong with what a query saw; None: nothing. `since` to `until` is the time in which
+        it chose its files, `ended` when it had read them.
+        """
+        table = self.tables.get(asked["table"], Table())
+        since, until = float(asked["since"]), float(asked["until"])
+        if asked.get("error"):
+            if overlap(table.troubled, since, float(asked["ended"])) and asked["known"]:
+                return None
+            return f"fails, although nobody touches its files: {asked['error']}"
+        low, high, p = int(asked["low"]), int(asked["high"]), asked["p"]
+        unclear = overlap(table.unclear, since, until)
+        certain, possible = {}, {}
+        for batch in table.batches.values():
+            if not batch.possible(since, until):
+                continue
+            rows = batch.matching(low, high, p)
+            if rows:
+                possible[batch.op] = rows
+                if not unclear and batch.certain(since, until):
+                    certain[batch.op] = rows
+        if "count" in asked:
+            least, most = sum(certain.values()), sum(possible.values())
+            if least <= asked["count"] <= most:
+                return None
+            return f"counts {asked['count']} rows, of {least} to {most}"
+        seen = {int(op): tuple(counts) for op, counts in asked["seen"].items()}
+        for op, (count, distinct) in seen.items():
+            if count != distinct:
+                return f"sees {count} rows of batch {op}, of which {distinct} differ"
+            if count > possible.get(op, 0):
+                return f"sees {count} rows of batch {op}, of {possible.get(op, 0)} at most"
+        for op, rows in certain.items():
+            if seen.get(op, (0, 0))[0] != rows:
+                return f"sees {seen.get(op, (0, 0))[0]} rows of batch {op} instead of {rows}"
+        return None

@@ -1,0 +1,124 @@
+"""What the processes of the soak share: a session, the time, statements and queries with a line each."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import pyzorder
+from tests.soak.ledger import SCHEMA, Book
+
+#: What Spark raises while it lives: after its death other errors end the process.
+FAILURES = (PySparkException, Py4JJavaError)
+
+#: What a query may say when somebody takes away its table's files: plain Spark's own errors.
+GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "FileNotFoundException",
+        "NoSuchFileException", "does not exist")  # fmt: skip
+
+#: What our statements may say of what others do.
+TYPED = re.compile(
+    r"\[(ZORDER_(?:CONFLICT|CONCURRENT_OPTIMIZE|CANNOT_RESTORE|NO_FILES|PATH_NOT_FOUND|"
+    r"UNDECLARED_COLUMNS)|TABLE_OR_VIEW_NOT_FOUND)\]"
+)
+
+
+def session(home: Path, cores: int) -> SparkSession:
+    """A Spark of this process's own."""
+    builder = (
+        SparkSession.builder.master(f"local[{cores}]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "700m")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(home / "warehouse"))
+        .config("spark.sql.zorder.optimize.targetFileSize", "6k")
+        .config("spark.sql.zorder.vacuum.retentionCheck", "false")
+    )
+    spark = pyzorder.configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+class Worker:
+    """One thread of one process, at work until the file `stop` is there."""
+
+    def __init__(self, spark: SparkSession, home: Path, book: Book, seed: int) -> None:
+        self.spark, self.home, self.book = spark, home, book
+        self.random = random.Random(seed)
+        self.pause = float((home / "pause").read_text())
+
+    def goes_on(self) -> bool:
+        """Pauses a little; False: the time is over."""
+        time.sleep(self.pause * self.random.random() * 2)
+        return not (self.home / "stop").exists()
+
+    def statement(self, text: str) -> bool:
+        """Runs one of our statements; an error must be one that says what others did."""
+        outcome, typed = "done", True
+        try:
+            self.spark.sql(text).collect()
+        except FAILURES as error:
+            found = TYPED.search(str(error))
+            outcome = found[1] if found else str(error)[:2000]
+            typed = found is not None
+        verb = " ".join(word for word in text.split() if word.isupper())
+        self.book.note("ran", verb=verb, outcome=outcome, typed=typed)
+        return outcome == "done"
+
+    def path(self, table: str) -> Path:
+        return self.home / "warehouse" / table
+
+    def question(self) -> dict[str, Any]:
+        """What to ask for: all, or the rows of a few files, of all partitions or of one."""
+        low = self.random.choice([0, self.random.randrange(900)])
+        high = 1000 if low == 0 else low + 100
+        return {"low": low, "high": high, "p": self.random.choice([None, None, 0, 1, 2, 3])}
+
+    def asked(
+        self,
+        table: str,
+        kind: str,
+        make: Callable[[], DataFrame],
+        since: float | None = None,
+        question: dict[str, Any] | None = None,
+    ) -> None:
+        """Asks a frame and notes what it saw; `since`: when its files may have been chosen first."""
+        question = question or self.question()
+        begun = time.monotonic()
+        seen: dict[str, Any] = {}
+        try:
+            rows = make().where(f"a >= {question['low']} AND a < {question['high']}")
+            if question["p"] is not None:
+                rows = rows.where(f"p = {question['p']}")
+            if self.random.random() < 0.3:
+                seen["count"] = rows.count()
+            else:
+                rows.createOrReplaceTempView("rows")
+                groups = self.spark.sql(
+                    "SELECT op, count(*), count(DISTINCT id) FROM rows GROUP BY op"
+                ).collect()
+                seen["seen"] = {row[0]: (row[1], row[2]) for row in groups}
+        except FAILURES as error:
+            seen = failure(error)
+        ended = time.monotonic()
+        self.book.note("asked", table=table, kind=kind, since=begun if since is None else since,
+                       until=ended, ended=ended, **question, **seen)  # fmt: skip
+
+    def frame(self, table: str) -> DataFrame:
+        """The table by its path, listed anew."""
+        return self.spark.read.schema(SCHEMA).parquet(str(self.path(table)))
+
+
+def failure(error: Exception) -> dict[str, Any]:
+    """The fields of a query that failed."""
+    return {"error": str(error)[:2000], "known": any(word in str(error) for word in GONE)}
