@@ -65,11 +65,46 @@ final class Boundaries private (
   /** A range id stretched over all of `bits` bits: floor(id * 2^bits / idCount). */
   def stretched(id: Int, bits: Int): Int = InterleaveBits.stretched(id, idCount, bits)
 
+  /**
+   * The longs lie in buckets of 2^shift numbers each, counted from the least one, of which bucket b
+   * begins at `starts(b)`: evenly spread ones are found in a step or two, others no slower than
+   * without. There are about two buckets a long, so that all of it stays in the processor's cache.
+   */
+  private val shift: Int =
+    if (size < 2) 0
+    else {
+      val span = longs(size - 1) - longs(0) // as an unsigned number
+      val buckets = math.min(2 * size, Boundaries.MaxBuckets)
+      math.max(0,
+        64 - java.lang.Long.numberOfLeadingZeros(span) -
+          (31 - Integer.numberOfLeadingZeros(buckets)))
+    }
+
+  private val starts: Array[Int] =
+    if (size == 0) Array(0)
+    else {
+      val starts = new Array[Int](bucketOf(longs(size - 1)) + 2)
+      longs.foreach(long => starts(bucketOf(long) + 1) += 1)
+      var b = 1
+      while (b < starts.length) { starts(b) += starts(b - 1); b += 1 }
+      starts
+    }
+
+  /** Of a number that is not less than the least long, nor greater than the greatest. */
+  private def bucketOf(value: Long): Int = ((value - longs(0)) >>> shift).toInt
+
   /** Number of `longs` <= `value`. The loop has no branch to mispredict but its end. */
   private def countUpTo(value: Long): Int = {
     val sorted = longs
-    var base = 0
-    var left = sorted.length
+    if (sorted.length == 0 || value < sorted(0)) 0
+    else if (value >= sorted(sorted.length - 1)) sorted.length
+    else searchBucket(sorted, value)
+  }
+
+  private def searchBucket(sorted: Array[Long], value: Long): Int = {
+    val bucket = bucketOf(value)
+    var base = starts(bucket)
+    var left = starts(bucket + 1) - base
     while (left > 0) {
       val half = (left + 1) >>> 1
       base += (if (sorted(base + half - 1) <= value) half else 0)
@@ -94,6 +129,9 @@ final class Boundaries private (
 }
 
 object Boundaries {
+
+  /** 4 bytes each. */
+  private val MaxBuckets = 1 << 16
 
   private val byteOrder: Comparator[Array[Byte]] = new Comparator[Array[Byte]] {
     override def compare(a: Array[Byte], b: Array[Byte]): Int = ByteArray.compareBinary(a, b)

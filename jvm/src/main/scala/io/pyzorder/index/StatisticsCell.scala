@@ -2,7 +2,8 @@ package io.pyzorder.index
 
 import java.util.Arrays
 
-import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
+import org.apache.spark.sql.catalyst.expressions.{SpecializedGetters, UnsafeRow}
+import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
@@ -48,14 +49,19 @@ private[index] object StatisticsCell {
     case other => new LongCell(other, longOf(other))
   }
 
-  private def longOf(dataType: DataType): (SpecializedGetters, Int) => Long = dataType match {
+  private def longOf(dataType: DataType): LongValue = dataType match {
     case BooleanType => (row, i) => if (row.getBoolean(i)) 1L else 0L
     case ByteType => (row, i) => row.getByte(i).toLong
     case ShortType => (row, i) => row.getShort(i).toLong
     case IntegerType | DateType | _: YearMonthIntervalType => (row, i) => row.getInt(i).toLong
     case LongType | TimestampType | TimestampNTZType | _: DayTimeIntervalType =>
       (row, i) => row.getLong(i)
-    case d: DecimalType => (row, i) => row.getDecimal(i, d.precision, d.scale).toUnscaledLong
+    case d: DecimalType =>
+      (row, i) =>
+        row match {
+          case unsafe: UnsafeRow => unsafe.getLong(i) // as it lies there, without an object
+          case _ => row.getDecimal(i, d.precision, d.scale).toUnscaledLong
+        }
     case time if IndexedColumns.isTime(time) => (row, i) => row.getLong(i)
     case other => throw new IllegalArgumentException(s"no statistics of ${other.simpleString}")
   }
@@ -71,8 +77,17 @@ private final class NullsCell extends StatisticsCell {
   override def result: ColumnStatistics = statistics(None, empty = !values)
 }
 
-private final class LongCell(dataType: DataType, value: (SpecializedGetters, Int) => Long)
-    extends StatisticsCell {
+/** A value as a long; a function of Scala's would make objects of the numbers. */
+private trait LongValue {
+  def apply(row: SpecializedGetters, ordinal: Int): Long
+}
+
+/** A value as a double. */
+private trait DoubleValue {
+  def apply(row: SpecializedGetters, ordinal: Int): Double
+}
+
+private final class LongCell(dataType: DataType, value: LongValue) extends StatisticsCell {
 
   private var values = false
   private var min = Long.MaxValue
@@ -92,8 +107,7 @@ private final class LongCell(dataType: DataType, value: (SpecializedGetters, Int
 }
 
 /** NaN is kept apart; -0.0 and 0.0 are equal, as in Spark's comparisons, and stay as they come. */
-private final class DoubleCell(dataType: DataType, value: (SpecializedGetters, Int) => Double)
-    extends StatisticsCell {
+private final class DoubleCell(dataType: DataType, value: DoubleValue) extends StatisticsCell {
 
   private var values = false
   private var nan = false
@@ -148,23 +162,39 @@ private final class BytesCell(dataType: DataType) extends StatisticsCell {
       take(row.getBinary(ordinal))
     } else {
       val value = row.getUTF8String(ordinal)
-      // The common case, a value between the bounds, copies nothing.
-      if (min == null || value.compareTo(minString) < 0 || value.compareTo(maxString) > 0) {
-        take(value.getBytes)
-      }
+      if (min == null || isOutside(value)) take(value.getBytes)
     }
 
   private var minString: UTF8String = _
   private var maxString: UTF8String = _
+  private var minPrefix = 0L
+  private var maxPrefix = 0L
+
+  /** In the common case, a value between the bounds, its first eight bytes tell. */
+  private def isOutside(value: UTF8String): Boolean = {
+    val prefix = signedPrefix(value)
+    prefix < minPrefix || prefix > maxPrefix ||
+    prefix == minPrefix && compare(value, minString) < 0 ||
+    prefix == maxPrefix && compare(value, maxString) > 0
+  }
+
+  /** The first eight bytes, zeros behind the end, as a number in their order. */
+  private def signedPrefix(value: UTF8String): Long = value.getPrefix ^ Long.MinValue
+
+  /** Of values with the same first eight bytes. */
+  private def compare(a: UTF8String, b: UTF8String): Int =
+    if (a.numBytes == b.numBytes && a.numBytes <= 8) 0 else shim.compareBytes(a, b)
 
   private def take(value: Array[Byte]): Unit = {
     if (min == null || ByteArray.compareBinary(value, min) < 0) {
       min = Arrays.copyOf(value, value.length)
       minString = UTF8String.fromBytes(min)
+      minPrefix = signedPrefix(minString)
     }
     if (max == null || ByteArray.compareBinary(value, max) > 0) {
       max = Arrays.copyOf(value, value.length)
       maxString = UTF8String.fromBytes(max)
+      maxPrefix = signedPrefix(maxString)
     }
   }
 

@@ -64,7 +64,7 @@ object ClusteringPlan {
     val values = columns.map(input.column)
     val keys = ClusteringKeys.of(values, curve, direct)
     val drawn = if (direct) keys.expressions ++ values else values
-    val sample = Sample.take(input.only(columns), drawn, input.partition, fractions)
+    val sample = Sample.take(input.only(columns), drawn, input.number, fractions)
     val clustering = Clustering.of(keys, sample, groups.map(group => group.leaves -> group.regions))
     new ClusteringPlan(keys, clustering, groups, values.map(_.dataType), sample)
   }

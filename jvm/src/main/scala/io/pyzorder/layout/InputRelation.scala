@@ -2,7 +2,7 @@ package io.pyzorder.layout
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
@@ -46,8 +46,11 @@ final class InputRelation(
   /** The columns of the files, in the table's order. */
   val data: Seq[Attribute] = relation.output.take(schema.length)
 
-  /** The number of the row's table partition. */
-  val partition: Attribute = relation.output.last
+  /** The number of the row's table partition, in what `only` gives. */
+  val number: Attribute = relation.output.last
+
+  /** The same, in what `all` gives. */
+  val partition: Expression = if (groups.length == 1) Literal(0) else number
 
   /** The column or struct field of a path, which exists. */
   def column(path: Seq[String]): Expression =
@@ -55,13 +58,14 @@ final class InputRelation(
       GetStructField(parent, parent.dataType.asInstanceOf[StructType].fieldIndex(name), Some(name))
     }
 
-  /** The physical plan that reads all columns. */
-  def all: SparkPlan = planned(Project(relation.output, relation))
+  /** The physical plan that reads all columns, and the number where there are several. */
+  def all: SparkPlan =
+    planned(Project(if (groups.length == 1) data else data :+ number, relation))
 
   /** The physical plan that reads only the top-level columns of these paths, and the number. */
   def only(paths: Seq[Seq[String]]): SparkPlan = {
     val names = paths.map(_.head).distinct
-    planned(Project(names.map(name => data(schema.fieldIndex(name))) :+ partition, relation))
+    planned(Project(names.map(name => data(schema.fieldIndex(name))) :+ number, relation))
   }
 
   private def planned(plan: LogicalPlan): SparkPlan =

@@ -25,6 +25,9 @@ object shim {
     case _ => false
   }
 
+  /** The order of their bytes, unsigned. */
+  def compareBytes(a: UTF8String, b: UTF8String): Int = a.compareTo(b)
+
   /** Whether `dataType` holds strings ordered by their UTF-8 bytes: all are, in Spark 3.5. */
   def isByteOrderedString(dataType: DataType): Boolean = isString(dataType)
 

@@ -27,6 +27,9 @@ object shim {
     case _ => false
   }
 
+  /** The order of their bytes, unsigned. */
+  def compareBytes(a: UTF8String, b: UTF8String): Int = a.binaryCompare(b)
+
   /** Whether `dataType` holds strings ordered by their UTF-8 bytes. */
   def isByteOrderedString(dataType: DataType): Boolean = dataType match {
     case s: StringType => s.isUTF8BinaryCollation
