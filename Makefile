@@ -70,8 +70,8 @@ bench-joins: $(VENV)/made-demo ## TPC-DS star joins: files and seconds with and 
 bench-planning: jar ## What the index adds to planning, for tables of 10k, 100k and 1M files
 	$(RUN) benchmarks/planning.py
 
-peers: ## Fetch Delta, Iceberg and Hudi for bench-layout, by Maven, and the Sparks they run on
-	@for spark in 3.5 4.0; do $(MAKE) env SPARK=$$spark EXTRAS=test || exit 1; done
+peers: ## Fetch Delta, Iceberg and Hudi for the benchmarks, by Maven, and the Sparks they run on
+	@for spark in 3.5 4.0; do $(MAKE) jar SPARK=$$spark EXTRAS=test || exit 1; done
 	@$(PYTHON) benchmarks/peers.py fetch
 
 bench-layout: $(VENV)/made-demo,bench ## Files that queries open: layouts of ours and of others, real and hard tables
@@ -81,6 +81,10 @@ bench-layout: $(VENV)/made-demo,bench ## Files that queries open: layouts of our
 bench-curve: $(VENV)/made-demo ## Files that boxes open by minima and maxima alone, and with z-values
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
+
+bench-appends: $(VENV)/made-demo ## What OPTIMIZE rewrites after each of ten appends, and what lookups open then
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/appends.py
 
 bench-optimize: $(VENV)/made-demo,bench ## Seconds, jobs and bytes of an OPTIMIZE, an ORDER BY and others, in turns
 	@$(RUN) jvm/build.py

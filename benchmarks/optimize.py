@@ -1,10 +1,12 @@
 """What an OPTIMIZE costs, against an ORDER BY and a plain rewrite of the same table.
 
-    python benchmarks/optimize.py [--rounds 3] [--files 64] [--scale 1]
+    python benchmarks/optimize.py [--rounds 3] [--files 64] [--scales 1,10]
 
-TPC-H lineitem, clustered by (l_partkey, l_shipdate, l_suppkey). Seconds are the least of the
-rounds, which take turns; what counts are their ratios. Prints a table, and writes it to
-benchmarks/results/optimize.md.
+TPC-H lineitem, clustered by (l_partkey, l_shipdate, l_suppkey), in a heap of 2 GiB. Seconds are the
+least of the rounds, which take turns; what counts are their ratios. At greater scale factors only a
+plain rewrite and pyzorder run, with files of the same size. Other projects' OPTIMIZE takes turns
+with pyzorder's on the newest Spark that they support. Prints two tables, and writes them to
+benchmarks/results/optimize.md and optimize_peers.md.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any
 
 import deltalake
 import numpy as np
+import peers
 import pyarrow.parquet as pq
 import report
 from datasets import FOLDER, data_files, lineitem, size_of
@@ -114,48 +117,89 @@ class Meter:
         cost.jobs, cost.shuffled = after[0] - jobs, after[1] - shuffled
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--files", type=int, default=64)
-    parser.add_argument("--scale", type=int, default=1, help="TPC-H scale factor")
-    arguments = parser.parse_args()
-    spark = demo.start_spark()
-    df = lineitem(spark, arguments.scale)
+def measure(spark: SparkSession, scale: int, files: int, rounds: int) -> list[list[str]]:
+    """A line for each way."""
+    df = lineitem(spark, scale)
+    count = df.count()
     meter = Meter(spark)
-    costs = {name: Cost() for name in WAYS}
+    ways = WAYS if scale == 1 else {name: WAYS[name] for name in ("plain rewrite", "pyzorder")}
+    costs = {name: Cost() for name in ways}
     folder = FOLDER / "rewritten"
-    for _ in range(arguments.rounds):
-        for name, way in WAYS.items():
+    for _ in range(rounds):
+        for name, way in ways.items():
             shutil.rmtree(folder, ignore_errors=True)
-            run = way(df, arguments.files, folder)
+            run = way(df, files * scale, folder)
             before = set(data_files(folder))
             meter.measure(costs[name], run)
             new = [f for f in data_files(folder) if f not in before]
             costs[name].sizes = [f.stat().st_size for f in new]
-            print(f"{name}: {costs[name].seconds[-1]:.1f} s", flush=True)
-    spark.stop()
-    show(costs, arguments.scale)
-    return 0
-
-
-def show(costs: dict[str, Cost], scale: int) -> None:
-    """Prints the table, and writes it."""
+            print(f"{name}, scale factor {scale}: {costs[name].seconds[-1]:.1f} s", flush=True)
+    shutil.rmtree(folder)
     plainly = costs["plain rewrite"]
-    rows = [["way", "seconds", "of a plain rewrite", "jobs", "shuffled MB", "peak heap MB", "files",
-             "sizes' variation", "bytes of a plain rewrite"]]  # fmt: skip
+    rows = []
     for name, cost in costs.items():
         sizes = np.array(cost.sizes or [0], dtype=float)
         variation = sizes.std() / sizes.mean() if sizes.mean() else 0.0
         rows.append([
-            name, f"{min(cost.seconds):.1f}", f"{min(cost.seconds) / min(plainly.seconds):.2f}",
-            str(cost.jobs), f"{cost.shuffled / 1e6:.0f}", f"{cost.heap / 1e6:.0f}",
-            str(len(cost.sizes)), f"{variation:.2f}", f"{sizes.sum() / sum(plainly.sizes):.2f}",
+            str(scale), name, f"{min(cost.seconds):.1f}", f"{min(cost.seconds) / count * 1e6:.2f}",
+            f"{min(cost.seconds) / min(plainly.seconds):.2f}", str(cost.jobs),
+            f"{cost.shuffled / 1e6:.0f}", f"{cost.heap / 1e6:.0f}", str(len(cost.sizes)),
+            f"{variation:.2f}", f"{sizes.sum() / sum(plainly.sizes):.2f}",
         ])  # fmt: skip
+    return rows
+
+
+HEADER = ["scale factor", "way", "seconds", "µs a row", "of a plain rewrite", "jobs",
+          "shuffled MB", "peak heap MB", "files", "sizes' variation",
+          "bytes of a plain rewrite"]  # fmt: skip
+
+
+def against_peers(files: int) -> list[list[str]]:
+    """A line for each peer that `make peers` has fetched; the source is one written before."""
+    rows = []
+    for name, peer in peers.PEERS.items():
+        if not peer.is_there:
+            print(f"Left out, because `make peers` has not fetched it: {name}")
+            continue
+        taken = peers.seconds(name, FOLDER / "tpch1", FOLDER / "scratch", COLUMNS, files)
+        least = {way: min(seconds) for way, seconds in taken.items()}
+        rows.append([
+            name, peer.spark, *(f"{least[way]:.1f}" for way in ("plain rewrite", "pyzorder", name)),
+            f"{least[name] / least['pyzorder']:.2f}",
+        ])  # fmt: skip
+        print("  ".join(rows[-1]), flush=True)
+    return rows
+
+
+PEERS_HEADER = ["peer", "Spark", "plain rewrite, s", "pyzorder, s", "peer, s",
+                "peer / pyzorder"]  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--files", type=int, default=64, help="at scale factor 1")
+    parser.add_argument("--scales", default="1,10", help="TPC-H scale factors")
+    arguments = parser.parse_args()
+    spark = demo.start_spark()
+    rows = [
+        row
+        for scale in map(int, arguments.scales.split(","))
+        for row in measure(spark, scale, arguments.files, arguments.rounds)
+    ]
+    spark.stop()
     report.write(
         "optimize", "What an OPTIMIZE costs",
-        f"TPC-H lineitem at scale factor {scale}; `make bench-optimize`.", rows)  # fmt: skip
-    print("\n".join("  ".join(row) for row in rows))
+        "TPC-H lineitem, in a heap of 2 GiB; `make bench-optimize`.", [HEADER, *rows])  # fmt: skip
+    print("\n".join("  ".join(row) for row in [HEADER, *rows]))
+    rows = against_peers(arguments.files)
+    if rows:
+        report.write(
+            "optimize_peers", "OPTIMIZE against others",
+            "TPC-H lineitem at scale factor 1, in turns on the peer's Spark; Hudi's seconds are of "
+            "a write and the clustering that follows it; `make peers bench-optimize`.",
+            [PEERS_HEADER, *rows])  # fmt: skip
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,24 +1,35 @@
 """A table laid out as Delta, Iceberg or Hudi lays it out, by their own code.
 
     python benchmarks/peers.py fetch
-    python benchmarks/peers.py PEER SOURCE FOLDER COLUMNS FILES
+    python benchmarks/peers.py lay-out PEER SOURCE FOLDER COLUMNS FILES
+    python benchmarks/peers.py time PEER SOURCE FOLDER COLUMNS FILES
 
-The second runs in the environment of a Spark that the peer supports, with its jars in the folder
-`peers` there (`make peers` makes both). The Parquet files that the peer's table then consists of
-are put into FOLDER, about FILES of them.
+The latter two run in the environment of a Spark that the peer supports, with its jars in the folder
+`peers` there (`make peers` makes both). `lay-out` puts the Parquet files that the peer's table then
+consists of into FOLDER, about FILES of them; `time` prints, as JSON, the seconds of a plain
+rewrite, of pyzorder's OPTIMIZE and of the peer's, in turns on that Spark.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: How often `time` times each.
+ROUNDS = 3
 
 ROOT = Path(__file__).parents[1]
 
@@ -87,13 +98,29 @@ def fetch(peer: Peer) -> None:
 
 
 def lay_out(name: str, source: Path, folder: Path, columns: Sequence[str], files: int) -> None:
+    """The peer's layout of SOURCE's files, into the folder."""
+    _run("lay-out", name, source, folder, columns, files)
+
+
+def seconds(
+    name: str, source: Path, folder: Path, columns: Sequence[str], files: int
+) -> dict[str, list[float]]:
+    """Of a plain rewrite, of pyzorder and of the peer, on the peer's Spark; FOLDER is scratch."""
+    said = _run("time", name, source, folder, columns, files)
+    found: dict[str, list[float]] = json.loads(said.splitlines()[-1])
+    return found
+
+
+def _run(
+    what: str, name: str, source: Path, folder: Path, columns: Sequence[str], files: int
+) -> str:
     """Runs this page in the peer's environment."""
     environment = PEERS[name].environment / "bin"
-    subprocess.run(
-        [environment / "with-java", environment / "python", __file__, name, source, folder,
+    return subprocess.run(
+        [environment / "with-java", environment / "python", __file__, what, name, source, folder,
          ",".join(columns), str(files)],
-        check=True,
-    )  # fmt: skip
+        check=True, stdout=subprocess.PIPE, text=True,
+    ).stdout  # fmt: skip
 
 
 def main() -> int:
@@ -102,44 +129,98 @@ def main() -> int:
             fetch(peer)
         return 0
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["lay-out", "time"])
     parser.add_argument("peer", choices=PEERS)
     parser.add_argument("source", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("columns")
     parser.add_argument("files", type=int)
     arguments = parser.parse_args()
-    from pyspark.sql import SparkSession
-
-    peer = PEERS[arguments.peer]
-    jars = sorted(map(str, (peer.environment / "peers").glob("*.jar")))
     with tempfile.TemporaryDirectory() as home:
-        builder = (
-            SparkSession.builder.master("local[*]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.driver.memory", "6g")
-            .config("spark.sql.shuffle.partitions", "8")
-            .config("spark.sql.warehouse.dir", home)
-            .config("spark.sql.catalog.peer.warehouse", home)
-            .config("spark.jars", ",".join(jars))
-        )
-        for key, value in peer.settings.items():
-            builder = builder.config(key, value)
-        spark = builder.getOrCreate()
-        size = sum(f.stat().st_size for f in arguments.source.glob("*.parquet"))
-        make = {"D": delta, "I": iceberg, "H": hudi}[arguments.peer[0]]
-        liquid = arguments.peer.endswith("liquid")
-        paths = make(
-            spark, arguments.source, Path(home) / "t", arguments.columns, size // arguments.files,
-            liquid)  # fmt: skip
-        shutil.rmtree(arguments.folder, ignore_errors=True)
-        arguments.folder.mkdir(parents=True)
-        for number, path in enumerate(sorted(paths)):
-            shutil.copy(unquote(urlparse(path).path), arguments.folder / f"{number:05}.parquet")
+        spark = start_spark(PEERS[arguments.peer], home)
+        if arguments.what == "time":
+            print(json.dumps(time_all(spark, arguments, Path(home))))
+        else:
+            run, files = prepare(spark, arguments, Path(home) / "t")
+            run()
+            shutil.rmtree(arguments.folder, ignore_errors=True)
+            arguments.folder.mkdir(parents=True)
+            for number, path in enumerate(sorted(files())):
+                shutil.copy(unquote(urlparse(path).path), arguments.folder / f"{number:05}.parquet")
         spark.stop()
     return 0
 
 
-def delta(spark, source, table, columns, size, liquid):  # type: ignore[no-untyped-def]
+def start_spark(peer: Peer, home: str) -> SparkSession:
+    """With the peer's extension, and pyzorder's beside it."""
+    from pyspark.sql import SparkSession
+
+    import pyzorder
+
+    jars = sorted(map(str, (peer.environment / "peers").glob("*.jar")))
+    builder = (
+        SparkSession.builder.master("local[*]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "6g")
+        .config("spark.sql.shuffle.partitions", "8")
+        .config("spark.sql.warehouse.dir", home)
+        .config("spark.sql.catalog.peer.warehouse", home)
+        .config("spark.jars", ",".join(jars))
+    )
+    for key, value in peer.settings.items():
+        builder = builder.config(key, value)
+    return pyzorder.configure(builder).getOrCreate()
+
+
+#: What rewrites a peer's table, and then tells its files.
+Prepared = tuple[Callable[[], object], Callable[[], Sequence[str]]]
+
+
+def prepare(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Prepared:
+    """The rows as a table of the peer."""
+    size = sum(f.stat().st_size for f in arguments.source.glob("*.parquet"))
+    make = {"D": delta, "I": iceberg, "H": hudi}[arguments.peer[0]]
+    shutil.rmtree(table, ignore_errors=True)
+    return make(
+        spark, arguments.source, table, arguments.columns, size // arguments.files,
+        arguments.peer.endswith("liquid"))  # fmt: skip
+
+
+def time_all(
+    spark: SparkSession, arguments: argparse.Namespace, home: Path
+) -> dict[str, list[float]]:
+    """Seconds of each round, what is prepared before not counted."""
+    from pyzorder import ZOrderTable
+
+    rows = spark.read.parquet(str(arguments.source))
+
+    def plain(folder: Path) -> Callable[[], object]:
+        return lambda: rows.write.parquet(str(folder))
+
+    def pyzorder(folder: Path) -> Callable[[], object]:
+        rows.write.parquet(str(folder))
+        size = sum(f.stat().st_size for f in folder.glob("*.parquet"))
+        spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // arguments.files))
+        optimize = ZOrderTable.forPath(spark, str(folder)).optimize()
+        return lambda: optimize.executeZOrderBy(*arguments.columns.split(","))
+
+    def peer(folder: Path) -> Callable[[], object]:
+        return prepare(spark, arguments, folder)[0]
+
+    found: dict[str, list[float]] = {"plain rewrite": [], "pyzorder": [], arguments.peer: []}
+    for _ in range(ROUNDS):
+        for (_, taken), way in zip(found.items(), (plain, pyzorder, peer), strict=True):
+            shutil.rmtree(home / "t", ignore_errors=True)
+            run = way(home / "t")
+            begun = time.monotonic()
+            run()
+            taken.append(time.monotonic() - begun)
+    return found
+
+
+def delta(  # type: ignore[no-untyped-def]
+    spark, source, table, columns, size, liquid
+) -> Prepared:
     spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(size))
     spark.conf.set("spark.databricks.delta.optimize.minFileSize", str(size))
     rows = spark.read.parquet(str(source))
@@ -147,24 +228,36 @@ def delta(spark, source, table, columns, size, liquid):  # type: ignore[no-untyp
         schema = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in rows.schema)
         spark.sql(f"CREATE TABLE delta.`{table}` ({schema}) USING delta CLUSTER BY ({columns})")
         rows.write.format("delta").mode("append").save(str(table))
-        spark.sql(f"OPTIMIZE delta.`{table}` FULL")
+        statement = f"OPTIMIZE delta.`{table}` FULL"
     else:
         rows.write.format("delta").save(str(table))
-        spark.sql(f"OPTIMIZE delta.`{table}` ZORDER BY ({columns})")
-    return spark.read.format("delta").load(str(table)).inputFiles()
+        statement = f"OPTIMIZE delta.`{table}` ZORDER BY ({columns})"
+    return (
+        lambda: spark.sql(statement).collect(),
+        lambda: spark.read.format("delta").load(str(table)).inputFiles(),
+    )
 
 
-def iceberg(spark, source, table, columns, size, liquid):  # type: ignore[no-untyped-def]
+def iceberg(  # type: ignore[no-untyped-def]
+    spark, source, table, columns, size, liquid
+) -> Prepared:
+    spark.sql("DROP TABLE IF EXISTS peer.db.t PURGE")
     spark.read.parquet(str(source)).writeTo("peer.db.t").create()
-    spark.sql(
+    statement = (
         "CALL peer.system.rewrite_data_files(table => 'db.t', strategy => 'sort', "
         f"sort_order => 'zorder({columns})', options => map('rewrite-all', 'true', "
         f"'target-file-size-bytes', '{size}'))"
     )
-    return [row[0] for row in spark.sql("SELECT file_path FROM peer.db.t.files").collect()]
+    return (
+        lambda: spark.sql(statement).collect(),
+        lambda: [row[0] for row in spark.sql("SELECT file_path FROM peer.db.t.files").collect()],
+    )
 
 
-def hudi(spark, source, table, columns, size, liquid):  # type: ignore[no-untyped-def]
+def hudi(  # type: ignore[no-untyped-def]
+    spark, source, table, columns, size, liquid
+) -> Prepared:
+    """Clustering that follows the first write at once: both are one call, and so one time."""
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.operation": "bulk_insert",
@@ -182,8 +275,11 @@ def hudi(spark, source, table, columns, size, liquid):  # type: ignore[no-untype
         "hoodie.layout.optimize.strategy": "z-order",
         "hoodie.parquet.max.file.size": str(size),
     }  # fmt: skip
-    spark.read.parquet(str(source)).write.format("hudi").options(**options).save(str(table))
-    return spark.read.format("hudi").load(str(table)).inputFiles()
+    rows = spark.read.parquet(str(source))
+    return (
+        lambda: rows.write.format("hudi").options(**options).save(str(table)),
+        lambda: spark.read.format("hudi").load(str(table)).inputFiles(),
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,120 @@
+"""Ten rounds of appending 5 % and OPTIMIZE: what each rewrites, and what lookups open afterwards.
+
+    python benchmarks/appends.py [--rounds 10] [--files 64]
+
+A million rows clustered by (a, b); what is appended is spread over the whole space, or comes after
+all before it in `a`, a time. A lookup opens the files whose minima and maxima in the Parquet
+footers hold the value, so that the figures are the same each time. The last line of each is
+OPTIMIZE FULL. Prints a table, and writes it to benchmarks/results/appends.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import report
+from datasets import FOLDER, size_of
+from layout import footers
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pyzorder import ZOrderTable, demo
+
+ROWS, ASKED = 1_000_000, 2000
+COLUMNS = ("a", "b")
+
+FINGERPRINT = "count(*)", "sum(CAST(xxhash64(*) AS DECIMAL(38,0)))"
+
+
+def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
+    """Rows spread over the whole space, other ones each round; round 0 is the table itself."""
+    a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
+    return spark.range(0, rows, 1, 4).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
+
+
+def in_time(spark: SparkSession, rows: int, round_: int) -> DataFrame:
+    """Rows whose `a` is a time: every round comes after the last one."""
+    start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
+    return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
+
+
+def opened(spark: SparkSession, folder: Path) -> float:
+    """The mean share of the files' bytes that `column = value` opens, for values of the table."""
+    files, _ = footers(folder, COLUMNS)
+    sizes = np.array([size for _, size in files])
+    some = spark.read.parquet(str(folder)).select(*COLUMNS).orderBy(F.xxhash64(*COLUMNS))
+    values = some.limit(ASKED).toPandas()
+    shares = []
+    for c, name in enumerate(COLUMNS):
+        low, high = (np.array([bounds[c][end] for bounds, _ in files]) for end in (0, 1))
+        value = values[name].to_numpy()[:, None]
+        shares.append(((low <= value) & (value <= high)) @ sizes / sizes.sum())
+    return float(np.mean(shares))
+
+
+def fingerprint(spark: SparkSession, folder: Path) -> Any:
+    return spark.read.parquet(str(folder)).selectExpr(*FINGERPRINT).collect()
+
+
+def measure(
+    spark: SparkSession, rows: Callable[[SparkSession, int, int], DataFrame], arguments: Any
+) -> list[list[str]]:
+    """A line a round; raises AssertionError if a row is lost or doubled."""
+    folder = FOLDER / "appended to"
+    shutil.rmtree(folder, ignore_errors=True)
+    rows(spark, ROWS, 0).write.parquet(str(folder))
+    spark.conf.set(
+        "spark.sql.zorder.optimize.targetFileSize", str(size_of(folder) // arguments.files)
+    )
+    table = ZOrderTable.forPath(spark, str(folder))
+    table.optimize().executeZOrderBy(*COLUMNS)
+    lines = []
+    for round_ in range(1, arguments.rounds + 2):
+        if round_ <= arguments.rounds:
+            rows(spark, ROWS // 20, round_).write.mode("append").parquet(str(folder))
+        before, expected = size_of(folder), fingerprint(spark, folder)
+        optimize = table.optimize()
+        if round_ > arguments.rounds:
+            optimize = optimize.full()
+        done = optimize.executeZOrderBy(*COLUMNS).collect()[0]["metrics"]
+        assert fingerprint(spark, folder) == expected
+        again = table.optimize().executeZOrderBy(*COLUMNS).collect()[0]["metrics"]
+        lines.append([
+            rows.__name__.replace("_", " "), str(round_) if round_ <= arguments.rounds else "FULL",
+            str(len(footers(folder, COLUMNS)[0])),
+            f"{done['filesRemoved']['totalSize'] / before:.3f}", str(again["numFilesRemoved"]),
+            f"{opened(spark, folder):.3f}",
+        ])  # fmt: skip
+        print("  ".join(lines[-1]), flush=True)
+    full = float(lines[-1][-1])
+    return [[*line, f"{float(line[-1]) / full:.2f}"] for line in lines]
+
+
+HEADER = ["appends", "round", "files", "bytes rewritten", "files rewritten by a second OPTIMIZE",
+          "bytes a lookup opens", "of FULL's at the end"]  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--files", type=int, default=64)
+    arguments = parser.parse_args()
+    spark = demo.start_spark()
+    lines = [line for rows in (uniform, in_time) for line in measure(spark, rows, arguments)]
+    spark.stop()
+    report.write(
+        "appends", "OPTIMIZE after appends",
+        f"A million rows, {arguments.files} files, appends of 5 %; `make bench-appends`.",
+        [HEADER, *lines])  # fmt: skip
+    print("\n".join("  ".join(line) for line in [HEADER, *lines]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
