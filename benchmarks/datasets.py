@@ -71,7 +71,7 @@ def lineitem(spark: SparkSession, scale: int = 1) -> DataFrame:
         folder.mkdir(parents=True, exist_ok=True)
         tool = str(Path(sys.executable).parent / "tpchgen-cli")
         subprocess.run(
-            [tool, "-s", str(scale), "--tables", "lineitem", "--format", "parquet",
+            [tool, "parquet", "-s", str(scale), "--tables", "lineitem",
              "--output-dir", str(folder)], check=True)  # fmt: skip
     return spark.read.parquet(str(folder / "lineitem.parquet"))
 
