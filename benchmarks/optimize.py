@@ -93,6 +93,7 @@ class Meter:
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm
         self._store = spark.sparkContext._jsc.sc().statusStore()
+        self._no_quantiles = spark.sparkContext._gateway.new_array(self._jvm.double, 0)
 
     def _pools(self) -> list[Any]:
         beans = self._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
@@ -100,7 +101,7 @@ class Meter:
 
     def _totals(self) -> tuple[int, int]:
         jobs = self._store.jobsList(None)
-        stages = self._store.stageList(None, False, False, [], None)
+        stages = self._store.stageList(None, False, False, self._no_quantiles, None)
         shuffled = sum(stages.apply(i).shuffleWriteBytes() for i in range(stages.size()))
         return jobs.size(), shuffled
 
