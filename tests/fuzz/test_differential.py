@@ -15,7 +15,7 @@ def test_skipping_changes_no_answer(spark: SparkSession, tmp_path: Path) -> None
     tally = Tally()
 
     @settings(
-        max_examples=8,
+        max_examples=5,
         deadline=None,
         derandomize=True,
         phases=[Phase.generate],

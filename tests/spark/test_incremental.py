@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from tests.spark.tables import aim_at, data_files, metrics, rows_of, size_of
 
-ROWS, FILES, ROUNDS = 60_000, 32, 5
+ROWS, FILES, ROUNDS = 60_000, 32, 3
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:

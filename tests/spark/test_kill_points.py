@@ -102,14 +102,8 @@ TWICE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        pair if pair == ("before-commit", "recovery-undoing")
-        else pytest.param(*pair, marks=pytest.mark.crash)
-        for pair in TWICE
-    ],
-)  # fmt: skip
+@pytest.mark.crash
+@pytest.mark.parametrize(("first", "second"), TWICE)
 def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: str) -> None:
     """The second while it recovers what the first left, or after that."""
     table = tmp_path / "t"
@@ -130,12 +124,11 @@ def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: s
 @pytest.mark.parametrize(
     ("statement", "point"),
     [
-        ("VACUUM '{}' RETAIN 0 HOURS", "mid-vacuum"),
         ("RESTORE '{}' TO BEFORE OPTIMIZE", "mid-move-in"),
         *(
             pytest.param(statement, point, marks=pytest.mark.crash)
             for statement, points in {
-                "VACUUM '{}' RETAIN 0 HOURS": ["after-prepare", "vacuum-found"],
+                "VACUUM '{}' RETAIN 0 HOURS": ["after-prepare", "vacuum-found", "mid-vacuum"],
                 "RESTORE '{}' TO BEFORE OPTIMIZE": [p for p in POINTS if p != "mid-move-in"],
             }.items()
             for point in points
