@@ -287,6 +287,12 @@ def test_too_many_columns(spark: SparkSession, database: str) -> None:
     assert metrics(spark.sql(f"OPTIMIZE t ZORDER BY ({', '.join(names[:63])})"))["numFilesAdded"]
 
 
+def test_a_table_limits_the_columns_with_statistics(spark: SparkSession, database: str) -> None:
+    spark.sql("CREATE TABLE t USING parquet TBLPROPERTIES ('zorder.index.maxColumns' = '1') AS "
+              "SELECT id AS a, id AS b, id AS c FROM range(20)")  # fmt: skip
+    assert metrics(spark.sql("OPTIMIZE t ZORDER BY (c)"))["numTableColumnsWithStats"] == 2  # a, c
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [("targetFileSize", "0"), ("targetFileSize", "abc"), ("targetFileSize", "-5"),

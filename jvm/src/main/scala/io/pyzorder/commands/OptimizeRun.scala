@@ -205,7 +205,7 @@ final class OptimizeRun(
       ReadSettings.matchesPositions(session, table.options)) {
       Nil
     } else {
-      val limit = ZOrderConf.indexMaxColumns.get(conf)
+      val limit = ZOrderConf.indexMaxColumns.get(conf, table.properties)
       val every = IndexedColumns.default(table.fileSchema, Int.MaxValue).filterNot(denied(_))
       val chosen = index.map(_.columns).filter(_.nonEmpty).getOrElse(every.take(limit))
       every.filter(column => chosen.contains(column) || zOrderBy.contains(column.path))
