@@ -5,14 +5,14 @@ import java.util.concurrent.TimeUnit
 
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.pyzorder.Setting
+import org.apache.spark.sql.pyzorder.{Setting, TableSetting}
 
 import io.pyzorder.parser.StatementGrammar
 
 /** Every setting of pyzorder, with what `SET -v` says of it. Loading this object registers them. */
 object ZOrderConf {
 
-  val skippingEnabled: Setting[Boolean] = new Setting(
+  val skippingEnabled: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.skipping.enabled",
     "true",
     "When false, no data file is skipped and no answer comes from the index: every query reads " +
@@ -27,14 +27,14 @@ object ZOrderConf {
     boolean)
 
   /** Bytes. */
-  val targetFileSize: Setting[Long] = new Setting(
+  val targetFileSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
     "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m.",
     bytes)
 
   /** Bytes. */
-  val batchSize: Setting[Long] = new Setting(
+  val batchSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.batchSize",
     "200g",
     "OPTIMIZE rewrites and publishes about so many bytes at a time, whole partitions: if it is " +
@@ -42,7 +42,7 @@ object ZOrderConf {
     bytes)
 
   /** `boundaries` or `direct`. */
-  val method: Setting[String] = new Setting(
+  val method: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.method",
     "boundaries",
     "How OPTIMIZE turns a value into bits: 'boundaries' takes its rank among sampled values, " +
@@ -50,7 +50,7 @@ object ZOrderConf {
     oneOf("boundaries", "direct"))
 
   /** `zorder`, `hilbert` or `linear`. */
-  val curve: Setting[String] = new Setting(
+  val curve: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.curve",
     "zorder",
     "The order that OPTIMIZE lays rows in: 'zorder', 'hilbert', or 'linear' (the clustering " +
@@ -74,14 +74,14 @@ object ZOrderConf {
     "About how many rows OPTIMIZE samples to find the boundaries of the clustering columns.",
     positiveInt)
 
-  val rewriteFactor: Setting[Double] = new Setting(
+  val rewriteFactor: TableSetting[Double] = new TableSetting(
     "spark.sql.zorder.optimize.rewriteFactor",
     "3",
     "How many times the bytes of the new files an OPTIMIZE may rewrite of files that are " +
       "clustered already, where that makes them narrower. 0: it rewrites new files only.",
     notNegativeDouble)
 
-  val writeCluster: Setting[Boolean] = new Setting(
+  val writeCluster: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.write.cluster",
     "false",
     "When true, INSERT and other writes into a table that declares clustering columns, by the " +
@@ -89,14 +89,14 @@ object ZOrderConf {
       "stage of their query runs twice, once to sample the rows.",
     boolean)
 
-  val writeIndex: Setting[Boolean] = new Setting(
+  val writeIndex: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.write.index",
     "true",
     "When true, INSERT and other writes into a table with a skipping index add entries of the " +
       "files they write, so that these are skipped too.",
     boolean)
 
-  val indexMaxColumns: Setting[Int] = new Setting(
+  val indexMaxColumns: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.index.maxColumns",
     "32",
     "How many columns get statistics in the index when none are named, counted in the table's " +
@@ -104,7 +104,7 @@ object ZOrderConf {
     positiveInt)
 
   /** Paths of columns. */
-  val indexDenyColumns: Setting[Seq[Seq[String]]] = new Setting(
+  val indexDenyColumns: TableSetting[Seq[Seq[String]]] = new TableSetting(
     "spark.sql.zorder.index.denyColumns",
     "",
     "Columns of which an index records nothing, listed as in ZORDER BY, such as " +
@@ -121,7 +121,7 @@ object ZOrderConf {
     bytes)
 
   /** Bytes. */
-  val indexDriverLimit: Setting[Long] = new Setting(
+  val indexDriverLimit: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.driverLimit",
     "512m",
     "The statistics of an index whose file is larger are not loaded into the driver: a Spark job " +
@@ -129,7 +129,7 @@ object ZOrderConf {
       "MAX and ORDER BY … LIMIT.",
     bytes)
 
-  val indexTrusted: Setting[Boolean] = new Setting(
+  val indexTrusted: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.index.trusted",
     "false",
     "When true, the store is not asked again whether a file that Spark has listed some time ago " +
@@ -146,7 +146,7 @@ object ZOrderConf {
     notNegativeInt)
 
   /** Hours. */
-  val vacuumRetention: Setting[Int] = new Setting(
+  val vacuumRetention: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.vacuum.retentionHours",
     "168",
     "For how many hours the files that an OPTIMIZE replaced are kept, for queries planned " +

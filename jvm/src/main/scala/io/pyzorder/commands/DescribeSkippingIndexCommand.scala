@@ -3,7 +3,7 @@ package io.pyzorder.commands
 import java.sql.Timestamp
 
 import org.apache.spark.sql.{Row, SparkSession}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
@@ -18,19 +18,21 @@ import io.pyzorder.publish.TableFolder
 /** DESCRIBE SKIPPING INDEX: one row a column, with how well its files are told apart. */
 case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
-  override val output: Seq[Attribute] = Seq(
-    AttributeReference("column", StringType, nullable = false)(),
-    AttributeReference("type", StringType, nullable = false)(),
-    AttributeReference("files", LongType, nullable = false)(),
-    AttributeReference("unindexed", LongType, nullable = false)(),
-    AttributeReference("unknown", LongType, nullable = false)(),
-    AttributeReference("average_overlap", DoubleType, nullable = true)(),
-    AttributeReference("max_depth", LongType, nullable = true)(),
-    AttributeReference("lookup_share", DoubleType, nullable = true)(),
-    AttributeReference("range_share", DoubleType, nullable = true)(),
-    AttributeReference("clustered", LongType, nullable = false)(),
-    AttributeReference("last_optimize", TimestampType, nullable = true)(),
-    AttributeReference("advice", StringType, nullable = true)())
+  override val output: Seq[Attribute] = ResultColumns.none
+    .always("column", StringType, "A column with statistics")
+    .always("type", StringType, "Its type")
+    .always("files", LongType, "The table's data files")
+    .always("unindexed", LongType, "Those that the index does not know as they are now")
+    .always("unknown", LongType, "Indexed files without bounds of this column")
+    .add("average_overlap", DoubleType,
+      "How many others a file's range overlaps, on average; 0 is best")
+    .add("max_depth", LongType, "How many files' ranges hold one value, at most; 1 is best")
+    .add("lookup_share", DoubleType, "Share of the files, 0 to 1, that a lookup of a value opens")
+    .add("range_share", DoubleType, "Share that a range with 1 % of the rows opens")
+    .always("clustered", LongType, "Files laid out by this column, among others or alone")
+    .add("last_optimize", TimestampType, "Time of the newest file that is laid out by columns")
+    .add("advice", StringType, "Of clustering columns: what an OPTIMIZE would do now")
+    .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {
     val session = sparkSession.asInstanceOf[shim.SparkSession]

@@ -1,7 +1,7 @@
 package io.pyzorder.commands
 
 import org.apache.spark.sql.Row
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.types._
 
 import io.pyzorder.layout.OpenedShare
@@ -70,43 +70,61 @@ final case class OptimizeMetrics(
 
 object OptimizeMetrics {
 
-  private val sizesType: StructType = new StructType()
-    .add("min", LongType).add("max", LongType).add("avg", DoubleType)
-    .add("totalFiles", LongType).add("totalSize", LongType)
+  private val sizesType: StructType = ResultColumns.none
+    .add("min", LongType, "Bytes of the smallest; null where there are none")
+    .add("max", LongType, "Bytes of the largest; null where there are none")
+    .add("avg", DoubleType, "Bytes on average")
+    .add("totalFiles", LongType, "How many")
+    .add("totalSize", LongType, "Bytes of all").schema
 
-  private val filesType: StructType = new StructType().add("num", LongType).add("size", LongType)
+  private val filesType: StructType = ResultColumns.none
+    .add("num", LongType, "How many")
+    .add("size", LongType, "Bytes of all").schema
 
-  private val zOrderType: StructType = new StructType()
-    .add("strategyName", StringType)
-    .add("inputCubeFiles", filesType).add("inputOtherFiles", filesType)
-    .add("inputNumCubes", LongType).add("mergedFiles", filesType)
-    .add("numOutputCubes", LongType).add("mergedNumCubes", LongType)
+  private val zOrderType: StructType = ResultColumns.none
+    .add("strategyName", StringType, "The curve: zorder, hilbert or linear")
+    .add("inputCubeFiles", filesType, "Files that were clustered so already, rewritten or not")
+    .add("inputOtherFiles", filesType, "Files rewritten that were not clustered so")
+    .add("inputNumCubes", LongType, "Always 0; for scripts that read Delta's metrics")
+    .add("mergedFiles", filesType, "Files that were rewritten")
+    .add("numOutputCubes", LongType, "Table partitions with new files")
+    .add("mergedNumCubes", LongType, "Always 0; for scripts that read Delta's metrics").schema
 
-  /** Of a lookup of one value, and of a range that holds 1 % of the rows; see OpenedShare. */
-  private val sharesType: StructType = new StructType()
-    .add("column", StringType)
-    .add("lookupBefore", DoubleType).add("lookupAfter", DoubleType)
-    .add("rangeBefore", DoubleType).add("rangeAfter", DoubleType)
+  private val sharesType: StructType = ResultColumns.none
+    .add("column", StringType, "The clustering column")
+    .add("lookupBefore", DoubleType, "For one value of it, as the files are now")
+    .add("lookupAfter", DoubleType, "For one value of it, as they would be")
+    .add("rangeBefore", DoubleType, "For a range of it that holds 1 % of the rows, now")
+    .add("rangeAfter", DoubleType, "For such a range, as they would be").schema
 
-  private val metricsType: StructType = new StructType()
-    .add("numFilesAdded", LongType).add("numFilesRemoved", LongType)
-    .add("filesAdded", sizesType).add("filesRemoved", sizesType)
-    .add("partitionsOptimized", LongType)
-    .add("zOrderStats", zOrderType)
-    .add("numBins", LongType).add("numBatches", LongType)
-    .add("totalConsideredFiles", LongType).add("totalFilesSkipped", LongType)
-    .add("preserveInsertionOrder", BooleanType)
-    .add("startTimeMs", LongType).add("endTimeMs", LongType)
-    .add("totalScheduledTasks", LongType)
-    .add("numTableColumns", LongType).add("numTableColumnsWithStats", LongType)
-    .add("clusteringColumns", ArrayType(StringType))
-    .add("dryRun", BooleanType)
-    .add("openedShares", ArrayType(sharesType))
-    .add("remark", StringType)
+  private val metricsType: StructType = ResultColumns.none
+    .add("numFilesAdded", LongType, "New files")
+    .add("numFilesRemoved", LongType, "Files that the new ones took the place of")
+    .add("filesAdded", sizesType, "Sizes of the new files")
+    .add("filesRemoved", sizesType, "Sizes of the files that were replaced")
+    .add("partitionsOptimized", LongType, "Table partitions with new files; a table without is one")
+    .add("zOrderStats", zOrderType, "Of the clustering; null without clustering columns")
+    .add("numBins", LongType, "The same as numFilesRemoved")
+    .add("numBatches", LongType, "Parts that were published one after the other")
+    .add("totalConsideredFiles", LongType, "Files that were looked at")
+    .add("totalFilesSkipped", LongType, "Files that were looked at and left as they were")
+    .add("preserveInsertionOrder", BooleanType, "Always false")
+    .add("startTimeMs", LongType, "When it began, milliseconds since 1970")
+    .add("endTimeMs", LongType, "When it ended, milliseconds since 1970")
+    .add("totalScheduledTasks", LongType, "Files that the rows were laid out to")
+    .add("numTableColumns", LongType, "Columns of the table")
+    .add("numTableColumnsWithStats", LongType, "Columns that the index has statistics of")
+    .add("clusteringColumns", ArrayType(StringType), "As ZORDER BY, or the table, names them")
+    .add("dryRun", BooleanType, "Nothing was written: the other figures say what would be")
+    .add("openedShares", ArrayType(sharesType),
+      "Of a DRY RUN by columns: the share of the files, 0 to 1, that queries open")
+    .add("remark", StringType, "A sentence when files stay that FULL would make narrower").schema
 
   /** `path` and `metrics`. */
-  def output: Seq[Attribute] = Seq(
-    AttributeReference("path", StringType)(), AttributeReference("metrics", metricsType)())
+  def output: Seq[Attribute] = ResultColumns.none
+    .add("path", StringType, "The table's folder")
+    .add("metrics", metricsType, "What was done, in Delta's names where the meaning is Delta's")
+    .attributes
 
   private def files(bytes: Seq[Long]): Row = Row(bytes.length.toLong, bytes.sum)
 

@@ -2,7 +2,7 @@ package io.pyzorder.commands
 
 import org.apache.hadoop.fs.{FileUtil, Path}
 import org.apache.spark.sql.{Row, SparkSession}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.LongType
@@ -18,9 +18,12 @@ import io.pyzorder.publish._
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
-  override val output: Seq[Attribute] =
-    Seq("num_restored_files", "restored_files_size", "num_removed_files", "removed_files_size")
-      .map(AttributeReference(_, LongType, nullable = false)())
+  override val output: Seq[Attribute] = ResultColumns.none
+    .always("num_restored_files", LongType, "Files that came back")
+    .always("restored_files_size", LongType, "Their bytes")
+    .always("num_removed_files", LongType, "Files of the OPTIMIZE that they took the place of")
+    .always("removed_files_size", LongType, "Their bytes")
+    .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {
     val session = sparkSession.asInstanceOf[shim.SparkSession]

@@ -6,7 +6,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.{Row, SparkSession}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{LongType, StringType}
@@ -26,9 +26,10 @@ import io.pyzorder.publish.{FailPoints, Garbage, Journal, TableFolder, Writer}
 case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun: Boolean)
     extends LeafRunnableCommand {
 
-  override val output: Seq[Attribute] = Seq(
-    AttributeReference("path", StringType, nullable = false)(),
-    AttributeReference("size", LongType, nullable = false)())
+  override val output: Seq[Attribute] = ResultColumns.none
+    .always("path", StringType, "A file that was deleted or, with DRY RUN, would be")
+    .always("size", LongType, "Its bytes")
+    .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {
     val session = sparkSession.asInstanceOf[shim.SparkSession]

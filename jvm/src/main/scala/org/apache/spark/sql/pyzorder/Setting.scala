@@ -5,8 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * One setting of pyzorder: documented in `SET -v`, checked by `SET`, and readable from a table's
- * properties too, where its key lacks the `spark.sql.` prefix.
+ * One setting of pyzorder: documented in `SET -v`, and checked by `SET`.
  *
  * Spark keeps its registry of settings to its own packages, therefore this class lives in one.
  *
@@ -16,36 +15,19 @@ import org.apache.spark.sql.internal.SQLConf
  * @param parse   the value of a text; throws IllegalArgumentException with a sentence
  * @param public  false: for tests, not shown by `SET -v`
  */
-final class Setting[T](
+class Setting[T](
     val key: String,
     val default: String,
-    doc: String,
+    val doc: String,
     parse: String => T,
-    public: Boolean = true) {
+    val public: Boolean = true) {
 
   register()
-
-  /** The key as a table property. */
-  def property: String = key.stripPrefix("spark.sql.")
 
   /** The session's value. */
   def get(conf: SQLConf): T = checked(conf.getConfString(key, default), key)
 
-  /** The value for one table: what the session set explicitly, else the table's property. */
-  def get(conf: SQLConf, properties: Map[String, String]): T =
-    if (conf.contains(key)) {
-      get(conf)
-    } else {
-      ofTable(properties).getOrElse(get(conf))
-    }
-
-  /** The table's property, whatever the session says; None: it has none. */
-  def ofTable(properties: Map[String, String]): Option[T] =
-    properties.find(_._1.equalsIgnoreCase(property)).map { case (_, text) =>
-      checked(text, property)
-    }
-
-  private def checked(text: String, where: String): T =
+  protected def checked(text: String, where: String): T =
     try parse(text)
     catch {
       case NonFatal(failure) =>
@@ -59,5 +41,23 @@ final class Setting[T](
       (if (public) builder else builder.internal()).stringConf
         .transform { text => checked(text, key); text }
         .createWithDefault(default)
+    }
+}
+
+/** A setting that a table may have of its own, as a property without the prefix `spark.sql.`. */
+final class TableSetting[T](key: String, default: String, doc: String, parse: String => T)
+    extends Setting[T](key, default, doc, parse) {
+
+  /** The key as a table property. */
+  def property: String = key.stripPrefix("spark.sql.")
+
+  /** The value for one table: what the session set explicitly, else the table's property. */
+  def get(conf: SQLConf, properties: Map[String, String]): T =
+    if (conf.contains(key)) get(conf) else ofTable(properties).getOrElse(get(conf))
+
+  /** The table's property, whatever the session says; None: it has none. */
+  def ofTable(properties: Map[String, String]): Option[T] =
+    properties.find(_._1.equalsIgnoreCase(property)).map { case (_, text) =>
+      checked(text, property)
     }
 }
