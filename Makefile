@@ -90,6 +90,10 @@ bench-optimize: $(VENV)/made-demo,bench ## Seconds, jobs and bytes of an OPTIMIZ
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/optimize.py
 
+docs: $(VENV)/made-cli,plot,docs ## Build the documentation's site into build/site; a broken link fails
+	@$(RUN) jvm/build.py
+	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build
+
 lint: $(VENV)/made-test $(VENV)/made-lint ## Check Python and Scala style, and Python types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy

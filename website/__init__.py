@@ -1,0 +1,1 @@
+"""What MkDocs makes the site of besides the pages in docs/ (`make docs`)."""

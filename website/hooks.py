@@ -1,0 +1,44 @@
+"""What MkDocs calls: adds the pages that lie outside of docs/, and fills in the reference."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from mkdocs.structure.files import File
+
+from website import links, reference
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+log = logging.getLogger("mkdocs.hooks.website")  # a warning fails a strict build
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Adds README and the others to the site's pages."""
+    for source, page in links.ELSEWHERE.items():
+        text = (reference.ROOT / source).read_text(encoding="utf-8")
+        if source == "LICENSE":
+            text = f"# Licence\n\n```\n{text}\n```\n"
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
+    """Links lead to pages of the site; what is made from the code stands where it belongs."""
+    uri = page.file.src_uri
+    text = links.for_site(
+        markdown, uri, lambda path: log.warning("%s links to %s, which is no page", uri, path)
+    )
+    return reference.MARKER.sub(lambda marker: made()[marker[1]], text)
+
+
+@cache
+def made() -> dict[str, str]:
+    """The pieces of the reference, with one start of Spark."""
+    with reference.session() as spark:
+        return reference.pieces(spark)

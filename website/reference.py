@@ -1,0 +1,256 @@
+"""What the reference pages say, asked of a Spark that runs pyzorder, and of sql/statements.
+
+A page in docs/reference says where each piece goes: `<!-- from the code: settings -->`.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+ROOT = Path(__file__).parents[1]
+MARKER = re.compile(r"<!-- from the code: ([\w ]+) -->")
+
+#: Rows for a table small enough to run every statement on.
+ROWS = "SELECT id % 10 AS a, id AS b FROM range(100)"
+
+FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting as the jar declares it; `property` None: tables have none of their own."""
+
+    key: str
+    default: str
+    doc: str
+    property: str | None
+
+
+@contextmanager
+def session() -> Iterator[SparkSession]:
+    """A local session with pyzorder, which ends with the block."""
+    from pyspark.sql import SparkSession
+
+    import pyzorder
+
+    with tempfile.TemporaryDirectory() as folder:
+        builder = (
+            SparkSession.builder.master("local[1]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.log.level", "ERROR")
+            .config("spark.sql.warehouse.dir", folder)
+        )
+        spark = pyzorder.configure(builder).getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def pieces(spark: SparkSession) -> dict[str, str]:
+    """Every piece of the reference as Markdown, by the name that pages call it by."""
+    makers: dict[str, Callable[[SparkSession], str]] = {
+        "settings": settings_text,
+        "statements": statements_text,
+        "functions": functions_text,
+        "results": results_text,
+        "metrics in the UI": nodes_text,
+        "accepted statements": lambda spark: accepted_text(),
+        "exit codes": lambda spark: exit_codes_text(),
+        "refused statements": lambda spark: refused_text(),
+    }
+    return {name: make(spark) for name, make in makers.items()}
+
+
+# ---- settings -----------------------------------------------------------------------------------
+
+
+def settings(spark: SparkSession) -> list[Setting]:
+    """All settings but those for tests, in the order of ZOrderConf.scala."""
+    found = []
+    for setting in elements(jvm(spark).io.pyzorder.ZOrderConf.all()):
+        of_tables = setting.getClass().getSimpleName() == "TableSetting"
+        if setting.public():
+            found.append(
+                Setting(
+                    setting.key(),
+                    getattr(setting, "default")(),  # noqa: B009 - a keyword to Java, not to Scala
+                    setting.doc(),
+                    setting.property() if of_tables else None,
+                )
+            )
+    return found
+
+
+def settings_text(spark: SparkSession) -> str:
+    """A section a setting."""
+    return "\n".join(
+        f"### `{setting.key}`\n\nDefault: {f'`{setting.default}`' if setting.default else 'none'}."
+        + (f" Table property: `{setting.property}`." if setting.property else "")
+        + f"\n\n{setting.doc}\n"
+        for setting in settings(spark)
+    )
+
+
+# ---- statements and functions -------------------------------------------------------------------
+
+
+def usages(spark: SparkSession) -> list[str]:
+    """How each statement is written."""
+    found = jvm(spark).io.pyzorder.parser.StatementGrammar.usages()
+    return sorted(pair._2() for pair in elements(found.toSeq()))
+
+
+def statements_text(spark: SparkSession) -> str:
+    """The grammar."""
+    return "\n".join(["```", *usages(spark), "```"])
+
+
+def functions_text(spark: SparkSession) -> str:
+    """What DESCRIBE FUNCTION says of ours."""
+    rows = []
+    for name in FUNCTIONS:
+        lines = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION {name}").collect()]
+        (usage,) = (line for line in lines if line.startswith("Usage:"))
+        call, _, says = usage.removeprefix("Usage:").strip().partition(" - ")
+        rows.append([f"`{call}`", says])
+    return table(["function", ""], rows)
+
+
+def accepted_text() -> str:
+    """Statements that tests run, as they are written."""
+    return "\n".join(["```sql", *lines("accepted.txt"), "```"])
+
+
+def refused_text() -> str:
+    """Statements that are refused, with the condition and some words of each error."""
+    rows = [line.split(" | ") for line in lines("rejected.txt")]
+    return table(
+        ["statement", "condition", "the sentence says"],
+        [[f"`` {sql} ``", f"`{condition}`", f"… {words} …"] for sql, condition, words in rows],
+    )
+
+
+def exit_codes_text() -> str:
+    """The exit codes, and examples, as `pyzorder --help` ends."""
+    from pyzorder.cli.app import app
+
+    return "\n".join(["```", (app.epilog or "").replace("\b\n", "").strip(), "```"])
+
+
+def lines(name: str) -> list[str]:
+    """The statements of a file in sql/statements."""
+    text = (ROOT / "sql" / "statements" / name).read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+# ---- results and metrics ------------------------------------------------------------------------
+
+
+def results(spark: SparkSession) -> dict[str, StructType]:
+    """The columns that each statement with a result returns, from running it."""
+    with tempfile.TemporaryDirectory() as folder:
+        spark.sql(ROWS).repartition(4).write.parquet(f"{folder}/t")
+        target = f"parquet.`{folder}/t`"
+        statements = {
+            "OPTIMIZE": f"OPTIMIZE {target} ZORDER BY (a)",
+            "DESCRIBE SKIPPING INDEX": f"DESCRIBE SKIPPING INDEX ON {target}",
+            "VACUUM": f"VACUUM {target} DRY RUN",
+            "RESTORE": f"RESTORE {target} TO BEFORE OPTIMIZE",
+        }
+        return {name: spark.sql(statement).schema for name, statement in statements.items()}
+
+
+def results_text(spark: SparkSession) -> str:
+    """A table of columns a statement."""
+    texts = []
+    for name, schema in results(spark).items():
+        rows = [
+            [f"`{path}`", kind, comment] for path, kind, comment in columns(schema) if comment
+        ]
+        texts.append(f"### {name}\n\n{table(['column', 'type', ''], rows)}")
+    return "\n\n".join(texts)
+
+
+def columns(schema: StructType, prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Path, type and comment of every column, those of structs after the struct's own."""
+    for field in schema.fields:
+        path = f"{prefix}{field.name}"
+        inner = struct_of(field.dataType)
+        kind = field.dataType.simpleString() if inner is None else outer_name(field.dataType)
+        yield path, kind, field.metadata.get("comment", "")
+        if inner is not None:
+            yield from columns(inner, f"{path}.")
+
+
+def struct_of(kind: DataType) -> StructType | None:
+    """A struct, or the one that an array holds."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    inner = kind.elementType if isinstance(kind, ArrayType) else kind
+    return inner if isinstance(inner, StructType) else None
+
+
+def outer_name(kind: DataType) -> str:
+    """A nested type without what is in it."""
+    return "array of struct" if kind.typeName() == "array" else "struct"
+
+
+def nodes(spark: SparkSession) -> dict[str, list[str]]:
+    """The metrics of each of pyzorder's nodes in a query's plan."""
+    found: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        spark.sql(ROWS).repartition(4).write.parquet(f"{folder}/t")
+        target = f"parquet.`{folder}/t`"
+        spark.sql(f"CREATE SKIPPING INDEX ON {target}")
+        for query in (f"SELECT b FROM {target} WHERE a = 7", f"SELECT count(*) FROM {target}"):
+            plan = spark.sql(query)._jdf.queryExecution().sparkPlan()
+            for node in walk(plan):
+                if node.nodeName().startswith("ZOrder"):
+                    metrics = elements(node.metrics().toSeq())
+                    found[node.nodeName()] = sorted(pair._2().name().get() for pair in metrics)
+    return found
+
+
+def nodes_text(spark: SparkSession) -> str:
+    """A list of metrics a node."""
+    rows = [[f"`{name}`", ", ".join(metrics)] for name, metrics in nodes(spark).items()]
+    return table(["node", "its metrics"], rows)
+
+
+def walk(plan: Any) -> Iterator[Any]:
+    """A plan's nodes."""
+    yield plan
+    for child in elements(plan.children()):
+        yield from walk(child)
+
+
+# ---- the JVM, and Markdown ----------------------------------------------------------------------
+
+
+def jvm(spark: SparkSession) -> Any:
+    """The JVM of a classic session."""
+    return spark.sparkContext._jvm
+
+
+def elements(sequence: Any) -> list[Any]:
+    """The elements of a Scala Seq."""
+    return [sequence.apply(number) for number in range(sequence.length())]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+                     for row in lines)  # fmt: skip
