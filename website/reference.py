@@ -176,9 +176,7 @@ def results_text(spark: SparkSession) -> str:
     """A table of columns a statement."""
     texts = []
     for name, schema in results(spark).items():
-        rows = [
-            [f"`{path}`", kind, comment] for path, kind, comment in columns(schema) if comment
-        ]
+        rows = [[f"`{path}`", kind, comment] for path, kind, comment in columns(schema)]
         texts.append(f"### {name}\n\n{table(['column', 'type', ''], rows)}")
     return "\n\n".join(texts)
 

@@ -1,20 +1,40 @@
-"""What the documents name must exist."""
+"""What the documents name must exist, and the commands in them must be such."""
 
 from __future__ import annotations
 
+import ast
 import re
+import shlex
+from datetime import datetime
 from pathlib import Path
 
+import cronsim
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SCALA = ROOT / "jvm" / "src" / "main" / "scala" / "io" / "pyzorder"
+from pyzorder import versions
+from pyzorder.bridge import EXTENSION
+from pyzorder.cli.app import app
+from tests.documents import OTHERS, PAGES, ROOT, Block, blocks, prose, text
+
+JVM = ROOT / "jvm" / "src"
+SCALA = JVM / "main" / "scala" / "io" / "pyzorder"
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+
+
+def sources(folder: Path, suffix: str) -> str:
+    """All the source files below a folder as one text."""
+    files = sorted(folder.rglob(f"*{suffix}"))
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+# ---- what is named ------------------------------------------------------------------------------
 
 
 def walked_files() -> list[str]:
-    """The Scala files that CONTRIBUTING's two walks name."""
-    walks = (ROOT / "CONTRIBUTING.md").read_text().split("## Two walks")[1]
-    return re.findall(r"`(\w+/\w+\.scala)`", walks)
+    """The Scala files that are named by their folders."""
+    return sorted(
+        {name for page in PAGES for name in re.findall(r"`(\w+/\w+\.scala)`", text(page))}
+    )
 
 
 @pytest.mark.parametrize("name", walked_files())
@@ -22,21 +42,155 @@ def test_walks_name_files_that_exist(name: str) -> None:
     assert (SCALA / name).is_file()
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "tests/README.md"])
-def test_links_lead_somewhere(document: str) -> None:
-    path = ROOT / document
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text())
-    assert [link for link in links if not (path.parent / link).exists()] == []
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS])
+def test_paths_exist(page: str) -> None:
+    named = re.findall(r"`((?:tests|jvm|sql|website|docs|benchmarks)/[\w./-]+)`", text(page))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub and the site make it."""
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+    return re.sub(r"[^\w\- ]", "", plain).strip().lower().replace(" ", "-")
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a document's headings."""
+    page = str(path.relative_to(ROOT))
+    return {slug(heading) for heading in re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS])
+def test_links_lead_somewhere(page: str) -> None:
+    lost = []
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", prose(page)):
+        path = ((ROOT / page).parent / target).resolve() if target else ROOT / page
+        if not path.exists() or (anchor and anchor not in anchors(path)):
+            lost.append(f"{target}#{anchor}")
+    assert lost == []
+
+
+# (what documents name, where each must be)
+NAMES = [
+    (r"\bspark\.sql\.zorder\.\w+\.\w+", sources(SCALA, "ZOrderConf.scala")),
+    (r"\bZORDER_[A-Z_]+\w", sources(JVM, ".scala") + sources(ROOT / "pyzorder", ".py")),
+    (r"\bZOrder(?:Skipping|Answers)\b", sources(SCALA, ".scala")),
+    (r"(?<=`zorder\.)[a-z]+\.\w+(?=[`' ])", sources(SCALA, "ZOrderConf.scala")),
+    (r"(?<=\bmake )[a-z-]+(?=[`\n ])", sources(ROOT, "Makefile")),
+]
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS])
+def test_names_exist(page: str) -> None:
+    code = "\n".join(re.findall(r"`[^`\n]+`|^    \S.*$", text(page), re.MULTILINE))
+    code += "\n".join(block.code for block in blocks(page))
+    for pattern, where in NAMES:
+        for name in set(re.findall(pattern, code)):
+            assert re.search(rf"\b{re.escape(name)}\b", where), f"{page}: {name}"
+
+
+def explanations() -> list[str]:
+    """What explain says, by the first column of the table in the guide."""
+    table = text("docs/guides/troubleshooting.md").split("| it says |")[1].split("\n\n")[0]
+    return [cell.strip(" …:") for cell in re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("said", explanations())
+def test_explanations_are_those_of_the_code(said: str) -> None:
+    if said == "spark.sql.zorder.skipping.enabled is false":
+        said = "${ZOrderConf.skippingEnabled.key} is false"
+    assert said in re.sub(r'" \+\s*s?"', "", sources(SCALA, ".scala"))
+
+
+# ---- commands -----------------------------------------------------------------------------------
+
+
+def shell(code: str) -> list[str]:
+    """The commands of a shell script, one a line."""
+    return [line for line in code.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def scheduled(language: str) -> list[Block]:
+    """Blocks of a language, at least one."""
+    found = [block for block in BLOCKS if block.language.split(" ")[0] == language]
+    assert found
+    return found
+
+
+def crontab() -> list[tuple[str, str]]:
+    """Schedule and command of each of the documents' crontab lines."""
+    lines = [line for block in scheduled("cron") for line in block.code.splitlines()]
+    entries = [line.split(maxsplit=5) for line in lines if line and not line.startswith("#")]
+    return [(" ".join(entry[:5]), entry[5]) for entry in entries]
+
+
+def dags() -> list[ast.Module]:
+    """The documents' Airflow files: blocks with a title."""
+    return [
+        ast.parse(block.code)
+        for block in scheduled("python")
+        if re.fullmatch(r'python title="dags/\w+\.py"', block.language)
+    ]
+
+
+def arguments_of_dags(name: str) -> list[str]:
+    """The texts that the documents' Airflow files give for an argument."""
+    return [
+        str(keyword.value.value)
+        for dag in dags()
+        for call in ast.walk(dag)
+        if isinstance(call, ast.Call)
+        for keyword in call.keywords
+        if keyword.arg == name and isinstance(keyword.value, ast.Constant)
+    ]
+
+
+def commands() -> list[str]:
+    """Every command line of pyzorder's in the documents."""
+    lines = [line for block in scheduled("sh") for line in shell(block.code)]
+    lines += [command for _, command in crontab()] + arguments_of_dags("bash_command")
+    return [line for line in lines if line.startswith("pyzorder ")]
+
+
+@pytest.mark.parametrize("line", commands())
+def test_commands_are_understood(line: str) -> None:
+    words = shlex.split(re.split(r" >{1,2} ", line)[0], comments=True)
+    app.commands[words[1]].make_context(words[1], words[2:])
+
+
+@pytest.mark.parametrize(
+    "schedule", [when for when, _ in crontab()] + arguments_of_dags("schedule")
+)
+def test_schedules_come_round(schedule: str) -> None:
+    assert next(cronsim.CronSim(schedule, datetime(2024, 1, 1))) < datetime(2024, 1, 9)
+
+
+def test_there_is_an_example_of_each() -> None:
+    assert len(commands()) > 8 and len(crontab()) > 1 and len(dags()) == 1
+    assert {line.split()[1] for line in commands()} >= {"optimize", "describe", "explain", "doctor"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_jar_and_the_extension(page: str) -> None:
+    """In every shell command: the jar's exact name for some Spark, and the extension, named last."""
+    jars = {versions.jar_path(spark).name for spark in versions.supported()}
+    for block in blocks(page):
+        assert set(re.findall(r"pyzorder-spark-\S+\.jar", block.code)) <= jars
+        for extensions in re.findall(r"spark\.sql\.extensions=(\S+)", block.code):
+            assert extensions.split(",")[-1] == EXTENSION
+
+
+# ---- the sources --------------------------------------------------------------------------------
 
 
 def test_scala_never_catches_throwable() -> None:
     caught = re.compile(r"case \w+: (java\.lang\.)?Throwable\b")
-    files = sorted((ROOT / "jvm" / "src").rglob("*.scala"))
+    files = sorted(JVM.rglob("*.scala"))
     assert [file.name for file in files if caught.search(file.read_text())] == []
 
 
 def test_scala_lines_fit() -> None:
     """As .scalafmt.conf's maxColumn says; scalafmt itself leaves comments and strings alone."""
-    files = sorted((ROOT / "jvm" / "src").rglob("*.scala"))
+    files = sorted(JVM.rglob("*.scala"))
     lines = [(f.name, n, line) for f in files for n, line in enumerate(f.open(encoding="utf-8"), 1)]
     assert [place for *place, line in lines if len(line.rstrip("\n")) > 100] == []

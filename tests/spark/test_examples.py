@@ -1,0 +1,111 @@
+"""The SQL and Python in README and docs run, page by page, as they stand there.
+
+Only the folder /data, the table `sales` and the working folder are the test's own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import pyzorder
+from tests.documents import PAGES, ROOT, Block, blocks
+
+#: What the blocks of a page print, in this order: what the text around them says.
+PRINTED = {
+    "docs/tour.md": ["trips: 0 of 40 files selected, 0 skipped, 40 unindexed", "there is no index",
+                     "40 files would become", " of them skipped by join keys of 50 values"],
+    "docs/guides/troubleshooting.md": ["files selected", "there is no index"],
+    "docs/guides/maintenance.md": ["files became"],
+    "docs/reference/metrics.md": ["numFilesAdded New files"],
+}  # fmt: skip
+
+#: Files that the blocks of a page write.
+WRITTEN = {"docs/tour.md": {"trips.png", "trips.html"}}
+
+
+def own_process(block: Block) -> bool:
+    """Whether a block starts a Spark of its own."""
+    return block.language == "python" and "SparkSession.builder" in block.code
+
+
+def examples(page: str) -> list[Block]:
+    """The blocks of a page that run in the tests' session."""
+    return [b for b in blocks(page) if b.language in ("sql", "python") and not own_process(b)]
+
+
+def statements(sql: str) -> list[str]:
+    """The statements of a block: parted by semicolons, without comments."""
+    code = "\n".join(line.split(" --")[0] for line in sql.splitlines())
+    return [statement.strip() for statement in code.split(";") if statement.strip()]
+
+
+@pytest.fixture
+def data(spark: SparkSession, database: str, tmp_path: Path) -> str:
+    """The table `sales` as the examples assume it, and the same rows in a folder: its parent."""
+    rows = spark.range(0, 1000, 1, 2).selectExpr(
+        "id % 50 AS customer_id",
+        "date'2024-01-01' + int(id % 365) AS sold_date",
+        "id * 7 % 1000 AS amount",
+        "named_struct('city', concat('city ', id % 30)) AS address",
+        "id AS a",
+        "id AS b",
+        "named_struct('d', id) AS c",
+        "if(id % 2 = 0, '2024-01-01', '2024-01-02') AS day",
+    )
+    rows.write.partitionBy("day").saveAsTable("sales")
+    rows.write.parquet(f"{tmp_path}/data/sales")
+    return f"{tmp_path}/data"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page)])
+def test_examples(
+    spark: SparkSession,
+    data: str,
+    tmp_path: Path,
+    page: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = {"spark": spark, "pyzorder": pyzorder}
+    for block in examples(page):
+        code = block.code.replace("/data", data)
+        if block.language == "python":
+            exec(code, names)
+        else:
+            for statement in statements(code):
+                spark.sql(statement).collect()
+    printed, at = capsys.readouterr().out, 0
+    for words in PRINTED.get(page, []):
+        at = printed.find(words, at)
+        assert at >= 0, f"{words} is not in:\n{printed}"
+    written = {path.name for path in tmp_path.iterdir() if path.is_file()}
+    assert written == WRITTEN.get(page, set())
+
+
+def test_the_first_example(tmp_path: Path) -> None:
+    (example,) = (block for page in PAGES for block in blocks(page) if own_process(block))
+    done = subprocess.run(
+        [sys.executable, "-c", example.code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"},
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = re.findall(
+        r"(\d+) of (\d+) files selected, (\d+) skipped, (\d+) unindexed", done.stdout
+    )
+    before, after, with_new_rows = (tuple(map(int, counts)) for counts in found)
+    assert before == (0, 20, 0, 20)
+    for selected, total, skipped, unindexed in (after, with_new_rows):
+        assert 1 <= selected <= total // 2 <= skipped and unindexed == 0
+    assert with_new_rows[1] == after[1] + 1

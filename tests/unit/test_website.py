@@ -1,0 +1,42 @@
+"""Links between documents, as the repository has them and as the site does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.documents import ROOT
+from website import links
+
+# (page of the site, a link as it is written there, the link on the site; None: there is no such page)
+CASES = [
+    ("index.md", "docs/guides/when.md", "guides/when.md"),
+    ("index.md", "docs/flights.png", "flights.png"),
+    ("index.md", "CONTRIBUTING.md", "contributing/code.md"),
+    ("guides/when.md", "columns.md#which-types", "columns.md#which-types"),
+    ("guides/when.md", "../../README.md#limits", "../index.md#limits"),
+    ("promises.md", "../tests/README.md#run", "contributing/tests.md#run"),
+    ("contributing/code.md", "docs/architecture.md", "../architecture.md"),
+    ("contributing/tests.md", "../sql/FORMAT.md", "../reference/format.md"),
+    ("tour.md", "https://spark.apache.org/x.md", "https://spark.apache.org/x.md"),
+    ("tour.md", "#joins", "#joins"),
+    ("tour.md", "../pyproject.toml", None),
+]
+
+
+@pytest.mark.parametrize(("page", "written", "on_site"), CASES)
+def test_links(page: str, written: str, on_site: str | None) -> None:
+    missing: list[str] = []
+    text = links.for_site(f"[a]({written}), `[b]({written})`", page, missing.append)
+    assert text == f"[a]({on_site or written}), `[b]({written})`"
+    assert missing == ([] if on_site else ["pyproject.toml"])
+
+
+def test_code_blocks_stay() -> None:
+    text = "```python\nx[0](y)\n```\n"
+    assert links.for_site(text, "tour.md", pytest.fail) == text
+
+
+@pytest.mark.parametrize("source", links.ELSEWHERE)
+def test_pages_from_elsewhere_exist(source: str) -> None:
+    assert (ROOT / source).is_file()
+    assert links.source_of(links.ELSEWHERE[source]) == source
