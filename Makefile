@@ -90,6 +90,10 @@ bench-optimize: $(VENV)/made-demo,bench ## Seconds, jobs and bytes of an OPTIMIZ
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/optimize.py
 
+bench-advisor: $(VENV)/made-demo ## What columns the advisor names for workloads on store_sales, and what they save
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/advisor.py
+
 docs: $(VENV)/made-cli,plot,docs ## Build the documentation's site into build/site; a broken link fails
 	@$(RUN) jvm/build.py
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build

@@ -204,6 +204,18 @@ def history(spark: SparkSession, target: str) -> list[dict[str, Any]]:
     return found
 
 
+def event_log(spark: SparkSession, path: str) -> Any:
+    """Spark's event logs at or below a path, as org.apache.spark.sql.pyzorder.EventLogs."""
+    jvm: Any = spark.sparkContext._jvm
+    return jvm.org.apache.spark.sql.pyzorder.EventLogs(jsession(spark), path)
+
+
+def advisor(spark: SparkSession, target: str) -> Any:
+    """A table that layouts are tried on, as io.pyzorder.api.AdvisorApi."""
+    jvm: Any = spark.sparkContext._jvm
+    return jvm.io.pyzorder.api.AdvisorApi(jsession(spark), target)
+
+
 def _layout_api(spark: SparkSession) -> Any:
     jvm: Any = spark.sparkContext._jvm
     return jvm.io.pyzorder.api.LayoutApi

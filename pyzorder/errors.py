@@ -276,3 +276,53 @@ def jvm_gone(what: str) -> ZOrderError:
         "next writing command on the table finishes or undoes what was begun. Run it again with "
         "more --conf spark.driver.memory, and with --log FILE to see what Spark says.",
     )
+
+
+def sqlglot_missing() -> ZOrderError:
+    """advise() without its SQL parser."""
+    return ZOrderError(
+        "ZORDER_SQLGLOT_MISSING",
+        "pyzorder.advisor reads SQL with sqlglot, which is not installed for this Python: "
+        "pip install 'pyzorder[advisor]'.",
+    )
+
+
+def connect_has_no_advisor() -> ZOrderError:
+    """advise() on a Connect session."""
+    return ZOrderError(
+        "ZORDER_CONNECT_ADVISOR",
+        "pyzorder.advisor tries layouts inside Spark's JVM, which a Spark Connect client cannot "
+        "reach: run it in a session on the server, or in a local one that sees the same tables.",
+    )
+
+
+def no_workload() -> ZOrderError:
+    """advise() without queries."""
+    return ZOrderError(
+        "ZORDER_NO_WORKLOAD",
+        "The advisor needs the queries to advise for: queries, a file of SQL statements or a list "
+        "of them, or event_log, a folder of Spark's event logs (spark.eventLog.dir).",
+    )
+
+
+def unreadable_queries(path: str, why: str) -> ZOrderError:
+    """The file of statements is not there, or no text."""
+    return ZOrderError(
+        "ZORDER_UNREADABLE_QUERIES",
+        f"The queries in {path} cannot be read ({why}): give a UTF-8 text file of SQL statements, "
+        "with a semicolon after each.",
+    )
+
+
+def no_event_log(path: str) -> ZOrderError:
+    """No event log where one should be."""
+    return ZOrderError(
+        "ZORDER_NO_EVENT_LOG",
+        f"There is no readable Spark event log at {path}: give the folder that spark.eventLog.dir "
+        "names, one application's eventlog_v2_ folder in it, or a single log.",
+    )
+
+
+def invalid_limit(name: str, value: object, wanted: str) -> ZOrderError:
+    """An argument of advise() that is out of range."""
+    return ZOrderError("ZORDER_INVALID_LIMIT", f"{name} is {value!r}: it must be {wanted}.")

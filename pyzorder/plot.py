@@ -120,8 +120,19 @@ def save(picture: Picture, path: str | Path) -> Path:
         ZOrderError: another suffix.
     """
     path = Path(path)
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise errors.no_such_picture(path.suffix)
+    suffix = suffix_of(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(picture.bytes_of(path.suffix.lower().removeprefix(".")))
+    path.write_bytes(picture.bytes_of(suffix))
     return path
+
+
+def suffix_of(path: Path) -> str:
+    """`png` or `svg`.
+
+    Raises:
+        ZOrderError: another suffix.
+    """
+    suffix = path.suffix.lower().removeprefix(".")
+    if suffix not in ("png", "svg"):
+        raise errors.no_such_picture(path.suffix)
+    return suffix

@@ -9,11 +9,21 @@ from typing import Any
 import click
 
 from pyzorder import __version__
-from pyzorder.cli import describe, doctor, explain, optimize, restore, vacuum
+from pyzorder.cli import (
+    advise,
+    describe,
+    doctor,
+    explain,
+    optimize,
+    plot,
+    report,
+    restore,
+    vacuum,
+)
 from pyzorder.cli.failures import Interrupted, exit_code, sentence
 
 #: Every command: to add one, write a module with a click command `command` and name it here.
-COMMANDS = (optimize, describe, explain, vacuum, restore, doctor)
+COMMANDS = (advise, optimize, describe, explain, plot, report, vacuum, restore, doctor)
 
 
 class App(click.Group):
@@ -50,6 +60,7 @@ Exit codes:
 \b
 Examples:
   pyzorder doctor
+  pyzorder advise /data/sales --queries workload.sql
   pyzorder optimize /data/sales --zorder-by customer_id,sold_date --dry-run
   pyzorder optimize db.sales --zorder-by customer_id,sold_date --hive
   pyzorder explain 'SELECT * FROM parquet.`/data/sales` WHERE customer_id = 7'

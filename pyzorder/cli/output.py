@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -53,6 +54,15 @@ def cell(value: Any) -> str:
 def percent(share: float | None) -> str:
     """A share of files."""
     return "–" if share is None or not math.isfinite(share) else f"{share:.1%}"
+
+
+def print_written(path: Path, as_json: bool) -> None:
+    """A file that was written."""
+    size = path.stat().st_size
+    if as_json:
+        print_json({"output": str(path), "bytes": size})
+    else:
+        click.echo(f"{path} ({decimal(size)})")
 
 
 def files(count: int, size: int) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 #: What the jobs of pyzorder's statements do, by the Scala file that starts them.
 TITLES = {
+    "AskedFilters": "look up the keys of joins",
     "Collector": "read the files' statistics",
     "FileFacts": "read the files' footers",
     "IndexQuery": "ask the index",
@@ -23,6 +24,7 @@ TITLES = {
     "RowCounts": "count the rows of old and new files",
     "Sample": "sample the clustering columns",
     "ScannedStatistics": "collect statistics from the rows",
+    "WeighedFiles": "write a few files for trial",
 }
 
 

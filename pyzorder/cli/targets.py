@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyzorder import ZOrderTable, errors
+from pyzorder import table as tables
 from pyzorder.session import check_session
 
 if TYPE_CHECKING:
@@ -31,6 +33,12 @@ class Target:
     def __str__(self) -> str:
         return self.path or ".".join(self.name)
 
+    def text(self) -> str:
+        """The table as pyzorder's functions take it, which is as SQL names it."""
+        if self.format:
+            return f"{self.format}.{quoted(self.path)}"
+        return tables.quoted(self.path) if self.path else ".".join(map(if_odd, self.name))
+
     def table(self, spark: SparkSession) -> ZOrderTable:
         """The table that this session knows by that name or path.
 
@@ -39,7 +47,7 @@ class Target:
         """
         if self.format:
             check_session(spark)
-            return ZOrderTable(spark, f"{self.format}.{quoted(self.path)}")
+            return ZOrderTable(spark, self.text())
         if self.path:
             return ZOrderTable.forPath(spark, self.path)
         try:
@@ -54,6 +62,11 @@ class Target:
 def quoted(part: str) -> str:
     """One part of a name in SQL's back-quotes."""
     return "`" + part.replace("`", "``") + "`"
+
+
+def if_odd(part: str) -> str:
+    """One part of a name, in back-quotes where SQL wants them."""
+    return part if re.fullmatch(r"(?a:[A-Za-z_]\w*)", part) else quoted(part)
 
 
 def unquoted(part: str) -> str:
@@ -114,4 +127,10 @@ class ColumnsType(click.ParamType[list[str]]):
         return [".".join(map(quoted, parts)) for parts in names(value)]
 
 
+def listed(columns: Iterable[Iterable[str]]) -> list[str] | None:
+    """The columns of all arguments; None: none is named."""
+    return [name for some in columns for name in some] or None
+
+
 target_argument = click.argument("target", type=TargetType())
+columns_argument = click.argument("columns", nargs=-1, type=ColumnsType())

@@ -48,6 +48,31 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("explain", "DROP TABLE {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
     (("explain", "INSERT INTO {table} SELECT * FROM {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
     (("explain", "SELECT nothing FROM {table}"), 1, "[UNRESOLVED_COLUMN"),
+    (("advise", "{table}"), 2, "--queries FILE, --event-log DIR, or both"),
+    (("advise", "{table}", "--queries", "/no/where.sql"), 2, "does not exist"),
+    (("advise", "{table}", "--queries", "-", "--max-columns", "5"), 2, "--max-columns"),
+    (("advise", "{table}", "--event-log", "/no/where"), 1, "[ZORDER_NO_EVENT_LOG]"),
+    (("advise", "/no/where", "--queries", "-"), 1, "[ZORDER_PATH_NOT_FOUND]"),
+    (("plot", "-o", "x.png"), 2, "Name a TARGET to draw the files of, or a --curve"),
+    (("plot", "{table}", "--curve", "zorder", "-o", "x.png"), 2, "and not both"),
+    (("plot", "{table}", "a"), 2, "Missing option '--output'"),
+    (("plot", "{table}", "a", "-o", "x.pdf"), 1, "[ZORDER_PICTURE_FORMAT]"),
+    (("plot", "{table}", "a", "id", "day", "-o", "x.png"), 1, "[ZORDER_RECTANGLE_COLUMNS]"),
+    (("plot", "{table}", "zz", "-o", "x.png"), 1, "zz"),
+    (("plot", "{table}", "a", "--where", "a =", "-o", "x.png"), 1, "[PARSE_SYNTAX_ERROR]"),
+    (("plot", "{table}", "a", "--where", "a = 1", "--depth", "-o", "x.png"), 2, "--where lights"),
+    (("report", "nowhere", "-o", "x.html"), 1, "nowhere"),
+    (("report", "{table}", "zz", "-o", "x.html"), 1, "zz"),
+]
+
+# (arguments, what the file that they write holds)
+PICTURES: list[tuple[tuple[str, ...], str]] = [
+    (("plot", "{folder}", "a", "`b, c`", "--where", "a < 9", "-o", "{out}.svg"), "a &lt; 9"),
+    (("plot", "{table}", "id", "--ranks", "-o", "{out}.svg"), "cli_table"),
+    (("plot", "{table}", "id,a", "day", "--depth", "-o", "{out}.svg"), "day"),
+    (("plot", "--curve", "hilbert", "-o", "{out}.svg"), "hilbert"),
+    (("report", "{folder}", "a", "--where", "a < 9", "-o", "{out}.html"), "CREATE SKIPPING INDEX"),
+    (("report", "{table}", "-o", "{out}.html"), "No file is clustered"),
 ]
 
 # (signal, the step it arrives in, exit code)
@@ -189,6 +214,40 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     check = ("--conf", "spark.sql.zorder.vacuum.retentionCheck=false")
     deleted = result_of(spark, "vacuum", path, "--retain-hours", "0", *check)
     assert len(deleted) >= len(new) and ids(folder) == list(range(ROWS))
+
+
+@pytest.mark.parametrize(("arguments", "holds"), PICTURES)
+def test_pictures_and_reports(
+    spark: SparkSession,
+    places: dict[str, Any],
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    holds: str,
+) -> None:
+    words = [word.format(**places, out=tmp_path / "new" / "picture") for word in arguments]
+    told = result_of(spark, *words)
+    (written,) = (tmp_path / "new").iterdir()
+    assert told == {"output": str(written), "bytes": written.stat().st_size}
+    assert str(written) == words[-1] and holds in written.read_text()
+
+
+def test_advise(spark: SparkSession, places: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "workload.sql").write_text(
+        ";\n".join(f"SELECT count(*) FROM cli_table WHERE a = {i * 83}" for i in range(12))
+    )
+    arguments = ("advise", "cli_table", "--queries", str(tmp_path / "workload.sql"))
+    found = result_of(spark, *arguments, "--no-weigh", *SMALL)
+    assert found["statement"] == "OPTIMIZE cli_table ZORDER BY (a)"
+    assert found["recommended"] == ["a"] and found["readings"] == 12
+    told = invoke(spark, *arguments, "--max-columns", "1", *SMALL)
+    assert told.stdout.endswith("\nRun: OPTIMIZE cli_table ZORDER BY (a)\n")
+    steps = [line.split(":")[0].removesuffix(" …") for line in told.stderr.splitlines()]
+    assert "write a few files for trial" in steps
+    query = f"SELECT * FROM parquet.`{places['folder'].parent / 'plain'}` WHERE id = 7"
+    piped = CliRunner().invoke(
+        app, ["advise", "cli_table", "--queries", "-", "--json", *SMALL], obj=spark, input=query
+    )
+    assert json.loads(piped.stdout)["columns"][0]["column"] == "id", piped.output
 
 
 def test_where_with_a_comment(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ final class OptimizeRun(
     where: Option[Expression],
     zOrderBy: Seq[Seq[String]],
     full: Boolean) {
-  import OptimizeRun._
 
   private val conf = session.sessionState.conf
   private val started = System.currentTimeMillis()
@@ -147,7 +146,7 @@ final class OptimizeRun(
     rewriting(facts) { (session, timestamps) =>
       val rewrite = new Rewrite(
         session, writer.folder.root, table.relation.fileFormat, table.provider, table.dataSchema,
-        withCodec(facts.values), timestamps.contains("TIMESTAMP_MILLIS"),
+        FileFacts.withCodec(table.options, facts.values), timestamps.contains("TIMESTAMP_MILLIS"),
         statisticsColumns ++ curveColumn(timestamps), writer.run)
       if (zOrderBy.isEmpty) rewrite.compact(groups)
       else {
@@ -160,7 +159,7 @@ final class OptimizeRun(
   /** Runs `body` in a session of RewriteSession's, which it is given with the timestamps' type. */
   private def rewriting[T](facts: Map[String, FileFacts])(
       body: (shim.SparkSession, Option[String]) => T): T = {
-    val timestamps = timestampType(facts.values)
+    val timestamps = FileFacts.timestampType(facts.values)
     val rewriting = RewriteSession.of(session, timestamps)
     RewriteSession.use(rewriting)(body(rewriting, timestamps))
   }
@@ -225,30 +224,12 @@ final class OptimizeRun(
     else None
   }
 
-  /** So much of each group that every file is drawn from often enough. */
-  private def fractions(groups: Seq[RewriteGroup], facts: Map[String, FileFacts]): Array[Double] = {
-    val rows = groups.map(rowsOf(_, facts))
-    val wanted = ZOrderConf.sampleSize.get(conf).toDouble / math.max(1L, rows.sum)
-    groups.zip(rows).map { case (group, count) =>
-      math.min(1.0, math.max(wanted, group.leaves * RowsPerLeaf.toDouble / math.max(1L, count)))
-    }.toArray
-  }
+  private def fractions(groups: Seq[RewriteGroup], facts: Map[String, FileFacts]): Array[Double] =
+    Sample.fractions(
+      groups.map(rowsOf(_, facts)), groups.map(_.leaves), ZOrderConf.sampleSize.get(conf))
 
   private def rowsOf(group: RewriteGroup, facts: Map[String, FileFacts]): Long =
     group.files.map(file => facts(file.getPath.toString).numRows).sum
-
-  /** The table's options; where none names a codec, the one that most files have. */
-  private def withCodec(facts: Iterable[FileFacts]): Map[String, String] = {
-    val named = table.options.keys.exists(key => CodecOptions(key.toLowerCase))
-    val codecs = facts.flatMap(_.codec).groupBy(identity).map { case (k, v) => k -> v.size }
-    if (named || codecs.isEmpty) table.options
-    else table.options + ("compression" -> codecs.maxBy(_.swap)._1)
-  }
-
-  private def timestampType(facts: Iterable[FileFacts]): Option[String] = {
-    val types = facts.flatMap(_.timestamps).toSet
-    Seq("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS").find(types)
-  }
 
   private def metrics(
       files: Seq[PartitionFiles],
@@ -275,12 +256,4 @@ final class OptimizeRun(
       dryRun = dryRun,
       estimates = estimates,
       remark = choice.remark)
-}
-
-object OptimizeRun {
-
-  /** Rows to sample for each file that will be written, at least. */
-  private val RowsPerLeaf = 500
-
-  private val CodecOptions = Set("compression", "parquet.compression", "orc.compress")
 }

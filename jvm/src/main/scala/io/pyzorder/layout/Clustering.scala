@@ -50,7 +50,7 @@ final class Clustering(
 object Clustering {
 
   /** So many distinct ranks of a column tell files apart well enough. */
-  private val MaxBoundaries = 1 << 16
+  private[pyzorder] val MaxBoundaries = 1 << 16
 
   /**
    * @param keys   as in `sample`, which may hold more columns after them
@@ -58,7 +58,7 @@ object Clustering {
    */
   def of(keys: ClusteringKeys, sample: Sample, groups: Seq[(Int, Regions)]): Clustering = {
     val boundaries = keys.expressions.zipWithIndex.map { case (key, number) =>
-      sample.boundaries(key, number, MaxBoundaries, groups.flatMap(_._2.cutsOf(number)))
+      sample.boundaries(key.dataType, number, MaxBoundaries, groups.flatMap(_._2.cutsOf(number)))
     }.toArray
     val trees = groups.zipWithIndex.map { case ((leaves, regions), number) =>
       KdTree.build(
@@ -72,7 +72,7 @@ object Clustering {
   private val HashSeed = 42
 
   /** For each of `count` tasks a number whose hash leads there. */
-  private[layout] def keysOf(count: Int): Array[Int] = {
+  private[pyzorder] def keysOf(count: Int): Array[Int] = {
     val keys = new Array[Int](count)
     val found = new Array[Boolean](count)
     var left = count

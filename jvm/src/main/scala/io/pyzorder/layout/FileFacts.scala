@@ -71,6 +71,22 @@ object FileFacts {
       throw ZOrderErrors.undeclaredColumns(file.path, file.undeclared)
     }
 
+  /** A table's options; where none names a codec, the one that most files have. */
+  def withCodec(options: Map[String, String], facts: Iterable[FileFacts]): Map[String, String] = {
+    val named = options.keys.exists(key => CodecOptions(key.toLowerCase))
+    val codecs = facts.flatMap(_.codec).groupBy(identity).map { case (k, v) => k -> v.size }
+    if (named || codecs.isEmpty) options
+    else options + ("compression" -> codecs.maxBy(_.swap)._1)
+  }
+
+  private val CodecOptions = Set("compression", "parquet.compression", "orc.compress")
+
+  /** The one of spark.sql.parquet.outputTimestampType that keeps what the files hold. */
+  def timestampType(facts: Iterable[FileFacts]): Option[String] = {
+    val types = facts.flatMap(_.timestamps).toSet
+    Seq("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS").find(types)
+  }
+
   private def ofParquet(
       path: String,
       schema: StructType,

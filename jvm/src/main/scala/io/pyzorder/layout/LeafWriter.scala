@@ -1,17 +1,13 @@
 package io.pyzorder.layout
 
 import org.apache.hadoop.fs.Path
-import org.apache.hadoop.mapreduce.{TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
-import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
-import org.apache.spark.sql.execution.datasources.OutputWriterFactory
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.index.{ColumnStatistics, IndexedColumn, StatisticsTracker}
-import io.pyzorder.publish.{OwnFiles, TableFolder}
+import io.pyzorder.publish.TableFolder
 
 /**
  * A new file that waits in the staging folder.
@@ -33,7 +29,7 @@ final case class WrittenFile(
  * Writes the rows of one task into one file in the staging folder. Every attempt of a task has a
  * file name of its own, so that only files of attempts that succeeded are ever published.
  *
- * @param factory    the format's own writers
+ * @param writers    the format's own
  * @param schema     of the files
  * @param columns    to take statistics of
  * @param root       the table's folder
@@ -45,9 +41,8 @@ final case class WrittenFile(
  *                   and how to compute them
  */
 final class LeafWriter(
-    factory: OutputWriterFactory,
+    writers: FileWriters,
     schema: StructType,
-    statisticsSchema: StructType,
     columns: Seq[IndexedColumn],
     format: String,
     millis: Boolean,
@@ -55,7 +50,6 @@ final class LeafWriter(
     run: Long,
     folders: Array[String],
     id: String,
-    conf: SerializableConfiguration,
     curve: Option[(IndexedColumn, Expression)])
     extends Serializable {
 
@@ -63,16 +57,15 @@ final class LeafWriter(
   def write(leaf: Int, rows: Iterator[InternalRow]): Option[WrittenFile] =
     if (!rows.hasNext) None
     else {
-      val task = taskContext(leaf)
       val attempt = TaskContext.get().taskAttemptId()
-      val name = f"part-$leaf%05d-$id-a$attempt" + factory.getFileExtension(task)
+      val name = f"part-$leaf%05d-$id-a$attempt" + writers.extension
       val relative = if (folders(leaf).isEmpty) name else s"${folders(leaf)}/$name"
       val staged = new TableFolder(new Path(root)).stagedPath(run, relative)
-      val tracker = new StatisticsTracker(columns, statisticsSchema)
+      val tracker = new StatisticsTracker(columns, schema)
       val along = curve.map { case (column, zValue) => new CurveTracker(column, zValue) }
-      val fileSystem = staged.getFileSystem(conf.value)
-      OwnFiles.makeFolder(conf.value, staged.getParent)
-      val writer = factory.newInstance(staged.toString, schema, task)
+      val fileSystem = writers.fileSystem(staged)
+      writers.makeFolder(staged.getParent)
+      val writer = writers.open(staged, leaf)
       try {
         while (rows.hasNext) {
           val row = rows.next()
@@ -88,11 +81,6 @@ final class LeafWriter(
           tracker.numRecords,
           tracker.written(format, millis) ++ along.flatMap(_.result)))
     }
-
-  private def taskContext(leaf: Int): TaskAttemptContext = {
-    val task = new TaskID("pyzorder", 0, TaskType.REDUCE, leaf)
-    new TaskAttemptContextImpl(conf.value, new TaskAttemptID(task, 0))
-  }
 }
 
 /** The z-values of the first and the last of rows that come in their order. */

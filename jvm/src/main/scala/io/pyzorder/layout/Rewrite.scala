@@ -3,7 +3,6 @@ package io.pyzorder.layout
 import java.util.UUID
 
 import org.apache.hadoop.fs.Path
-import org.apache.hadoop.mapreduce.Job
 import org.apache.spark.TaskContext
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.rdd.RDD
@@ -12,8 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.{BindReferences, Expression}
 import org.apache.spark.sql.execution.{ProjectExec, SparkPlan}
 import org.apache.spark.sql.execution.datasources.{FileFormat, PartitionedFile}
 import org.apache.spark.sql.pyzorder.shim
-import org.apache.spark.sql.types.{MetadataBuilder, StructType}
-import org.apache.spark.util.SerializableConfiguration
+import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.{JobDescription, TaskFunction}
 import io.pyzorder.index.{CurveColumn, IndexedColumn}
@@ -87,14 +85,10 @@ final class Rewrite(
       rows: RDD[InternalRow],
       folders: Array[String],
       curve: Option[(IndexedColumn, Expression)]): Seq[WrittenFile] = {
-    val stored = Rewrite.asWritten(schema)
-    val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(options))
-    job.getConfiguration.setIfUnset("parquet.block.size", Rewrite.RowGroupSize.toString)
-    val factory = format.prepareWrite(session, job, options, stored)
     val writer = new LeafWriter(
-      factory, stored, schema, statistics.filter(CurveColumn.unapply(_).isEmpty), formatName,
-      millis, root.toString, run, folders, UUID.randomUUID().toString,
-      new SerializableConfiguration(job.getConfiguration), curve)
+      FileWriters.of(session, format, schema, options), schema,
+      statistics.filter(CurveColumn.unapply(_).isEmpty), formatName, millis, root.toString, run,
+      folders, UUID.randomUUID().toString, curve)
     session.sparkContext.runJob(rows,
       TaskFunction { (leaf: Iterator[InternalRow]) =>
         writer.write(TaskContext.getPartitionId(), leaf)
@@ -103,21 +97,4 @@ final class Rewrite(
 
   private def described[T](what: String)(body: => T): T =
     JobDescription.during(session.sparkContext, s"OPTIMIZE $root: $what")(body)
-}
-
-object Rewrite {
-
-  /**
-   * Bytes of a Parquet row group where neither the table nor the session says: readers skip row
-   * groups by their minima and maxima, which the order inside a file makes narrow. ORC's readers
-   * skip every 10,000 rows as it is.
-   */
-  private val RowGroupSize = 32L << 20
-
-  /** The schema that new files carry: without what only the catalog means. */
-  private def asWritten(schema: StructType): StructType =
-    StructType(InputRelation.asStored(schema).map { field =>
-      field.copy(metadata = new MetadataBuilder().withMetadata(field.metadata)
-        .remove("EXISTS_DEFAULT").remove("CURRENT_DEFAULT").build())
-    })
 }

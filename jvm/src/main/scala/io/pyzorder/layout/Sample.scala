@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression}
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.types.DataType
 
 import io.pyzorder.TaskFunction
 import io.pyzorder.expressions.Boundaries
@@ -20,8 +21,8 @@ import io.pyzorder.expressions.Boundaries
 final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
 
   /** Boundaries of a column at the values drawn, at most `limit` of them, and at `others`. */
-  def boundaries(column: Expression, number: Int, limit: Int, others: Seq[Any]): Boundaries = {
-    val all = Boundaries.fromValues(column.dataType, values.iterator.map(_(number)))
+  def boundaries(dataType: DataType, number: Int, limit: Int, others: Seq[Any]): Boundaries = {
+    val all = Boundaries.fromValues(dataType, values.iterator.map(_(number)))
     val kept =
       if (all.size <= limit) values.iterator.map(_(number))
       else {
@@ -33,8 +34,12 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
         perId.iterator.filter(_ != null).zipWithIndex.filter(_._2 % step == 0).map(_._1)
       }
     if (all.size <= limit && others.isEmpty) all
-    else Boundaries.fromValues(column.dataType, kept ++ others)
+    else Boundaries.fromValues(dataType, kept ++ others)
   }
+
+  /** The same rows with some of the columns, by their numbers, in this order. */
+  def only(columns: Seq[Int]): Sample =
+    new Sample(values.map(row => columns.map(row(_)).toArray), partition)
 
   /** The rows drawn from one table partition. */
   def rowsOf(number: Int): Array[Array[Any]] =
@@ -48,6 +53,23 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
 }
 
 object Sample {
+
+  /** Rows to sample for each file that will be written, at least. */
+  private val RowsPerLeaf = 500
+
+  /**
+   * So much of each group that every file is drawn from often enough.
+   *
+   * @param rows   of each group
+   * @param leaves number of files that each group's rows go to
+   * @param size   rows to draw of all groups together, if that is enough
+   */
+  def fractions(rows: Seq[Long], leaves: Seq[Int], size: Int): Array[Double] = {
+    val wanted = size.toDouble / math.max(1L, rows.sum)
+    rows.zip(leaves).map { case (count, files) =>
+      math.min(1.0, math.max(wanted, files * RowsPerLeaf.toDouble / math.max(1L, count)))
+    }.toArray
+  }
 
   /**
    * Draws rows of a scan in one job, the same ones each time it runs.

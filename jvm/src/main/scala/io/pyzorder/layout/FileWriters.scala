@@ -1,0 +1,71 @@
+package io.pyzorder.layout
+
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
+import org.apache.spark.sql.execution.datasources.{FileFormat, OutputWriter, OutputWriterFactory}
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.{MetadataBuilder, StructType}
+import org.apache.spark.util.SerializableConfiguration
+
+import io.pyzorder.publish.OwnFiles
+
+/** Opens a format's own writers in tasks, all with the same options. */
+final class FileWriters private (
+    factory: OutputWriterFactory,
+    schema: StructType,
+    conf: SerializableConfiguration)
+    extends Serializable {
+
+  /** How the names of files end. */
+  def extension: String = factory.getFileExtension(contextOf(0))
+
+  /** The store of a path. */
+  def fileSystem(path: Path): FileSystem = path.getFileSystem(conf.value)
+
+  /** Makes a folder of pyzorder's own, in the table's `_zorder`. */
+  def makeFolder(folder: Path): Unit = OwnFiles.makeFolder(conf.value, folder)
+
+  /** A writer of the file number `leaf`, which takes rows as they are stored. */
+  def open(path: Path, leaf: Int): OutputWriter =
+    factory.newInstance(path.toString, schema, contextOf(leaf))
+
+  private def contextOf(leaf: Int): TaskAttemptContext = {
+    val task = new TaskID("pyzorder", 0, TaskType.REDUCE, leaf)
+    new TaskAttemptContextImpl(conf.value, new TaskAttemptID(task, 0))
+  }
+}
+
+object FileWriters {
+
+  /**
+   * Bytes of a Parquet row group where neither the table nor the session says: readers skip row
+   * groups by their minima and maxima, which the order inside a file makes narrow. ORC's readers
+   * skip every 10,000 rows as it is.
+   */
+  private val RowGroupSize = 32L << 20
+
+  /**
+   * @param session RewriteSession.of the user's
+   * @param schema  of the files
+   * @param options the table's, with `compression`
+   */
+  def of(
+      session: shim.SparkSession,
+      format: FileFormat,
+      schema: StructType,
+      options: Map[String, String]): FileWriters = {
+    val stored = asWritten(schema)
+    val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(options))
+    job.getConfiguration.setIfUnset("parquet.block.size", RowGroupSize.toString)
+    val factory = format.prepareWrite(session, job, options, stored)
+    new FileWriters(factory, stored, new SerializableConfiguration(job.getConfiguration))
+  }
+
+  /** The schema that new files carry: without what only the catalog means. */
+  private def asWritten(schema: StructType): StructType =
+    StructType(InputRelation.asStored(schema).map { field =>
+      field.copy(metadata = new MetadataBuilder().withMetadata(field.metadata)
+        .remove("EXISTS_DEFAULT").remove("CURRENT_DEFAULT").build())
+    })
+}

@@ -1,0 +1,17 @@
+package org.apache.spark.sql.pyzorder
+
+import java.io.File
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.util.Utils
+
+/** The local disk that Spark gives its tasks. */
+object LocalFolder {
+
+  /** Runs `body` with a new folder there, which is deleted afterwards. */
+  def use[T](body: File => T): T = {
+    val folder = Utils.createTempDir(Utils.getLocalDir(SparkEnv.get.conf), "pyzorder")
+    try body(folder)
+    finally Utils.deleteRecursively(folder)
+  }
+}

@@ -1,0 +1,209 @@
+"""What the advisor found: a frozen account that prints, shows in notebooks and becomes JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A layout of the table, and what the workload's readings open of it."""
+
+    name: str
+    """`ZORDER BY (a, b)`, `sorted by (a, b)`, or which of the present ones."""
+
+    columns: tuple[str, ...]
+    """Empty: the files as they are."""
+
+    bytes_opened: float
+    """Of files, by one reading, on average."""
+
+    share_of_present: float
+    """Of what is opened today: 1 is as much."""
+
+    growth: float
+    """Bytes of the table then, as a multiple of now: files of other rows compress otherwise. As
+    weighed, of this layout or the best with as many columns; 1: not weighed."""
+
+
+@dataclass(frozen=True)
+class ColumnUse:
+    """How the workload asks for a column; counts are of readings."""
+
+    column: str
+    readings: int
+    equality: int
+    range: int
+    in_list: int
+    prefix: int
+    join: int
+    other: int
+    rows_left: float | None
+    """Share of the rows that its filters leave, in the middle one of the readings; None: they skip
+    no file, or it is a partition column."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What of the workload had no part in the advice."""
+
+    reason: str
+    count: int
+    example: str
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Which columns a table should be clustered by for a workload, and on what grounds."""
+
+    table: str
+    statement: str | None
+    """What to run; None: nothing would improve by enough."""
+
+    recommended: tuple[str, ...]
+    """The columns to cluster by; empty: none."""
+
+    reason: str
+    layouts: tuple[Layout, ...]
+    """The candidates, the best first: ZORDER BY of 1 to 4 columns."""
+
+    sorted_layouts: tuple[Layout, ...]
+    """The best candidate's columns as a plain sort by them (`curve` linear), the best first."""
+
+    present: Layout
+    """The files as they are, with the index that there is."""
+
+    present_indexed: Layout
+    """The files as they are, if an index knew all of them."""
+
+    columns: tuple[ColumnUse, ...]
+    left_out: tuple[LeftOut, ...]
+    statements: int
+    reading_statements: int
+    readings: int
+    rows: int
+    sampled_rows: int
+    files: int
+    bytes: int
+    new_files: int
+    remarks: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in types that JSON has."""
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        tables = "".join(
+            f"<h4>{escape(title)}</h4><table>{html_rows(rows)}</table>"
+            for title, rows in self._tables()
+        )
+        said = [*self._header(), *self.remarks]
+        verdict = f"<p><b>{escape(self.reason)}</b></p>"
+        run = f"<pre>{escape(self.statement)}</pre>" if self.statement else ""
+        return f"<p>{'<br>'.join(map(escape, said))}</p>{tables}{verdict}{run}"
+
+    def _lines(self) -> Iterator[str]:
+        yield from self._header()
+        for title, rows in self._tables():
+            yield ""
+            yield title
+            yield from text_rows(rows)
+        yield ""
+        for remark in self.remarks:
+            yield f"Note: {remark}"
+        yield self.reason
+        if self.statement:
+            yield f"Run: {self.statement}"
+
+    def _header(self) -> Iterator[str]:
+        yield (
+            f"{self.table}: {self.rows:,} rows in {self.files:,} files, {size(self.bytes)}; "
+            f"{self.sampled_rows:,} rows sampled"
+        )
+        yield (
+            f"{counted(self.statements, 'statement')}, {self.reading_statements:,} of which read "
+            f"it, {counted(self.readings, 'time')} in all"
+        )
+
+    def _tables(self) -> Iterator[tuple[str, list[list[str]]]]:
+        if self.columns:
+            header = ["column", "readings", "=", "range", "IN", "LIKE", "join", "other",
+                      "rows left"]  # fmt: skip
+            yield "Columns that are filtered", [header, *(use_row(use) for use in self.columns)]
+        if self.readings:
+            layouts = [*self.layouts[:SHOWN], *self.sorted_layouts[:1], self.present_indexed]
+            if self.present.bytes_opened != self.present_indexed.bytes_opened:
+                layouts.append(self.present)
+            rows = [
+                [o.name, size(o.bytes_opened), share(o.share_of_present), f"{o.growth:.2f}"]
+                for o in layouts
+            ]
+            header = ["layout", "on average", "of today's", "table's growth"]
+            yield "Bytes that a reading opens", [header, *rows]
+        if self.left_out:
+            rows = [[str(item.count), item.reason, item.example[:60]] for item in self.left_out]
+            yield "Not made use of", [["count", "what", "example"], *rows]
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def use_row(use: ColumnUse) -> list[str]:
+    """A line of the table of columns."""
+    counts = (use.readings, use.equality, use.range, use.in_list, use.prefix, use.join, use.other)
+    left = "–" if use.rows_left is None else share(use.rows_left)
+    return [use.column, *(str(count) if count else "" for count in counts), left]
+
+
+def size(count: float) -> str:
+    """A number of bytes, readable."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            break
+        count /= 1024
+    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+
+
+def share(value: float) -> str:
+    """A share in per cent."""
+    percent = value * 100
+    if percent < 0.05:
+        return "< 0.1 %"
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %"
+
+
+def text_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines of columns; numbers stand to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    right = [all(is_number(cell) for cell in column[1:]) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(row, widths, right, strict=True)
+        )
+        yield ("  " + "  ".join(cells)).rstrip()
+
+
+def html_rows(rows: Iterable[Sequence[str]]) -> str:
+    """The same rows for a notebook."""
+    header, *body = rows
+    lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in header)}</tr>"]
+    lines += [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in body]
+    return "".join(lines)
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell starts like a number, or is empty."""
+    return cell == "" or cell == "–" or cell[0].isdigit() or cell[0] == "<"

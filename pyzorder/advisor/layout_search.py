@@ -1,0 +1,126 @@
+"""Which columns to lay a table out by: candidates, and what a workload opens of each."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyzorder.advisor.advice import Layout
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: So many columns, those that save most alone, are tried together; of each size the best BEAM are
+#: widened.
+MOST_COLUMNS = 6
+BEAM = 3
+
+
+class LayoutSearch:
+    """Tries layouts on readings that the JVM has been told."""
+
+    def __init__(self, api: Any, weights: NDArray[np.float64]) -> None:
+        """`api`: io.pyzorder.api.AdvisorApi; `weights`: how often each reading was asked for."""
+        self._api = api
+        self._weights = weights
+        self._each: dict[str, NDArray[np.float64]] = {}
+        self._base = 0.0
+        now, complete = api.openedNow(False), api.openedNow(True)
+        self._base = self._layout("", (), now).bytes_opened
+        self.present = self._layout("the files as they are", (), now)
+        self.present_indexed = self._layout("the files as they are, all indexed", (), complete)
+
+    def candidates(
+        self, columns: Sequence[str], most: int, margin: float, weigh: bool
+    ) -> tuple[list[Layout], list[Layout]]:
+        """ZORDER BY of 1 to `most` of the columns that save most alone, each size widening the best
+        of the one before; and sorts by the columns of the best.
+
+        `weigh`: find out how large the files are, by writing some of the best of each size.
+        """
+        alone = sorted((self._z_order((c,)) for c in columns), key=lambda o: o.bytes_opened)
+        names = [layout.columns[0] for layout in alone[:MOST_COLUMNS]]
+        found = list(alone)
+        kept = alone[:MOST_COLUMNS]
+        bests = alone[:1]
+        for size in range(2, most + 1):
+            wider = {
+                tuple(n for n in names if n in (*layout.columns, name))
+                for layout in kept[: MOST_COLUMNS if size == 2 else BEAM]
+                for name in names
+                if name not in layout.columns
+            }
+            if not wider:
+                break
+            kept = sorted(map(self._z_order, sorted(wider)), key=lambda o: o.bytes_opened)
+            found += kept
+            bests.append(kept[0])
+        if weigh and bests:
+            weighed = json.loads(self._api.growth([list(o.columns) for o in bests]))
+            growth = {len(o.columns): by for o, by in zip(bests, weighed, strict=True)}
+            found = [self._grown(o, growth[len(o.columns)]) for o in found]
+        found.sort(key=lambda o: (o.bytes_opened, len(o.columns)))
+        best = self.chosen(found, margin)
+        orders = itertools.permutations(best.columns) if best and len(best.columns) > 1 else ()
+        sorts = [self._sorted(by, best.growth if best else 1.0) for by in orders]
+        return found, sorted(sorts, key=lambda o: o.bytes_opened)
+
+    def chosen(self, candidates: Sequence[Layout], margin: float) -> Layout | None:
+        """The best candidate, where each further column saves `margin` of what a smaller one opens,
+        and not by the luck of a few readings."""
+        best: Layout | None = None
+        for count in sorted({len(layout.columns) for layout in candidates}):
+            own = [layout for layout in candidates if len(layout.columns) == count]
+            layout = min(own, key=lambda o: o.bytes_opened)
+            if best is None or self._saves(layout, best, margin):
+                best = layout
+        return best
+
+    def _saves(self, larger: Layout, smaller: Layout, margin: float) -> bool:
+        """Whether the saving is as large as the margin, and than its own standard error."""
+        asked = (1 - margin) ** (len(larger.columns) - len(smaller.columns))
+        if larger.bytes_opened > asked * smaller.bytes_opened:
+            return False
+        saved = self._each[smaller.name] - self._each[larger.name]
+        total = self._weights.sum()
+        mean = np.average(saved, weights=self._weights)
+        variance = np.average((saved - mean) ** 2, weights=self._weights)
+        return bool(total < 2 or mean > np.sqrt(variance / (total - 1)))
+
+    def _z_order(self, by: tuple[str, ...]) -> Layout:
+        return self._layout(f"ZORDER BY {listed(by)}", by, self._api.openedOf(list(by), False))
+
+    def _sorted(self, by: tuple[str, ...], growth: float) -> Layout:
+        layout = self._layout(f"sorted by {listed(by)}", by, self._api.openedOf(list(by), True))
+        return self._grown(layout, growth)
+
+    def _layout(self, name: str, by: tuple[str, ...], opened: str) -> Layout:
+        each = np.array(json.loads(opened), dtype=float)
+        self._each[name] = each
+        mean = float(np.average(each, weights=self._weights)) if len(each) else 0.0
+        return Layout(name, by, mean, mean / self._base if self._base else 1.0, 1.0)
+
+    def _grown(self, layout: Layout, by: float) -> Layout:
+        self._each[layout.name] = self._each[layout.name] * by
+        return replace(
+            layout,
+            bytes_opened=layout.bytes_opened * by,
+            share_of_present=layout.share_of_present * by,
+            growth=by,
+        )
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Columns as ZORDER BY lists them; what SQL would not take for a name is quoted."""
+    parts = [re.findall(r"`(?:[^`]|``)+`|[^.`]+", column) for column in columns]
+    names = (
+        ".".join(part if re.fullmatch(r"\w+|`.*`", part) else f"`{part}`" for part in column)
+        for column in parts
+    )
+    return f"({', '.join(names)})"

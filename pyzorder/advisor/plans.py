@@ -1,0 +1,306 @@
+"""What Spark's physical plans, as its event logs keep them, ask of one table.
+
+A plan tells its filters as the text of Spark's source filters, `EqualTo(a,7)`, with values
+unquoted: they are read by the types that the scan tells. What the text does not give is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp, parse_one
+
+from pyzorder.advisor.column_uses import uses_of
+from pyzorder.advisor.query_scopes import DIALECT
+from pyzorder.advisor.workload import (
+    KEY,
+    KeyJoin,
+    NotUnderstood,
+    Predicate,
+    Reading,
+    TableNames,
+    Workload,
+    same_path,
+)
+
+COMPARISONS = {
+    "EqualTo": "=", "EqualNullSafe": "<=>", "GreaterThan": ">", "GreaterThanOrEqual": ">=",
+    "LessThan": "<", "LessThanOrEqual": "<=",
+}  # fmt: skip
+STRINGS = {"StringStartsWith": "startswith", "StringEndsWith": "endswith",
+           "StringContains": "contains"}  # fmt: skip
+NULLS = {"IsNull": "IS NULL", "IsNotNull": "IS NOT NULL"}
+NAME = re.compile(r"(And|Or|Not|In|AlwaysTrue|AlwaysFalse|"
+                  + "|".join([*COMPARISONS, *STRINGS, *NULLS]) + r")\(")  # fmt: skip
+SCAN = re.compile(r"Scan (parquet|orc) ?(.*)")
+JOIN = re.compile(r"BroadcastHashJoin \[(.*?)\], \[(.*?)\], (\w+), Build(Left|Right)")
+NUMBERED = re.compile(r"[^\s\[\](),]+#\d+L?")
+ATTRIBUTE = re.compile(r"([^\s\[\](),]+)#\d+L?")
+CAST = re.compile(r"cast\((.+) as ([^()]+(?:\(.*\))?)\)")
+RENAMED = "joins by keys that a plan computes or renames"
+
+#: Nodes that treat each row for itself: keys of a join may be asked for below them.
+ROW_BY_ROW = ("Filter", "Project", "ZOrderSkipping", "ColumnarToRow", "InputAdapter",
+              "WholeStageCodegen", "AdaptiveSparkPlan", "BroadcastQueryStage")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A scan of files in a plan."""
+
+    format: str
+    table: tuple[str, ...]
+    path: str
+    types: dict[str, str]
+    filters: str
+    partition_filters: str
+    data_filters: tuple[str, ...]
+    """The attributes in the filters on files' columns, each time they are named."""
+
+    attributes: frozenset[str]
+    """The columns that it reads, as far as its text tells them."""
+
+    def is_of(self, table: TableNames) -> bool:
+        """Whether the table's folder is scanned."""
+        return same_path(self.path, table.path)
+
+    def relation(self) -> str:
+        """What FROM names."""
+        parts = self.table or (self.format, self.path)
+        return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A join, and the attribute that its keys are of: `b#10L`."""
+
+    attribute: str
+    join: KeyJoin
+
+
+def readings_of(plan: dict[str, Any], table: TableNames, workload: Workload) -> list[Reading]:
+    """The readings of the table in a plan, given as `sparkPlanInfo` of an event; fills counts."""
+    return list(walk(plan, (), table, workload))
+
+
+def walk(
+    node: dict[str, Any], keys: tuple[Key, ...], table: TableNames, workload: Workload
+) -> Iterator[Reading]:
+    """Every scan of the table at or below a node, `keys` being those of joins that reach it."""
+    scan = scan_of(node)
+    if scan is not None and scan.is_of(table):
+        joins = tuple(key.join for key in keys if key.attribute in scan.attributes)
+        yield Reading(tuple(predicates_of(scan, workload)), joins)
+    children = node.get("children", [])
+    match = JOIN.match(node.get("simpleString", ""))
+    if match is None or len(children) < 2:
+        keep = node.get("nodeName", "").split(" (")[0] in ROW_BY_ROW
+        for child in children:
+            yield from walk(child, keys if keep else (), table, workload)
+        return
+    left, right, kind, build = match.groups()
+    scanned = 1 if build == "Left" else 0
+    pairs = (right, left) if build == "Left" else (left, right)
+    own: tuple[Key, ...] = ()
+    if kind == "Inner" or (kind == "LeftSemi" and scanned == 0):
+        try:
+            own = keys_of(pairs, children[1 - scanned])
+            below = [s.attributes for s in scans_below(children[scanned])]
+            if any(not any(key.attribute in a for a in below) for key in own):
+                raise NotUnderstood(RENAMED)
+        except NotUnderstood as failure:
+            if any(s.is_of(table) for s in scans_below(children[scanned])):
+                workload.leave_out(str(failure), node["simpleString"])
+    for i, child in enumerate(children):
+        side = "Left" if i == 0 else "Right"
+        through = kind == "Inner" or (side == "Left" and kind in ("LeftSemi", "LeftAnti",
+                                                                  "LeftOuter"))  # fmt: skip
+        passed = keys if through or (side == "Right" and kind == "RightOuter") else ()
+        yield from walk(child, (*passed, *own) if i == scanned else passed, table, workload)
+
+
+def keys_of(pairs: tuple[str, str], built: dict[str, Any]) -> tuple[Key, ...]:
+    """The keys of the scanned side, with the queries for those of the broadcast one.
+
+    Raises:
+        NotUnderstood: the plan does not tell them.
+    """
+    query, is_filtered = query_of(built)
+    found = []
+    for ours, theirs in zip(*(split_keys(text) for text in pairs), strict=True):
+        attribute, column = key_of(ours)
+        text = f"SELECT {key_of(theirs)[1]} AS {KEY} FROM {query}" if is_filtered else ""
+        found.append(Key(attribute, KeyJoin(column, text, True)))
+    return tuple(found)
+
+
+def key_of(text: str) -> tuple[str, str]:
+    """The attribute of a join's key, `b#10L`, and the key as SQL; it may be cast.
+
+    Raises:
+        NotUnderstood: it is something else.
+    """
+    match = ATTRIBUTE.fullmatch(text)
+    if match is not None:
+        return text, quoted(match.group(1))
+    cast = CAST.fullmatch(text)
+    if cast is None:
+        raise NotUnderstood(RENAMED)
+    attribute, column = key_of(cast.group(1))
+    return attribute, f"CAST({column} AS {cast.group(2)})"
+
+
+def split_keys(text: str) -> list[str]:
+    """The keys of a join, which a plan separates by a comma and a space."""
+    return re.split(r", (?=[^()]*(?:\(|$))", text)
+
+
+def query_of(node: dict[str, Any]) -> tuple[str, bool]:
+    """FROM and WHERE of a side of a join that is one scan with filters, and whether it has any.
+
+    Raises:
+        NotUnderstood: the side is something else, or its filters are not told.
+    """
+    below = node
+    while (scan := scan_of(below)) is None:
+        name = below.get("nodeName", "").split(" (")[0]
+        if len(below.get("children", [])) != 1 or name not in (*ROW_BY_ROW, "BroadcastExchange"):
+            raise NotUnderstood("joins whose other side is not one filtered table in the plan")
+        below = below["children"][0]
+    predicates = list(predicates_of(scan, None))
+    parts = [p.sql for p in predicates]
+    where = " WHERE " + " AND ".join(f"({part})" for part in parts) if parts else ""
+    return scan.relation() + where, bool(parts)
+
+
+def scans_below(node: dict[str, Any]) -> Iterator[Scan]:
+    """All scans of files at or below a node."""
+    scan = scan_of(node)
+    if scan is not None:
+        yield scan
+    for child in node.get("children", []):
+        yield from scans_below(child)
+
+
+def scan_of(node: dict[str, Any]) -> Scan | None:
+    """The scan of Parquet or ORC files that a node is."""
+    match = SCAN.fullmatch(node.get("nodeName", ""))
+    metadata = node.get("metadata", {})
+    location = re.search(r"\[(.*?)[,\]]", metadata.get("Location", ""))
+    if match is None or location is None:
+        return None
+    return Scan(
+        match.group(1),
+        tuple(part for part in match.group(2).split(".") if part),
+        location.group(1),
+        dict(fields_of(metadata.get("ReadSchema", ""))),
+        metadata.get("PushedFilters", "[]"),
+        metadata.get("PartitionFilters", "[]"),
+        tuple(re.findall(NUMBERED, metadata.get("DataFilters", ""))),
+        frozenset(
+            re.findall(NUMBERED, node.get("simpleString", "") + metadata.get("DataFilters", ""))
+        ),
+    )
+
+
+def fields_of(schema: str) -> Iterator[tuple[str, str]]:
+    """Name and type of the columns in `struct<a:int,b:decimal(7,2)>`."""
+    depth, start = 0, 0
+    body = schema.removeprefix("struct<").removesuffix(">") + ","
+    for i, letter in enumerate(body):
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and depth == 0 and i > start:
+            name, _, kind = body[start:i].partition(":")
+            yield name, kind
+            start = i + 1
+
+
+def predicates_of(scan: Scan, workload: Workload | None) -> Iterator[Predicate]:
+    """The filters of a scan; those that its text does not give are counted, if there is a count.
+
+    Raises:
+        NotUnderstood: some are not given, and there is no count.
+    """
+
+    def leave_out(reason: str, text: str) -> None:
+        if workload is None:
+            raise NotUnderstood(reason)
+        workload.leave_out(reason, text)
+
+    told = 0
+    for part in parts_of(scan.filters[1:-1]):
+        if part.startswith("IsNotNull("):  # Spark adds them to every comparison
+            told += 1
+            continue
+        try:
+            sql = sql_of(part, scan.types)
+        except NotUnderstood as failure:
+            leave_out(f"filters of plans with {failure}", part)
+            continue
+        tree = parse_one(sql, dialect=DIALECT)
+        told += sum(1 for _ in tree.find_all(exp.Column))
+        yield Predicate(sql, tuple(uses_of(tree)))
+    if len(scan.data_filters) > told:
+        leave_out("filters that a plan's scan tells only in part", scan.filters)
+    if scan.partition_filters not in ("[]", ""):
+        leave_out("filters of plans on partition columns", scan.partition_filters)
+
+
+def parts_of(text: str) -> list[str]:
+    """The filters in a list that commas separate; a comma in a value is none of them."""
+    starts = [m.start() for m in NAME.finditer(text) if text[: m.start()].endswith(", ")]
+    edges = [0, *(s for s in starts if is_closed(text[:s].removesuffix(", "))), len(text) + 2]
+    return [text[a : b - 2] for a, b in zip(edges, edges[1:], strict=False) if text[a : b - 2]]
+
+
+def is_closed(text: str) -> bool:
+    """Whether every parenthesis is closed."""
+    return text.count("(") <= text.count(")")
+
+
+def sql_of(text: str, types: dict[str, str]) -> str:
+    """A source filter, `Or(EqualTo(a,7),IsNull(b))`, as SQL.
+
+    Raises:
+        NotUnderstood: it is of another kind, or on a column of unknown type.
+    """
+    match = NAME.match(text)
+    if match is None or not text.endswith(")"):
+        raise NotUnderstood("a form that is not known")
+    name, body = match.group(1), text[match.end() : -1]
+    if name in ("And", "Or"):
+        for cut in (m.start() for m in NAME.finditer(body) if m.start() > 0):
+            left, right = body[: cut - 1], body[cut:]
+            if body[cut - 1] == "," and is_closed(left):
+                return f"({sql_of(left, types)} {name.upper()} {sql_of(right, types)})"
+        raise NotUnderstood("a form that is not known")
+    if name == "Not":
+        return f"(NOT {sql_of(body, types)})"
+    if name in ("AlwaysTrue", "AlwaysFalse"):
+        return name.removeprefix("Always").lower()
+    if name in NULLS:
+        return f"{quoted(body)} {NULLS[name]}"
+    column, _, value = body.partition(",")
+    kind = types.get(column)
+    if kind is None:
+        raise NotUnderstood("columns that the scan does not tell the type of")
+    if name == "In":
+        values = value.strip().removeprefix("[").removesuffix("]").split(",")
+        return f"{quoted(column)} IN ({', '.join(literal(v, kind) for v in values)})"
+    if name in STRINGS:
+        return f"{STRINGS[name]}({quoted(column)}, {literal(value, kind)})"
+    return f"{quoted(column)} {COMPARISONS[name]} {literal(value, kind)}"
+
+
+def quoted(column: str) -> str:
+    """A column of a plan's text as SQL."""
+    return column if column.startswith("`") else f"`{column}`"
+
+
+def literal(value: str, kind: str) -> str:
+    """A value of a plan's text as SQL, of a type."""
+    text = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{text}'" if kind == "string" else f"CAST('{text}' AS {kind})"

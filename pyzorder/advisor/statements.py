@@ -1,0 +1,93 @@
+"""Reads SQL statements: which of them run a query, and what it asks of one table."""
+
+from __future__ import annotations
+
+import logging
+
+from sqlglot import exp, parse_one, tokenize
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
+
+from pyzorder.advisor.query_readings import QueryReadings
+from pyzorder.advisor.query_scopes import DIALECT, Expansion, branches_of
+from pyzorder.advisor.workload import Catalog, NotUnderstood, TableNames, Workload
+
+logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" not in record.msg)
+
+
+def split(text: str) -> list[str]:
+    """The statements of a file, which semicolons end.
+
+    Raises:
+        NotUnderstood: an unclosed quote or comment.
+    """
+    try:
+        tokens = tokenize(text, dialect=DIALECT)
+    except SqlglotError as failure:
+        raise NotUnderstood(f"the file cannot be split into statements: {failure}") from None
+    found, start = [], 0
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            found.append(text[start : token.start])
+            start = token.end + 1
+    last = text[start:] if not tokens or tokens[-1].token_type != TokenType.SEMICOLON else ""
+    return [statement.strip() for statement in [*found, last] if statement.strip()]
+
+
+def query_of(statement: exp.Expression) -> exp.Expression | None:
+    """The query in a statement that runs one; None: it runs none."""
+    if isinstance(statement, exp.Create) and statement.kind == "VIEW":
+        return None
+    if isinstance(statement, (exp.Insert, exp.Create, exp.Cache)):
+        statement = statement.expression
+    return statement if isinstance(statement, exp.Query) else None
+
+
+def is_query(text: str) -> bool:
+    """Whether a text is an SQL statement that runs a query."""
+    try:
+        return query_of(parse_one(text, dialect=DIALECT)) is not None
+    except SqlglotError:
+        return False
+
+
+class StatementReader:
+    """Adds statements to a workload."""
+
+    def __init__(
+        self, table: TableNames, catalog: Catalog, workload: Workload, database: str
+    ) -> None:
+        """`database` is the current one, until a statement USEs another."""
+        self._table = table
+        self._catalog = catalog
+        self._workload = workload
+        self._database = database
+
+    def read(self, text: str, times: int = 1) -> None:
+        """Adds a statement's readings of the table, or counts why there are none.
+
+        `times`: how often it ran.
+        """
+        found = Workload()
+        try:
+            self._read(text, found)
+        except SqlglotError:
+            found.leave_out("statements that sqlglot cannot parse", text)
+        except (NotUnderstood, RecursionError) as failure:
+            found.leave_out(f"statements with {failure or 'too much nesting'}", text)
+        self._workload.merge(found, times)
+
+    def _read(self, text: str, found: Workload) -> None:
+        statement = parse_one(text, dialect=DIALECT)
+        if isinstance(statement, exp.Use):
+            self._database = statement.this.name
+            return
+        query = query_of(statement)
+        if query is None:
+            found.leave_out("statements that are no queries", text)
+            return
+        expansion = Expansion(self._table, self._catalog, self._database)
+        scopes = branches_of(expansion.expand(query), self._catalog)[0]
+        for name in expansion.opaque:
+            found.leave_out("temporary views of DataFrames, which have no text", name)
+        found.add(QueryReadings(self._table, found, scopes).readings())

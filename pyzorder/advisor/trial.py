@@ -1,0 +1,345 @@
+"""Tries layouts of a table on a workload, and says which is worth the rewriting."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pyzorder import bridge, errors
+from pyzorder.advisor.advice import Advice, ColumnUse, Layout, LeftOut, share
+from pyzorder.advisor.layout_search import LayoutSearch, listed
+from pyzorder.advisor.workload import NotUnderstood, Reading, Relation, TableNames, Workload
+from pyzorder.session import check_session
+from pyzorder.table import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOST_READINGS = 2000
+MOST_KEY_QUERIES = 200
+SELECTIVITY_ROWS = 2000
+FEW_READINGS = 10
+
+
+def advise(
+    spark: SparkSession,
+    table: str,
+    queries: str | Path | Sequence[str] | None = None,
+    event_log: str | Path | None = None,
+    *,
+    max_columns: int = 4,
+    margin: float = 0.1,
+    least_gain: float = 0.2,
+    sample_rows: int = 500_000,
+    weigh: bool = True,
+) -> Advice:
+    """
+    Tries layouts of a table on a workload, and says by which columns to cluster it, if by any.
+
+    The files of a candidate are cut from a sample of the table as OPTIMIZE cuts them, and the
+    workload's own filters, and the keys that its joins find, are put to their bounds by the code
+    that skips files; what is compared are bytes of whole files. The table is not changed. What of
+    the workload is not understood is counted.
+
+    Args:
+        table: its name, or the path of its folder.
+        queries: a file of SQL statements with semicolons, or a list of statements.
+        event_log: a folder of Spark's event logs, or one log; Spark's own codecs.
+        max_columns: to cluster by at most, 1 to 4.
+        margin: the share, 0 to 1, of the bytes opened that each further column must save.
+        least_gain: the share of the bytes opened that must be saved for anything to be advised.
+        sample_rows: at most so many rows are drawn.
+        weigh: read the table once, or some of its partitions, and write a few files of the best
+            layouts to the tasks' local folders, to know how large files of rows in another order
+            are; False: take them to be as large together as the table is now.
+
+    Raises:
+        ZOrderError: there is no workload, or it cannot be read; the session is a Connect client's
+            or does not run pyzorder; sqlglot is missing; an argument is out of range.
+    """
+    if bridge.is_connect(spark):
+        raise errors.connect_has_no_advisor()
+    check_parser()
+    check_session(spark)
+    if queries is None and event_log is None:
+        raise errors.no_workload()
+    for name, value, low, high in (("max_columns", max_columns, 1, 4), ("margin", margin, 0, 1),
+                                   ("least_gain", least_gain, 0, 1),
+                                   ("sample_rows", sample_rows, 1, 2**31 - 1)):  # fmt: skip
+        if not low <= value <= high:
+            raise errors.invalid_limit(name, value, f"between {low} and {high}")
+    trial = Trial(spark, table)
+    trial.read(queries, None if event_log is None else str(event_log))
+    return trial.advice(max_columns, margin, least_gain, sample_rows, weigh)
+
+
+def check_parser() -> None:
+    """Raises ZOrderError unless sqlglot is installed."""
+    if find_spec("sqlglot") is None:
+        raise errors.sqlglot_missing()
+
+
+class SparkCatalog:
+    """Names in queries, as the session finds them."""
+
+    def __init__(self, api: Any) -> None:
+        self.relation = lru_cache(maxsize=None)(lambda parts: relation(api, parts))
+
+
+def relation(api: Any, parts: tuple[str, ...]) -> Relation:
+    """What a name means to the session."""
+    found = json.loads(api.relation(list(parts)))
+    return Relation(
+        columns=tuple(found["columns"]) if "columns" in found else None,
+        is_view=found.get("isView", False),
+        is_temporary=found.get("isTemporary", False),
+        text=found.get("text"),
+        namespace=tuple(found.get("namespace", ())),
+    )
+
+
+class Trial:
+    """One table, the workload that is read for it, and the layouts that are tried."""
+
+    def __init__(self, spark: SparkSession, table: str) -> None:
+        self._spark = spark
+        self._api = bridge.advisor(spark, table)
+        is_path = "/" in table and "`" not in table and "'" not in table
+        self._target = quoted(table) if is_path else table
+        self._described = json.loads(self._api.table())
+        self._names = TableNames(
+            tuple(self._described["name"]),
+            self._described["root"],
+            tuple(self._described["columns"]),
+        )
+        self.workload = Workload()
+        self._spelled = {name.lower(): name for name in self._described["columns"]}
+
+    def read(self, queries: str | Path | Sequence[str] | None, event_log: str | None) -> None:
+        """Reads the workload."""
+        from pyzorder.advisor import event_log as logs
+        from pyzorder.advisor.statements import StatementReader
+
+        database = self._spark.catalog.currentDatabase()
+        reader = StatementReader(self._names, SparkCatalog(self._api), self.workload, database)
+        if queries is not None:
+            for statement in statements_of(queries):
+                reader.read(statement)
+        if event_log is not None:
+            logs.read(self._spark, event_log, self._names, reader, self.workload)
+
+    def advice(
+        self, max_columns: int, margin: float, least_gain: float, sample_rows: int, weigh: bool
+    ) -> Advice:
+        """Tries the layouts."""
+        weights = self._tell()
+        files = json.loads(self._api.files())
+        columns = json.loads(self._api.columns())
+        drawn = json.loads(self._api.draw(sample_rows)) if columns else {"drawn": 0, "judged": 0}
+        opened = LayoutSearch(self._api, np.array(list(weights.values()), dtype=float))
+        candidates, sorts = opened.candidates(
+            columns, max_columns, margin, weigh and files["newFiles"] > 1
+        )
+        best = opened.chosen(candidates, margin)
+        statement, recommended, reason = self._verdict(opened, best, columns, files, least_gain)
+        return Advice(
+            table=self._target,
+            statement=statement,
+            recommended=recommended,
+            reason=reason,
+            layouts=tuple(candidates),
+            sorted_layouts=tuple(sorts),
+            present=opened.present,
+            present_indexed=opened.present_indexed,
+            columns=self._uses(weights, bool(columns)),
+            left_out=tuple(
+                LeftOut(reason, count, self.workload.examples[reason])
+                for reason, count in self.workload.unread.most_common()
+            ),
+            statements=self.workload.statements,
+            reading_statements=self.workload.reading_statements,
+            readings=sum(self.workload.readings.values()),
+            rows=files["rows"],
+            sampled_rows=drawn["drawn"],
+            files=files["files"],
+            bytes=files["bytes"],
+            new_files=files["newFiles"],
+            remarks=tuple(self._remarks(weights, drawn, files, best, sorts, margin)),
+        )
+
+    def _tell(self) -> dict[Reading, int]:
+        """Tells the JVM the readings; how often each was asked for, in that order."""
+        readings = dict(self.workload.readings)
+        if len(readings) > MOST_READINGS:
+            kept = random.Random(0).sample(sorted(readings, key=repr), MOST_READINGS)
+            self.workload.leave_out(
+                f"readings beyond {MOST_READINGS} different ones, which were drawn at random",
+                "", sum(readings.values()) - sum(readings[r] for r in kept))  # fmt: skip
+            readings = {reading: readings[reading] for reading in kept}
+        asked: set[str] = set()
+        for reading, count in readings.items():
+            for predicate in reading.predicates:
+                reason = json.loads(self._api.predicate(predicate.sql))["reason"]
+                if reason is not None:
+                    self.workload.leave_out(f"filters: {reason}", predicate.sql, count)
+            for join in reading.joins:
+                if join.other and join.other not in asked and len(asked) >= MOST_KEY_QUERIES:
+                    self.workload.leave_out(
+                        f"joins beyond {MOST_KEY_QUERIES} different ones", join.other, count
+                    )
+                elif join.other:
+                    asked.add(join.other)
+                    reason = self._tell_join(join.column, join.other, join.broadcast)
+                    if reason is not None:
+                        self.workload.leave_out(f"joins: {reason}", join.other, count)
+            self._api.read()
+        return readings
+
+    def _tell_join(self, column: str, other: str, broadcast: bool) -> str | None:
+        from pyspark.errors import PySparkException
+
+        try:
+            rows = self._spark.sql(other)
+        except PySparkException as failure:
+            return str(failure).splitlines()[0]
+        reason: str | None = json.loads(self._api.join(other, column, rows._jdf, broadcast))[
+            "reason"
+        ]
+        return reason
+
+    def _uses(self, weights: dict[Reading, int], is_drawn: bool) -> tuple[ColumnUse, ...]:
+        """How each column is asked for, the most asked first."""
+        from pyzorder.advisor.column_uses import columns_of
+
+        counts: dict[str, Counter[str]] = {}
+        for reading, weight in weights.items():
+            kinds = {use for predicate in reading.predicates for use in predicate.uses}
+            kinds |= {(name, "join") for join in reading.joins for name in columns_of(join.column)}
+            named: dict[str, set[str]] = {}
+            for name, kind in kinds:
+                named.setdefault(self._spelling(name), set()).add(kind)
+            for name, own in named.items():
+                counts.setdefault(name, Counter()).update(dict.fromkeys([*own, "readings"], weight))
+        left: dict[str, list[float]] = {}
+        if is_drawn:
+            shares = json.loads(self._api.selectivity(SELECTIVITY_ROWS))
+            for own, weight in zip(shares, weights.values(), strict=True):
+                for name, value in own.items():
+                    left.setdefault(name, []).extend([value] * weight)
+        return tuple(
+            ColumnUse(
+                column=name,
+                readings=of["readings"],
+                equality=of["equality"],
+                range=of["range"],
+                in_list=of["in"],
+                prefix=of["prefix"],
+                join=of["join"],
+                other=of["other"],
+                rows_left=median(left[name]) if name in left else None,
+            )
+            for name, of in sorted(counts.items(), key=lambda item: (-item[1]["readings"], item[0]))
+        )
+
+    def _spelling(self, name: str) -> str:
+        """A column as the table spells it."""
+        first, dot, rest = name.partition(".")
+        return self._spelled.get(first.lower(), first) + dot + rest
+
+    def _verdict(
+        self,
+        opened: LayoutSearch,
+        best: Layout | None,
+        columns: Sequence[str],
+        files: dict[str, Any],
+        least_gain: float,
+    ) -> tuple[str | None, tuple[str, ...], str]:
+        """The statement to run, its clustering columns, and why; or why there is none."""
+        if not self.workload.readings:
+            return None, (), f"Nothing to advise: the workload never reads {self._target}."
+        if not columns or best is None:
+            return None, (), (
+                f"Nothing to advise: the workload reads {self._target}, but no filter of it can "
+                "skip a file by a column that the table can be clustered by."
+            )  # fmt: skip
+        if files["newFiles"] < 2:
+            return None, (), (
+                f"Nothing to advise: {self._target} makes one file of "
+                "spark.sql.zorder.optimize.targetFileSize, of which nothing can be skipped."
+            )  # fmt: skip
+        indexed, now = opened.present_indexed, opened.present
+        enough = 1 - least_gain
+        if set(best.columns) == set(files["clusteredBy"]):
+            return None, (), (
+                f"Nothing to advise: all files are clustered by {listed(best.columns)} already, "
+                "the best that was found."
+            )  # fmt: skip
+        if best.bytes_opened <= enough * indexed.bytes_opened:
+            return f"OPTIMIZE {self._target} {best.name}", best.columns, (
+                f"{best.name}: queries would open {share(best.share_of_present)} of the bytes "
+                "that they open today."
+            )  # fmt: skip
+        if indexed.bytes_opened <= enough * now.bytes_opened:
+            verb = "REFRESH" if self._described["indexed"] else "CREATE"
+            return f"{verb} SKIPPING INDEX ON {self._target}", (), (
+                "The files lie well as they are: with an index of all of them queries would open "
+                f"{share(indexed.share_of_present)} of the bytes that they open today, and the "
+                f"best layout {share(best.share_of_present)}."
+            )  # fmt: skip
+        return None, (), (
+            f"Nothing to advise: the best layout found, {best.name}, would open "
+            f"{share(best.share_of_present)} of the bytes that queries open today."
+        )  # fmt: skip
+
+    def _remarks(
+        self,
+        weights: dict[Reading, int],
+        drawn: dict[str, int],
+        files: dict[str, Any],
+        best: Layout | None,
+        sorts: Sequence[Layout],
+        margin: float,
+    ) -> list[str]:
+        found = []
+        if weights and len(weights) < FEW_READINGS:
+            found.append(
+                f"the workload has only {len(weights)} different readings of the table: the advice "
+                "is for these, and may not be for others."
+            )
+        if drawn["judged"] and drawn["judged"] < files["newFiles"]:
+            found.append(
+                f"OPTIMIZE would make {files['newFiles']:,} files, which {drawn['drawn']:,} rows "
+                f"do not tell apart: layouts of {drawn['judged']:,} files are compared; a larger "
+                "sample_rows compares more."
+            )
+        if best and sorts and sorts[0].bytes_opened < (1 - margin) * best.bytes_opened:
+            found.append(
+                f"{sorts[0].name} would open {share(sorts[0].share_of_present)}: with "
+                "spark.sql.zorder.optimize.curve = linear, ZORDER BY makes that."
+            )
+        return found
+
+
+def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
+    """The statements of a file or a list.
+
+    Raises:
+        ZOrderError: the file cannot be read.
+    """
+    from pyzorder.advisor.statements import split
+
+    if not isinstance(queries, (str, Path)):
+        return [statement for text in queries for statement in split(text)]
+    try:
+        return split(Path(queries).read_text(encoding="utf-8"))
+    except (OSError, UnicodeError, NotUnderstood) as failure:
+        raise errors.unreadable_queries(str(queries), str(failure)) from None

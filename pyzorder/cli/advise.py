@@ -1,0 +1,111 @@
+"""pyzorder advise: which columns to cluster a table by, for the queries it is asked."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from pyzorder.advisor import Advice, advise
+from pyzorder.advisor.trial import check_parser
+from pyzorder.cli.display import Display
+from pyzorder.cli.options import Settings, session_options
+from pyzorder.cli.output import print_json
+from pyzorder.cli.running import run
+from pyzorder.cli.sessions import session
+from pyzorder.cli.targets import Target, target_argument
+
+SHARE = click.FloatRange(0, 1)
+
+
+@click.command(
+    "advise",
+    epilog="""\b
+Examples:
+  pyzorder advise /data/sales --queries workload.sql
+  pyzorder advise db.sales --hive --event-log /var/log/spark-events --json
+  pyzorder advise /data/sales --queries workload.sql --max-columns 2 --no-weigh
+""",
+)
+@target_argument
+@click.option(
+    "--queries",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="SQL statements with a semicolon after each; - reads stdin.",
+)
+@click.option(
+    "--event-log",
+    metavar="DIR",
+    help="Spark's event logs (spark.eventLog.dir), or one of them; any store that Spark reads.",
+)
+@click.option(
+    "--max-columns",
+    type=click.IntRange(1, 4),
+    default=4,
+    show_default=True,
+    metavar="1-4",
+    help="Cluster by so many at most.",
+)
+@click.option(
+    "--margin",
+    type=SHARE,
+    default=0.1,
+    show_default=True,
+    metavar="0-1",
+    help="Share of the bytes opened that each further column must save.",
+)
+@click.option(
+    "--least-gain",
+    type=SHARE,
+    default=0.2,
+    show_default=True,
+    metavar="0-1",
+    help="Share of the bytes opened that must be saved for anything to be advised.",
+)
+@click.option(
+    "--sample-rows",
+    type=click.IntRange(1, 2**31 - 1),
+    default=500_000,
+    show_default=True,
+    metavar="N",
+    help="Draw so many rows at most.",
+)
+@click.option(
+    "--weigh/--no-weigh",
+    default=True,
+    show_default=True,
+    help="Read the table once and write a few files for trial, to know how large they are.",
+)
+@session_options
+def command(
+    settings: Settings,
+    target: Target,
+    queries: str | None,
+    event_log: str | None,
+    **limits: Any,
+) -> None:
+    """Tell by which columns to cluster a table, for its queries.
+
+    It may be none. Layouts are tried on a sample; the table is not changed. The last line is the
+    statement to run.
+    """
+    if queries is None and event_log is None:
+        raise click.UsageError(
+            "Name the queries to advise for: --queries FILE, --event-log DIR, or both."
+        )
+    check_parser()
+    asked = [sys.stdin.read()] if queries == "-" else queries
+    with session(settings) as spark:
+        advice: Advice = run(
+            spark,
+            lambda: advise(spark, target.text(), asked, event_log, **limits),
+            Display(f"advice on {target}", settings.quiet),
+            "the trial",
+            "Interrupted; advice changes nothing.",
+        )
+    if settings.json:
+        print_json(advice.to_dict())
+    else:
+        click.echo(advice)

@@ -1,0 +1,93 @@
+"""pyzorder plot: a table's files as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyzorder.cli.display import Display
+from pyzorder.cli.options import Settings, session_options
+from pyzorder.cli.output import print_written
+from pyzorder.cli.running import run
+from pyzorder.cli.sessions import session
+from pyzorder.cli.targets import Target, TargetType, columns_argument, listed
+
+if TYPE_CHECKING:
+    from pyzorder.plot import Picture
+
+
+@click.command(
+    "plot",
+    epilog="""\b
+Examples:
+  pyzorder plot /data/sales customer_id sold_date --output sales.png
+  pyzorder plot db.sales --hive --where "customer_id = 7" --output sales.svg
+  pyzorder plot /data/sales customer_id --depth --output depth.png
+  pyzorder plot --curve zorder --curve hilbert --output curves.svg
+""",
+)
+@click.argument("target", type=TargetType(), required=False)
+@columns_argument
+@click.option("--where", metavar="SQL", help="The condition of a query: light the files it opens.")
+@click.option("--ranks", is_flag=True, help="Give each bound as much room as any other.")
+@click.option("--depth", is_flag=True, help="Draw how many files cover each value instead.")
+@click.option(
+    "--curve",
+    "curves",
+    type=click.Choice(["zorder", "hilbert", "linear"]),
+    multiple=True,
+    help="Draw a curve's way through a grid instead, of no table; may be repeated.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="The .png or .svg to write.",
+)
+@session_options
+def command(
+    settings: Settings,
+    target: Target | None,
+    columns: Sequence[Sequence[str]],
+    where: str | None,
+    ranks: bool,
+    depth: bool,
+    curves: Sequence[str],
+    output: Path,
+) -> None:
+    """Draw what a table's files cover of one or two columns.
+
+    Each file is a rectangle over two COLUMNS, or a bar over one. Without COLUMNS: over those that
+    the files are clustered by.
+    """
+    from pyzorder import plot
+
+    plot.suffix_of(output)
+    if (target is None) == (not curves):
+        raise click.UsageError("Name a TARGET to draw the files of, or a --curve, and not both.")
+    if depth and where is not None:
+        raise click.UsageError("--where lights files, which --depth does not draw one by one.")
+    if target is None:
+        plot.save(plot.curve(curves), output)
+    else:
+        with session(settings) as spark:
+
+            def drawn() -> Picture:
+                if depth:
+                    return plot.depth(spark, target.text(), listed(columns), ranks=ranks)
+                return plot.rectangles(spark, target.text(), listed(columns), where, ranks=ranks)
+
+            picture = run(
+                spark,
+                drawn,
+                Display(f"the files of {target}", settings.quiet),
+                "the picture",
+                "Interrupted; a picture changes nothing.",
+            )
+        plot.save(picture, output)
+    print_written(output, settings.json)

@@ -1,0 +1,60 @@
+"""pyzorder report: a table's health, files and past runs in one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from pyzorder.cli.display import Display
+from pyzorder.cli.options import Settings, session_options
+from pyzorder.cli.output import print_written
+from pyzorder.cli.running import run
+from pyzorder.cli.sessions import session
+from pyzorder.cli.targets import Target, columns_argument, listed, target_argument
+
+
+@click.command(
+    "report",
+    epilog="""\b
+Examples:
+  pyzorder report /data/sales --output sales.html
+  pyzorder report db.sales customer_id sold_date --hive --where "customer_id = 7" -o sales.html
+""",
+)
+@target_argument
+@columns_argument
+@click.option("--where", metavar="SQL", help="The condition of a query: show the files it opens.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="The HTML file to write.",
+)
+@session_options
+def command(
+    settings: Settings,
+    target: Target,
+    columns: Sequence[Sequence[str]],
+    where: str | None,
+    output: Path,
+) -> None:
+    """Write a table's health and pictures into one HTML file.
+
+    Its past runs are in it, too, and what to do. The pictures are over COLUMNS; without any, over
+    those that the files are clustered by.
+    """
+    from pyzorder import report
+
+    with session(settings) as spark:
+        run(
+            spark,
+            lambda: report.write(spark, target.text(), output, listed(columns), where),
+            Display(f"report on {target}", settings.quiet),
+            "the report",
+            "Interrupted; a report changes nothing.",
+        )
+    print_written(output, settings.json)
