@@ -2,11 +2,12 @@
 
     python benchmarks/optimize.py [--rounds 3] [--files 64] [--scales 1,10]
 
-TPC-H lineitem, clustered by (l_partkey, l_shipdate, l_suppkey), in a heap of 2 GiB. Seconds are the
-least of the rounds, which take turns; what counts are their ratios. At greater scale factors only a
-plain rewrite and pyzorder run, with files of the same size. Other projects' OPTIMIZE takes turns
-with pyzorder's on the newest Spark that they support. Prints two tables, and writes them to
-benchmarks/results/optimize.md and optimize_peers.md.
+TPC-H lineitem in 64 files, its rows in the order they came, clustered by (l_partkey, l_shipdate,
+l_suppkey) into as many files, in a heap of 2 GiB. A plain rewrite is one task and one new file for
+each file. Seconds are the least of the rounds, which take turns; what counts are their ratios. At
+greater scale factors only a plain rewrite and pyzorder run, with files of the same size. Other
+projects' OPTIMIZE takes turns with pyzorder's on the newest Spark that they support. Prints two
+tables, and writes them to benchmarks/results/optimize.md and optimize_peers.md.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import peers
 import pyarrow.parquet as pq
 import report
 from datasets import FOLDER, data_files, lineitem, size_of
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import pyzorder
 from pyzorder import demo
@@ -45,38 +46,52 @@ class Cost:
     sizes: list[int] = field(default_factory=list)
 
 
-def plain(df: DataFrame, files: int, folder: Path) -> Callable[[], None]:
-    """Reads and writes as many files as the input has."""
-    return lambda: df.write.parquet(str(folder))
+def source(spark: SparkSession, scale: int, files: int) -> Path:
+    """The folder of lineitem in about so many files."""
+    folder = FOLDER / f"lineitem_{scale}_{files}"
+    if not (folder / "_SUCCESS").exists():
+        rows = lineitem(spark, scale)
+        per_file = rows.count() // files + 1
+        rows.write.option("maxRecordsPerFile", per_file).parquet(str(folder))
+    return folder
 
 
-def order_by(df: DataFrame, files: int, folder: Path) -> Callable[[], None]:
+def plain(spark: SparkSession, source: Path, files: int, folder: Path) -> Callable[[], None]:
+    """Each file read and written by a task of its own."""
+    greatest = max(file.stat().st_size for file in data_files(source))
+    keys = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+
     def run() -> None:
-        df.repartitionByRange(files, *COLUMNS).sortWithinPartitions(*COLUMNS).write.parquet(
-            str(folder))  # fmt: skip
+        for key in keys:
+            spark.conf.set(key, str(greatest))
+        try:
+            spark.read.parquet(str(source)).write.parquet(str(folder))
+        finally:
+            for key in keys:
+                spark.conf.unset(key)
 
     return run
 
 
-def optimize(df: DataFrame, files: int, folder: Path) -> Callable[[], None]:
+def order_by(spark: SparkSession, source: Path, files: int, folder: Path) -> Callable[[], None]:
+    rows = spark.read.parquet(str(source)).repartitionByRange(files, *COLUMNS)
+    return lambda: rows.sortWithinPartitions(*COLUMNS).write.parquet(str(folder))
+
+
+def optimize(spark: SparkSession, source: Path, files: int, folder: Path) -> Callable[[], None]:
     """OPTIMIZE of a copy of the table, made before the clock starts."""
-    df.write.parquet(str(folder))
-    size = size_of(folder)
-    spark = df.sparkSession
-    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // files))
+    shutil.copytree(source, folder)
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size_of(folder) // files))
     table = pyzorder.ZOrderTable.forPath(spark, str(folder))
     return lambda: table.optimize().executeZOrderBy(*COLUMNS)
 
 
-def delta_rs(df: DataFrame, files: int, folder: Path) -> Callable[[], None]:
-    source = folder.with_name("source")
-    shutil.rmtree(source, ignore_errors=True)
-    df.write.parquet(str(source))
-    deltalake.write_deltalake(str(folder), pq.read_table(source))
+def delta_rs(spark: SparkSession, source: Path, files: int, folder: Path) -> Callable[[], None]:
+    size = size_of(source) // files
+    for file in data_files(source):
+        deltalake.write_deltalake(str(folder), pq.read_table(file), mode="append")
     table = deltalake.DeltaTable(str(folder))
-    size = size_of(folder)
-    shutil.rmtree(source)
-    return lambda: table.optimize.z_order(list(COLUMNS), target_size=size // files)
+    return lambda: table.optimize.z_order(list(COLUMNS), target_size=size)
 
 
 WAYS = {
@@ -120,8 +135,8 @@ class Meter:
 
 def measure(spark: SparkSession, scale: int, files: int, rounds: int) -> list[list[str]]:
     """A line for each way."""
-    df = lineitem(spark, scale)
-    count = df.count()
+    table = source(spark, scale, files * scale)
+    count = spark.read.parquet(str(table)).count()
     meter = Meter(spark)
     ways = WAYS if scale == 1 else {name: WAYS[name] for name in ("plain rewrite", "pyzorder")}
     costs = {name: Cost() for name in ways}
@@ -129,7 +144,7 @@ def measure(spark: SparkSession, scale: int, files: int, rounds: int) -> list[li
     for _ in range(rounds):
         for name, way in ways.items():
             shutil.rmtree(folder, ignore_errors=True)
-            run = way(df, files * scale, folder)
+            run = way(spark, table, files * scale, folder)
             before = set(data_files(folder))
             meter.measure(costs[name], run)
             new = [f for f in data_files(folder) if f not in before]
@@ -155,14 +170,14 @@ HEADER = ["scale factor", "way", "seconds", "µs a row", "of a plain rewrite", "
           "bytes of a plain rewrite"]  # fmt: skip
 
 
-def against_peers(files: int) -> list[list[str]]:
-    """A line for each peer that `make peers` has fetched; the source is one written before."""
+def against_peers(table: Path, files: int) -> list[list[str]]:
+    """A line for each peer that `make peers` has fetched."""
     rows = []
     for name, peer in peers.PEERS.items():
         if not peer.is_there:
             print(f"Left out, because `make peers` has not fetched it: {name}")
             continue
-        taken = peers.seconds(name, FOLDER / "tpch1", FOLDER / "scratch", COLUMNS, files)
+        taken = peers.seconds(name, table, FOLDER / "scratch", COLUMNS, files)
         least = {way: min(seconds) for way, seconds in taken.items()}
         rows.append([
             name, peer.spark, *(f"{least[way]:.1f}" for way in ("plain rewrite", "pyzorder", name)),
@@ -188,12 +203,13 @@ def main() -> int:
         for scale in map(int, arguments.scales.split(","))
         for row in measure(spark, scale, arguments.files, arguments.rounds)
     ]
+    table = source(spark, 1, arguments.files)
     spark.stop()
     report.write(
         "optimize", "What an OPTIMIZE costs",
         "TPC-H lineitem, in a heap of 2 GiB; `make bench-optimize`.", [HEADER, *rows])  # fmt: skip
     print("\n".join("  ".join(row) for row in [HEADER, *rows]))
-    rows = against_peers(arguments.files)
+    rows = against_peers(table, arguments.files)
     if rows:
         report.write(
             "optimize_peers", "OPTIMIZE against others",
