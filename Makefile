@@ -1,9 +1,11 @@
 # Everything a developer runs. Needs Python 3.10 or later, and make; Java comes from PyPI if missing.
 # Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; the newest if unset),
-# PYTHON=python3.12, TESTS=tests/unit, CASES=1000 (of the fuzz), MINUTES=30 (of the soak)
+# SPARKS="3.5 4.3" (for what runs on several; all if unset), PYTHON=python3.12, TESTS=tests/unit,
+# CASES=1000 (of the fuzz), MINUTES=30 (of what runs for long)
 
 PYTHON ?= python3
 SPARK ?= $(shell $(PYTHON) jvm/build.py --default)
+SPARKS ?= $(shell $(PYTHON) jvm/build.py --list)
 TESTS ?= tests
 VENV := .venv-$(SPARK)
 RUN := $(VENV)/bin/with-java $(VENV)/bin/python
@@ -33,6 +35,9 @@ test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or anothe
 test-cli: jar ## The command line, interrupted at every step of OPTIMIZE
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/spark/test_cli.py
 
+jars: ## Compile the jars for all of SPARKS into pyzorder/jars
+	@for spark in $(SPARKS); do $(MAKE) --no-print-directory jar SPARK=$$spark || exit 1; done
+
 test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step, twice too, and count the rows
 	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py
 
@@ -52,8 +57,12 @@ soak: jar ## MINUTES=30 of others' writes, ALTERs, queries and kills while OPTIM
 smoke: jar ## Run the smoke test on one Spark
 	$(RUN) -m pytest tests/spark/test_smoke.py
 
-smoke-matrix: ## Compile for Spark 4.0, 4.1 and 4.2, and run the smoke test on each
-	@for spark in 4.0 4.1 4.2; do $(MAKE) smoke SPARK=$$spark || exit 1; done
+smoke-matrix: ## The smoke test on all of SPARKS
+	@for spark in $(SPARKS); do $(MAKE) smoke SPARK=$$spark || exit 1; done
+
+test-matrix: ## All tests on all of SPARKS, one Spark after the other; says at the end which failed
+	@for spark in $(SPARKS); do $(MAKE) test SPARK=$$spark || failed="$$failed $$spark"; done; \
+	  [ -z "$$failed" ] || { echo "Tests failed on Spark$$failed"; exit 1; }
 
 demo: $(VENV)/made-demo ## TPC-DS store_sales before and after OPTIMIZE: files opened, seconds, a picture
 	@$(RUN) jvm/build.py
@@ -106,8 +115,16 @@ format: $(VENV)/made-lint ## Bring Python into shape
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-wheel: env ## Build the wheel with the jar for SPARK in it, into dist/
-	@$(RUN) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+wheel: jars ## Build the wheel with the jars of all of SPARKS in it, into dist/
+	@PYZORDER_SPARK="$(SPARKS)" $(RUN) -m pip wheel --quiet --no-deps --no-build-isolation \
+	  --wheel-dir dist .
+
+sdist: env ## Build the source distribution into dist/
+	@mkdir -p dist
+	@PYTHONPATH=jvm $(RUN) -c 'import backend; backend.build_sdist("dist")' > /dev/null
+
+test-wheel: wheel sdist ## Install the wheel beside each PySpark, the sdist beside the newest; OPTIMIZE there
+	@PYTHONPATH=jvm $(RUN) -m tests.wheel dist
 
 clean: ## Remove environments and everything built
 	rm -rf .venv-* build dist *.egg-info pyzorder/jars/*.jar demo-output

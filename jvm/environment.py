@@ -76,14 +76,24 @@ def install_java(folder: Path, python: Path) -> None:
     write_script(folder / "bin" / "with-java", WITH_JAVA.format(export=export))
 
 
-def make(spark: str, folder: Path, extras: str) -> None:
+def pyspark(spark: str, client: bool) -> str:
+    """The package to install as PySpark: all of it, or only its Spark Connect client."""
+    section = build.spark_versions()[build.supported(spark)]
+    if not client:
+        return f"pyspark=={section['pyspark']}"
+    if "client" not in section:
+        raise SystemExit(f"PySpark {spark} has no package for Spark Connect clients alone")
+    return f"pyspark-client=={section['client']}"
+
+
+def make(spark: str, folder: Path, extras: str, client: bool) -> None:
     """Makes or completes the environment in `folder`."""
     section = build.spark_versions()[build.supported(spark)]
     python = folder / "bin" / "python"
     if not same_python(python):
         venv.create(folder, with_pip=True, clear=True)
-    base = ["setuptools>=77", "wheel", f"pyspark=={section['pyspark']}"]
-    require(pip_install(python, *base), f"PySpark {section['pyspark']}")
+    package = pyspark(spark, client)
+    require(pip_install(python, "setuptools>=77", "wheel", package), package)
     install_java(folder, python)
     project = f"{build.ROOT}[{extras}]" if extras else str(build.ROOT)
     packages = [*section["constraints"].split(), "--no-build-isolation", "--editable", project]
@@ -100,8 +110,9 @@ def main() -> None:
     parser.add_argument("--spark", default=build.default_spark())
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--extras", default="")
+    parser.add_argument("--client", action="store_true", help="only PySpark's Connect client")
     arguments = parser.parse_args()
-    make(arguments.spark, arguments.folder.absolute(), arguments.extras)
+    make(arguments.spark, arguments.folder.absolute(), arguments.extras, arguments.client)
 
 
 if __name__ == "__main__":

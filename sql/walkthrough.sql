@@ -1,0 +1,65 @@
+-- A walk through pyzorder's statements, from a plain table to one that queries skip most of, and
+-- back. It makes a database of its own, and drops it at the end. Run it as it is:
+--
+--   spark-sql --jars pyzorder-spark-4.3_2.13-0.1.0.jar \
+--             --conf spark.sql.extensions=io.pyzorder.ZOrderExtensions -f walkthrough.sql
+--   beeline -u jdbc:hive2://server:10000 -f walkthrough.sql
+
+CREATE DATABASE zorder_walkthrough;
+USE zorder_walkthrough;
+
+-- A table as they come: each of its 20 files holds all customers and all days.
+CREATE TABLE sales USING parquet AS
+SELECT /*+ REPARTITION(20) */
+  id % 1000 AS customer_id,
+  date_add(DATE'2024-01-01', CAST(id * 7919 % 365 AS INT)) AS sold_date,
+  id AS amount
+FROM range(200000);
+
+-- Without an index every file is opened.
+EXPLAIN SELECT sum(amount) FROM sales WHERE customer_id = 7;
+SELECT sum(amount) AS amount_before FROM sales WHERE customer_id = 7;
+
+-- 256m fits real tables, this one is small.
+SET spark.sql.zorder.optimize.targetFileSize = 64k;
+
+-- What would it bring? A dry run changes nothing.
+OPTIMIZE sales ZORDER BY (customer_id, sold_date) DRY RUN;
+
+-- Cluster the files, and keep the bounds of their columns in an index.
+OPTIMIZE sales ZORDER BY (customer_id, sold_date);
+
+-- The same answer, from a few files.
+EXPLAIN SELECT sum(amount) FROM sales WHERE customer_id = 7;
+SELECT sum(amount) AS amount_after FROM sales WHERE customer_id = 7;
+EXPLAIN SELECT * FROM sales WHERE sold_date = DATE'2024-02-29' AND customer_id < 100;
+
+-- The index as a table, and its health, a column a row.
+DESCRIBE SKIPPING INDEX ON sales;
+SELECT path, num_records, customer_id_minValue, customer_id_maxValue
+FROM skipping_index('sales') ORDER BY path LIMIT 3;
+
+-- New rows are indexed as they are written, and the next OPTIMIZE takes them in.
+INSERT INTO sales VALUES (7, DATE'2025-01-01', 1);
+OPTIMIZE sales ZORDER BY (customer_id, sold_date);
+OPTIMIZE sales ZORDER BY (customer_id, sold_date);
+
+-- Files that other engines wrote are found by a refresh.
+REFRESH SKIPPING INDEX ON sales;
+
+-- What has been replaced is kept for a week, and could be put back.
+RESTORE sales TO BEFORE OPTIMIZE;
+VACUUM sales DRY RUN;
+
+-- Statistics alone, without a rewrite.
+DROP SKIPPING INDEX ON sales;
+CREATE SKIPPING INDEX ON sales (customer_id, sold_date);
+
+-- Columns that the table declares, so that OPTIMIZE needs none.
+ALTER TABLE sales SET TBLPROPERTIES ('zorder.clusterBy' = 'customer_id, sold_date');
+OPTIMIZE sales;
+SELECT sum(amount) AS amount_of_all FROM sales WHERE customer_id = 7;
+
+RESET spark.sql.zorder.optimize.targetFileSize;
+USE default;
+DROP DATABASE zorder_walkthrough CASCADE;
