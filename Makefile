@@ -8,6 +8,7 @@ SPARK ?= $(shell $(PYTHON) jvm/build.py --default)
 SPARKS ?= $(shell $(PYTHON) jvm/build.py --list)
 TESTS ?= tests
 VENV := .venv-$(SPARK)
+CLIENT := .venv-$(SPARK)-connect
 RUN := $(VENV)/bin/with-java $(VENV)/bin/python
 EXTRAS ?= test
 CASES ?= 50000
@@ -24,19 +25,24 @@ $(VENV)/made-%: pyproject.toml pyzorder/spark_versions.ini pyzorder/_version.py 
 	@$(PYTHON) jvm/environment.py --spark $(SPARK) --folder $(VENV) --extras $*
 	@touch $@
 
+$(CLIENT)/made: $(VENV)/made-test
+	@PYZORDER_SPARK=$(SPARK) $(PYTHON) jvm/environment.py --client --spark $(SPARK) \
+	  --folder $(CLIENT) --extras test
+	@touch $@
+
 env: $(VENV)/made-$(EXTRAS) ## Make the virtual environment .venv-$(SPARK)
 
 jar: env ## Compile the Scala sources into pyzorder/jars
 	@$(RUN) jvm/build.py
+
+jars: ## Compile the jars for all of SPARKS into pyzorder/jars
+	@for spark in $(SPARKS); do $(MAKE) --no-print-directory jar SPARK=$$spark || exit 1; done
 
 test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another, in JOBS=2 processes
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
 test-cli: jar ## The command line, interrupted at every step of OPTIMIZE
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/spark/test_cli.py
-
-jars: ## Compile the jars for all of SPARKS into pyzorder/jars
-	@for spark in $(SPARKS); do $(MAKE) --no-print-directory jar SPARK=$$spark || exit 1; done
 
 test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step, twice too, and count the rows
 	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py
@@ -47,6 +53,10 @@ test-report: $(VENV)/made-test,browser ## Look at a report in a browser: Chromiu
 
 test-cluster: jar ## The end-to-end tests on a standalone cluster of two workers, started here
 	$(RUN) -m tests.cluster tests/spark/test_smoke.py tests/spark/test_optimize.py
+
+test-connect: jar $(CLIENT)/made ## A Spark Connect client without a JVM, in an environment of its own
+	$(RUN) -m tests.connect $(CLIENT)/bin/python \
+	  tests/spark/test_connect_client.py tests/spark/test_statements.py tests/spark/test_table.py
 
 fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on where it ended
 	$(RUN) -m tests.fuzz --cases $(CASES)

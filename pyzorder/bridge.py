@@ -40,6 +40,15 @@ def is_connect(value: Any) -> bool:
     return ".connect." in f"{type(value).__module__}."
 
 
+def is_connect_only() -> bool:
+    """Whether the PySpark here is the package for Connect clients, which starts no JVM."""
+    try:
+        from pyspark.util import is_remote_only
+    except ImportError:  # before Spark 4
+        return False
+    return bool(is_remote_only())
+
+
 def running_jvm() -> Any | None:
     """The JVM that this Python already talks to, or that spark-submit started for it; else None."""
     from pyspark import SparkContext

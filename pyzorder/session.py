@@ -40,10 +40,11 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
         ZOrderError: the jar is missing, Spark's version is not supported, or the JVM that runs
             already cannot take it; the message says what to do.
     """
-    path = jar()
     options: dict[str, Any] = builder._options
-    if "spark.remote" in options or "SPARK_REMOTE" in os.environ:
+    remote = "spark.remote" in options or "SPARK_REMOTE" in os.environ
+    if remote or bridge.is_connect_only():
         raise errors.connect_builder(EXTENSION)
+    path = jar()
     check_running(path)
     check_submit_arguments(path)
     for key, addition in (("spark.jars", str(path)), ("spark.sql.extensions", EXTENSION)):

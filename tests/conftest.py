@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from pyzorder import bridge
 from tests import sessions
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", sessions.SUBMIT_OPTIONS)
@@ -23,6 +24,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # Spark 4's defaults; Spark 3.5 refuses dates before 1582 unless it is told their calendar.
         settings[f"spark.sql.parquet.{mode}"] = "CORRECTED"
     session = sessions.session(threads=2, **settings)
-    session.sparkContext.setLogLevel("ERROR")
+    if not bridge.is_connect(session):
+        session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

@@ -1,6 +1,7 @@
 """The Spark sessions that tests start: small, on this machine alone, with pyzorder in them.
 
 The variable PYZORDER_TEST_MASTER names another master than a local one; `make test-cluster` sets it.
+PYZORDER_TEST_REMOTE names a Spark Connect server instead; `make test-connect` sets it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ SUBMIT_OPTIONS = "-XX:TieredStopAtLevel=1"
 
 
 def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSession:
-    """A session with these settings, two underscores for a dot."""
+    """A session with these settings, two underscores for a dot; a server has its own."""
+    remote = os.environ.get("PYZORDER_TEST_REMOTE")
+    if remote is not None:
+        return SparkSession.builder.remote(remote).getOrCreate()
     master = os.environ.get("PYZORDER_TEST_MASTER", f"local[{threads}]")
     builder = (
         SparkSession.builder.master(master)

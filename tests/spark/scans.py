@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 #: What a query raises that fails while it is planned, or (Spark 3.5) while it runs.
-FAILURES = (PySparkException, Py4JJavaError)
+FAILURES: tuple[type[Exception], ...] = (PySparkException,)
+with suppress(ModuleNotFoundError):  # a Spark Connect client has no JVM to talk to
+    from py4j.protocol import Py4JJavaError
+
+    FAILURES += (Py4JJavaError,)
 
 ENABLED = "spark.sql.zorder.skipping.enabled"
 
