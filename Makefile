@@ -44,8 +44,9 @@ test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or anothe
 test-cli: jar ## The command line, interrupted at every step of OPTIMIZE
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/spark/test_cli.py
 
-test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step, twice too, and count the rows
-	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py
+test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill disks
+	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py tests/spark/test_store_failures.py \
+		tests/spark/test_shared_folders.py
 
 test-report: $(VENV)/made-test,browser ## Look at a report in a browser: Chromium of the machine, or playwright's own
 	@$(RUN) jvm/build.py

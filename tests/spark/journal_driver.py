@@ -2,7 +2,7 @@
 
 Run as a program it rewrites the table given as its first argument, or executes the statement given as
 its third, and kills itself at the fail point given as its second:
-`python journal_driver.py /path/of/table after-commit`.
+`python journal_driver.py /path/of/table after-commit`. Settings follow, as `key=value`.
 """
 
 from __future__ import annotations
@@ -118,16 +118,17 @@ class Rewrite:
         )
 
 
-def main(table: Path, point: str, statement: str | None = None) -> None:
+def main(table: Path, point: str, statement: str | None = None, *settings: str) -> None:
     spark = sessions.session(
         memory="600m",
         spark__sql__zorder__test__killAt=point,
         spark__sql__zorder__vacuum__retentionCheck="false",
+        **dict(setting.split("=", 1) for setting in settings),
     )
     if statement is None:
         Rewrite(spark, table).publish()
     else:
-        spark.sql(statement)
+        spark.sql(statement).collect()
 
 
 if __name__ == "__main__":

@@ -84,8 +84,7 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert (data_files(table) == old) == (not committed)
     assert ids(planned) == ALL
     assert not list(table.rglob("*.staged"))
-    if point not in ("after-markers", "after-index"):
-        assert not list(table.rglob("_zorder.*"))
+    assert not list(table.rglob("_zorder.*"))
 
 
 #: Points that a recovery reaches, after a kill before COMMIT and after it.

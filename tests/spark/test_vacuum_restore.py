@@ -72,6 +72,23 @@ def test_what_a_dead_writer_left(spark: SparkSession, database: str, tmp_path: P
     assert not left.parent.exists()
 
 
+def test_halves_of_records(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """Of a process that died while it made one; one that was made just now may be another's."""
+    created(spark)
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    zorder = tmp_path / "db" / "t" / "_zorder"
+    folders = (zorder, zorder / "_journal", zorder / "_index")
+    halves = [folder / f"_temporary-{age}" for folder in folders for age in ("new", "old")]
+    for half in halves:
+        half.write_bytes(b"{")
+        if half.name.endswith("old"):
+            os.utime(half, (0, 0))
+    spark.conf.set(CHECK, "false")
+    gone = vacuum(spark, "VACUUM t RETAIN 0 HOURS")
+    assert [name for name in gone if "_temporary-" in name] == sorted(map(str, halves[1::2]))
+    assert [half for half in halves if half.exists()] == halves[::2]
+
+
 def test_optimize_deletes_what_has_expired(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:

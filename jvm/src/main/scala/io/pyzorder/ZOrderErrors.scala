@@ -102,7 +102,8 @@ object ZOrderErrors {
   /** Whether a file was not there, by all that Java, Hadoop and Spark raise then. */
   def isMissing(failure: Throwable): Boolean =
     Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).exists {
-      case _: FileNotFoundException | _: NoSuchFileException => true
+      case opened: FileNotFoundException => !StoreFailures.isDenied(opened)
+      case _: NoSuchFileException => true
       case _ => false
     }
 
@@ -198,6 +199,41 @@ object ZOrderErrors {
     error("ZORDER_CONFLICT", "40001",
       s"The table was changed while this command ran: $what. Nothing of it was overwritten; run " +
         "the command again.", "what" -> what)
+
+  /** `why`: what the store said. */
+  def noSpace(root: String, why: String): ZOrderException =
+    error("ZORDER_NO_SPACE", "53100",
+      s"There is no room for what this command writes into $root: $why. Every row of the table " +
+        "is where it was. Free some space, and run the command again.")
+
+  /** `why`: what the store said. */
+  def notWritable(root: String, why: String): ZOrderException =
+    error("ZORDER_NOT_WRITABLE", "42501",
+      s"This command must create, rename and delete files in $root, and may not: $why. Every row " +
+        "of the table is where it was. Get the right to, and run the command again.")
+
+  /** After COMMIT. `failure`: what moving files raised. */
+  def unfinished(root: String, failure: Throwable): ZOrderException =
+    error("ZORDER_UNFINISHED", "58030",
+      s"The new files of $root count from now on, but not all files could be brought to their " +
+        s"places: ${String.valueOf(failure.getMessage).takeWhile(_ != '\n').stripSuffix(".")}. " +
+        "With pyzorder every row is read once; other readers may miss rows or read some twice. " +
+        "Mend that, and run VACUUM on the table to finish it.")
+
+  /** `journal`: of the other table. */
+  def sharedFolder(folder: String, journal: String): ZOrderException =
+    error("ZORDER_SHARED_FOLDER", "55000",
+      s"$folder is the folder of another table as well, which has a journal of its own there. " +
+        "Nothing was changed. Optimize it through one of the two tables only, and leave it out " +
+        s"with WHERE in the other; if the other table is gone, delete $journal.",
+      "folder" -> folder)
+
+  /** `marker`: of the other command. */
+  def sharedNow(folder: String, marker: String): ZOrderException =
+    error("ZORDER_SHARED_FOLDER", "55000",
+      s"$folder is the folder of another table as well, a command on which is at work there, or " +
+        "was killed. Nothing was changed. Wait for its end, or run VACUUM on that table to " +
+        s"finish what it left; if that table is gone, delete $marker.", "folder" -> folder)
 
   def retentionTooShort(hours: Int): ZOrderException =
     error("ZORDER_RETENTION_TOO_SHORT", "22023",

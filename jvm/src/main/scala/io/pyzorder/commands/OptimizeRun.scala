@@ -72,6 +72,7 @@ final class OptimizeRun(
         val written = chosen.batches(batchSize).zipWithIndex.flatMap { case (batch, number) =>
           if (number > 0) writer = Writer.begin(session, table.root, "OPTIMIZE")
           reading = filesOf(batch)
+          writer.checkAlone(batch.map(_.folder).distinct)
           val written = rewrite(writer, batch, facts)
           publish(writer, batch, written)
           written

@@ -5,6 +5,8 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.StoreFailures
+
 /**
  * OPTIMIZE, resolved: the table exists, the columns are its own.
  *
@@ -26,6 +28,6 @@ case class OptimizeTableCommand(
   override def run(session: SparkSession): Seq[Row] = {
     val run = new OptimizeRun(
       session.asInstanceOf[shim.SparkSession], table, where, zOrderBy, full)
-    Seq((if (dryRun) run.estimate() else run.execute()).toRow)
+    Seq(StoreFailures.told(table.root)(if (dryRun) run.estimate() else run.execute()).toRow)
   }
 }

@@ -93,6 +93,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         table.catalogTable.flatMap(_.bucketSpec).foreach { buckets =>
           throw ZOrderErrors.bucketedTable(table.name, buckets.bucketColumnNames)
         }
+        lookup.checkOutermost(table)
         StoredTypes.check(session, table)
         val conf = session.sessionState.conf
         val named =

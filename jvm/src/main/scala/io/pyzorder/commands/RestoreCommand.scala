@@ -1,5 +1,7 @@
 package io.pyzorder.commands
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.fs.{FileUtil, Path}
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.Attribute
@@ -7,8 +9,9 @@ import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.LongType
 import org.apache.spark.util.SerializableConfiguration
+import org.slf4j.LoggerFactory
 
-import io.pyzorder.{JobDescription, TaskFunction}
+import io.pyzorder.{JobDescription, StoreFailures, TaskFunction}
 import io.pyzorder.publish._
 
 /**
@@ -25,8 +28,10 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     .always("removed_files_size", LongType, "Their bytes")
     .attributes
 
-  override def run(sparkSession: SparkSession): Seq[Row] = {
-    val session = sparkSession.asInstanceOf[shim.SparkSession]
+  override def run(sparkSession: SparkSession): Seq[Row] =
+    StoreFailures.told(table.root)(restore(sparkSession.asInstanceOf[shim.SparkSession]))
+
+  private def restore(session: shim.SparkSession): Seq[Row] = {
     val writer = Writer.begin(session, table.root, LastOptimize.Restore)
     try {
       val last = LastOptimize.find(session.sessionState.newHadoopConf(), writer)
@@ -66,8 +71,21 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
       context, s"RESTORE ${table.root}: copy ${moves.length} files")(copied)
   }
 
-  /** The files that came back get their entries again, if the table has an index. */
+  /**
+   * The files that came back get their entries again, if the table has an index. They are back
+   * with entries or without: what is not indexed is read.
+   */
   private def reindex(session: shim.SparkSession): Unit =
-    SkippingIndex.latest(session, table).foreach(ref =>
-      SkippingIndex.update(session, table, ref.columns))
+    try SkippingIndex.latest(session, table).foreach(ref =>
+        SkippingIndex.update(session, table, ref.columns))
+    catch {
+      case NonFatal(failure) =>
+        RestoreCommand.log.warn(
+          s"The files of ${table.root} are back, but its index has no entries of them, which " +
+            s"REFRESH SKIPPING INDEX adds: ${failure.getMessage}")
+    }
+}
+
+object RestoreCommand {
+  private val log = LoggerFactory.getLogger(getClass)
 }

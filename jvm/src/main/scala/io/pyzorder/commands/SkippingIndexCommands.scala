@@ -4,7 +4,7 @@ import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.{ZOrderConf, ZOrderErrors}
+import io.pyzorder.{StoreFailures, ZOrderConf, ZOrderErrors}
 import io.pyzorder.index._
 import io.pyzorder.publish.{FileRef, TableFolder}
 
@@ -53,7 +53,7 @@ case class DropSkippingIndexCommand(table: ResolvedTable, ifExists: Boolean)
     val session = sparkSession.asInstanceOf[shim.SparkSession]
     val folder = new TableFolder(table.root)
     val fs = folder.index.getFileSystem(session.sessionState.newHadoopConf())
-    if (fs.exists(folder.index)) IndexStore.drop(session, folder)
+    if (fs.exists(folder.index)) StoreFailures.told(table.root)(IndexStore.drop(session, folder))
     else if (!ifExists) throw ZOrderErrors.indexNotFound(table.name)
     Nil
   }
@@ -115,11 +115,11 @@ private[commands] object SkippingIndex {
     val missing = files.filterNot(file => known(file.path))
     val collected = Collector.collect(session, TableFiles.toIndex(table, missing), columns)
     val fresh = collected.map(_.path).toSet
-    IndexStore.publish(
+    StoreFailures.told(table.root)(IndexStore.publish(
       session,
       new TableFolder(table.root),
       _ => columns,
       before => valid(before.filterNot(e => fresh(e.path)), files) ++ collected,
-      table.properties)
+      table.properties))
   }
 }

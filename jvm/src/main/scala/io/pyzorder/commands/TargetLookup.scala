@@ -18,6 +18,7 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
 import io.pyzorder.ZOrderErrors
+import io.pyzorder.publish.TableFolder
 
 /** Turns a catalog entry or a path into a ResolvedTable, or says why it can't be one. */
 final class TargetLookup(session: shim.SparkSession) {
@@ -116,6 +117,15 @@ final class TargetLookup(session: shim.SparkSession) {
 
   /** A path as the file system calls it, with scheme and authority. */
   def qualified(path: Path): Path = path.getFileSystem(hadoopConf).makeQualified(path)
+
+  /** Throws pathInsideTable where the folder is a partition's of a table with a journal. */
+  def checkOutermost(table: ResolvedTable): Unit = {
+    val outer = TargetLookup.tableFolder(table.root)
+    val journal = new TableFolder(outer).journal
+    if (outer != table.root && journal.getFileSystem(hadoopConf).exists(journal)) {
+      throw ZOrderErrors.pathInsideTable(table.root.toString, outer.toString)
+    }
+  }
 
   private def hadoopConf = session.sessionState.newHadoopConf()
 

@@ -12,7 +12,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{LongType, StringType}
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.{ZOrderConf, ZOrderErrors}
+import io.pyzorder.{StoreFailures, ZOrderConf, ZOrderErrors}
 import io.pyzorder.layout.PartitionListing
 import io.pyzorder.publish.{FailPoints, Garbage, Journal, TableFolder, Writer}
 
@@ -31,8 +31,10 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
     .always("size", LongType, "Its bytes")
     .attributes
 
-  override def run(sparkSession: SparkSession): Seq[Row] = {
-    val session = sparkSession.asInstanceOf[shim.SparkSession]
+  override def run(sparkSession: SparkSession): Seq[Row] =
+    StoreFailures.told(table.root)(vacuum(sparkSession.asInstanceOf[shim.SparkSession]))
+
+  private def vacuum(session: shim.SparkSession): Seq[Row] = {
     val conf = session.sessionState.conf
     val hours = retainHours.getOrElse(ZOrderConf.vacuumRetention.get(conf, table.properties))
     if (hours < 1 && ZOrderConf.vacuumCheck.get(conf)) throw ZOrderErrors.retentionTooShort(hours)

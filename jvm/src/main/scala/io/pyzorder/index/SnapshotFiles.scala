@@ -4,6 +4,8 @@ import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.zip.{CRC32, CheckedInputStream}
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path}
 
 /** Whole files of the index, written and read in one piece. */
@@ -25,11 +27,18 @@ private[index] object SnapshotFiles {
     } finally in.close()
   }
 
-  /** Writes a file that nobody else knows the name of yet. */
+  /** Writes a file that nobody else knows the name of yet; all of it or, with an error, none. */
   def write(fileSystem: FileSystem, path: Path, bytes: Array[Byte]): Unit = {
-    val out = withoutSideFiles(fileSystem).createFile(path).overwrite(false).build()
-    try out.write(bytes)
-    finally out.close()
+    val fs = withoutSideFiles(fileSystem)
+    try {
+      val out = fs.createFile(path).overwrite(false).build()
+      try out.write(bytes)
+      finally out.close()
+    } catch {
+      case NonFatal(failure) =>
+        fs.delete(path, false)
+        throw failure
+    }
   }
 
   /** The file's bytes, which must be exactly `length` many. */

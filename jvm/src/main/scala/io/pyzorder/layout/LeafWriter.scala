@@ -1,9 +1,12 @@
 package io.pyzorder.layout
 
-import org.apache.hadoop.fs.Path
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
+import org.apache.spark.sql.execution.datasources.OutputWriter
 import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.index.{ColumnStatistics, IndexedColumn, StatisticsTracker}
@@ -73,13 +76,32 @@ final class LeafWriter(
           along.foreach(_.update(row))
           writer.write(row)
         }
-      } finally writer.close()
+        writer.close()
+      } catch {
+        case NonFatal(failure) =>
+          LeafWriter.discard(writer, fileSystem, staged, failure)
+          throw failure
+      }
       Some(WrittenFile(
           staged.toString,
           relative,
           fileSystem.getFileStatus(staged).getLen,
           tracker.numRecords,
           tracker.written(format, millis) ++ along.flatMap(_.result)))
+    }
+}
+
+private object LeafWriter {
+
+  /** Takes away the file of an attempt that failed; what else fails then is told beside it. */
+  def discard(
+      writer: OutputWriter,
+      fileSystem: FileSystem,
+      file: Path,
+      failure: Throwable): Unit =
+    Seq(() => writer.close(), () => fileSystem.delete(file, false)).foreach { step =>
+      try step()
+      catch { case NonFatal(further) => failure.addSuppressed(further) }
     }
 }
 

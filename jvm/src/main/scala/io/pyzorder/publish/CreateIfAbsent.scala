@@ -2,12 +2,13 @@ package io.pyzorder.publish
 
 import java.nio.channels.FileChannel
 import java.nio.file.{FileAlreadyExistsException, Files, Paths, StandardOpenOption}
+import java.nio.file.{Path => LocalPath}
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileContext, FileSystem, Options, Path}
 
-import io.pyzorder.ZOrderErrors
+import io.pyzorder.{StoreFailures, ZOrderErrors}
 
 /**
  * The one primitive the protocol rests on: a whole file appears under a name, or someone was first.
@@ -23,6 +24,11 @@ trait CreateIfAbsent {
 }
 
 object CreateIfAbsent {
+
+  /** How the names begin that files have until they are complete. */
+  val Temporary: String = "_temporary-"
+
+  private def temporaryName: String = Temporary + UUID.randomUUID()
 
   /** The primitive of the path's store; an error for stores that are not known to have one. */
   def of(hadoopConf: Configuration, path: Path): CreateIfAbsent = {
@@ -43,29 +49,36 @@ object CreateIfAbsent {
   private final class LocalLink(conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
       val target = Paths.get(path.toUri.getPath)
-      val temporary = target.resolveSibling(s"_temporary-${UUID.randomUUID()}")
-      val channel = FileChannel.open(
-        temporary, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
+      val temporary = target.resolveSibling(temporaryName)
       try {
-        val buffer = java.nio.ByteBuffer.wrap(bytes)
-        while (buffer.hasRemaining) channel.write(buffer)
-        channel.force(true)
-      } finally channel.close()
-      try {
+        val channel = FileChannel.open(
+          temporary, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)
+        try {
+          val buffer = java.nio.ByteBuffer.wrap(bytes)
+          while (buffer.hasRemaining) channel.write(buffer)
+          channel.force(true)
+        } finally channel.close()
         OwnFiles.share(conf, new Path(temporary.toUri))
+        link(target, temporary)
+      } finally Files.deleteIfExists(temporary)
+    }
+
+    private def link(target: LocalPath, temporary: LocalPath): Boolean =
+      try {
         Files.createLink(target, temporary)
         true
       } catch {
         case _: FileAlreadyExistsException => false
-        case failure: UnsupportedOperationException => throw noLinks(path, failure)
+        case failure: UnsupportedOperationException => throw noLinks(target, failure)
         case failure: java.nio.file.AccessDeniedException => throw failure
         case failure: java.nio.file.NoSuchFileException => throw failure
-        case failure: java.nio.file.FileSystemException => throw noLinks(path, failure)
-      } finally Files.deleteIfExists(temporary)
-    }
+        case failure: java.nio.file.FileSystemException if StoreFailures.isFull(failure) =>
+          throw failure
+        case failure: java.nio.file.FileSystemException => throw noLinks(target, failure)
+      }
   }
 
-  private def noLinks(path: Path, failure: Exception): Exception =
+  private def noLinks(path: LocalPath, failure: Exception): Exception =
     ZOrderErrors.storeUnsupported(
       "file",
       s"no hard link could be made for $path (${failure.getMessage}), without which two writers " +
@@ -74,13 +87,13 @@ object CreateIfAbsent {
   /** A rename, which HDFS refuses when the name is taken, of a complete temporary file. */
   private final class Renamed(fs: FileSystem, conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
-      val temporary = new Path(path.getParent, s"_temporary-${UUID.randomUUID()}")
-      val out = fs.createFile(temporary).overwrite(false).build() // makes no folder
+      val temporary = new Path(path.getParent, temporaryName)
       try {
-        out.write(bytes)
-        out.hsync()
-      } finally out.close()
-      try {
+        val out = fs.createFile(temporary).overwrite(false).build() // makes no folder
+        try {
+          out.write(bytes)
+          out.hsync()
+        } finally out.close()
         OwnFiles.share(conf, temporary)
         FileContext.getFileContext(path.toUri, conf).rename(temporary, path, Options.Rename.NONE)
         true

@@ -5,8 +5,8 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
  * Files of ours that nobody can ask for any more: those that a run replaced longer ago than they
- * are kept, and what dead writers left in their staging folders. Nothing else is looked at, so
- * that nothing else is deleted.
+ * are kept, and what dead writers left in their staging folders and of records. Nothing else is
+ * looked at, so that nothing else is deleted.
  *
  * @param outside folders of partitions that lie outside of the table's folder
  */
@@ -19,7 +19,25 @@ final class Garbage(hadoopConf: Configuration, table: TableFolder, outside: Seq[
    * @param at   milliseconds since the epoch, by the store's clock
    * @param busy run whose files are not looked at: that of a writer at work
    */
-  def find(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] = {
+  def find(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] =
+    halves(at, kept) ++ replacedOrStaged(kept, at, busy) ++ outside.flatMap(markers(_, busy))
+
+  /** What a recovery does not see: markers outside of runs that were killed before RETIRE. */
+  private def markers(folder: Path, busy: Option[Long]): Seq[FileStatus] =
+    incarnation.toSeq.flatMap(life =>
+      list(folder).filter(file =>
+        Marker.runOf(file.getPath.getName, life).exists(run => !busy.contains(run))))
+
+  private lazy val incarnation = Incarnation.read(hadoopConf, table)
+
+  /** What a writer that was killed while it made a record or a pointer left of it. */
+  private def halves(at: Long, kept: Long): Seq[FileStatus] =
+    Seq(table.zorder, table.journal, table.index).flatMap(list).filter { file =>
+      file.getPath.getName.startsWith(CreateIfAbsent.Temporary) &&
+      at - file.getModificationTime >= math.max(kept, Garbage.SurelyDead)
+    }
+
+  private def replacedOrStaged(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] = {
     val ended = Journal.ended(hadoopConf, table)
     val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
     idle.flatMap { case (run, isRetired, folder) =>
@@ -64,4 +82,10 @@ final class Garbage(hadoopConf: Configuration, table: TableFolder, outside: Seq[
 
   private def list(folder: Path): Seq[FileStatus] =
     Journal.list(folder.getFileSystem(hadoopConf), folder)
+}
+
+private object Garbage {
+
+  /** Milliseconds after which a file that is made in one piece has no writer any more. */
+  private val SurelyDead = 3600L * 1000
 }

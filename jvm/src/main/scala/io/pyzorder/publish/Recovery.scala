@@ -29,7 +29,8 @@ private[publish] object Recovery {
       (if (commit) "completing it" else "undoing it"))
     def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
     reach("recovery-decided")
-    val record = state.retire.getOrElse(RetireRecord(incarnation, Nil, Nil, Nil))
+    val record = state.retire.getOrElse(RetireRecord(
+        incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
     val files = new RunFiles(conf, state.folder, state.run, record)
     val problems =
       if (commit) complete(session, files, n => if (n == 1) reach("recovery-completing"))

@@ -70,6 +70,24 @@ private[publish] final class RunFiles(
     }
 
   /**
+   * An error if a folder is touched through another table as well, whose lock is not this one's: a
+   * partition's folder may be a table of its own. Such a table has a journal before it puts its
+   * marker there; this one puts its marker there before it looks for the journal, and for other
+   * markers: of two that come at the same time, at least one sees the other.
+   */
+  def checkAlone(): Unit = record.folders.foreach { folder =>
+    val path = table.resolve(folder)
+    val fs = path.getFileSystem(hadoopConf)
+    val own = new TableFolder(path)
+    if (own != table && Journal.exists(fs, own.journal)) {
+      throw ZOrderErrors.sharedFolder(path.toString, own.journal.toString)
+    }
+    Journal.list(fs, path).map(_.getPath)
+      .find(file => Marker.isForeign(file.getName, record.incarnation))
+      .foreach(marker => throw ZOrderErrors.sharedNow(path.toString, marker.toString))
+  }
+
+  /**
    * The one old file that stays at its place until the new ones are in: a table folder without any
    * visible file has no schema, and reading its path would fail before the journal is looked at.
    */
@@ -82,14 +100,13 @@ private[publish] final class RunFiles(
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
-    var made: Path = null
+    // Those of the last one too: after COMMIT no folder must be missing where a disk is full.
+    record.retire.map(input => table.retiredPath(run, input.path).getParent).distinct
+      .foreach(OwnFiles.makeFolder(hadoopConf, _))
     record.retire.dropRight(1).foreach { input =>
       val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
-      val fs = to.getFileSystem(hadoopConf)
       if (!alive()) throw paused
       checkSame(from, from, input)
-      if (to.getParent != made) OwnFiles.makeFolder(hadoopConf, to.getParent)
-      made = to.getParent
       MoveFile.move(hadoopConf, from, to) match {
         case MoveFile.Moved => checkSame(to, from, input)
         case _ => throw changed(from)

@@ -41,6 +41,7 @@ final class Writer private (
   private var files = new RunFiles(
     hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, Nil))
   private var ended = false
+  private var committing = false
 
   /** The folder that new files are written to. */
   def staging: Path = folder.staging(run)
@@ -63,6 +64,10 @@ final class Writer private (
           "replaces stay until VACUUM. Free some space, or choose fewer partitions with WHERE.")
     }
   }
+
+  /** An error if a partition's folder, named as in FileRef.folder, is another table's as well. */
+  def checkAlone(folders: Seq[String]): Unit =
+    new RunFiles(hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, folders)).checkAlone()
 
   /**
    * Replaces files of the table by the staged ones, and ends this writer. Either all of it happens
@@ -87,6 +92,7 @@ final class Writer private (
       files.retire(() => lease.held, count => if (count == 1) reach("mid-retire"))
       reach("before-commit")
       files.checkFolders()
+      committing = true
       if (!records.commit(incarnation, owner)) {
         throw ZOrderErrors.conflict("another writing command declared this one dead and undid it")
       }
@@ -120,6 +126,8 @@ final class Writer private (
     val interrupted = Thread.interrupted()
     try {
       if (files.sameLife) {
+        // Nobody else can commit this run. Where the disk is full, this is room for the records.
+        if (!committing) files.removeStaged()
         // Not aborted: the COMMIT whose outcome was not known arrived after all.
         if (records.abort(incarnation, owner)) Recovery.undo(session, files, _ => ())
         else Recovery.complete(session, files, _ => ())
@@ -162,6 +170,7 @@ final class Writer private (
     reach("after-verify")
     files.mark()
     reach("after-markers")
+    files.checkAlone()
     files.checkInputs()
     files.checkFolders()
     if (entries.nonEmpty) index(added, entries, columns)
@@ -184,11 +193,24 @@ final class Writer private (
       val problems =
         Recovery.complete(session, files, count => if (count == 1) reach("mid-move-in"))
       reach("before-done")
-      if (!files.isDone) Recovery.close(records, files)
+      if (!files.isDone) close()
       reach("after-done")
       if (problems.nonEmpty) throw ZOrderErrors.conflict(problems.mkString("; "))
+    } catch {
+      case told: ZOrderException => throw told
+      case NonFatal(failure) =>
+        throw Writer.because(failure, ZOrderErrors.unfinished(folder.root.toString, failure))
     } finally {
       end()
+    }
+
+  /** What is left can be done at any time: every reader sees the new files at their places. */
+  private def close(): Unit =
+    try Recovery.close(records, files)
+    catch {
+      case NonFatal(failure) =>
+        Writer.log.warn(s"Run $run of $folder is complete, but its end could not be recorded; " +
+            "the next writing command on the table does it", failure)
     }
 
   /** What was written must hold as many rows as what was read, by the files' own footers. */
@@ -226,7 +248,8 @@ object Writer {
     CreateIfAbsent.of(conf, folder.journal)
     try lock(session, folder, operation)
     catch {
-      case gone @ (_: FileNotFoundException | _: NoSuchFileException) =>
+      case gone @ (_: FileNotFoundException | _: NoSuchFileException)
+          if ZOrderErrors.isMissing(gone) =>
         throw because(gone, ZOrderErrors.conflict(s"$root was overwritten, renamed or dropped"))
     }
   }

@@ -1,0 +1,81 @@
+"""Disks that are full and folders that may not be written to, as real ones: tests that run as root."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+def run(*command: str | Path) -> None:
+    """A program of the machine's; the test is skipped where it may not do what it is asked."""
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip(f"there is no {command[0]} on this machine")
+    if done.returncode != 0:
+        pytest.skip(f"{command[0]} is not allowed here: {done.stderr.strip()}")
+
+
+class Disk:
+    """A file system of its own in memory, whose room is set while it is in use."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def leave(self, *, files: int | None = None, pages: int | None = None) -> None:
+        """Leaves room for so many new files, folders and names, or pages of data; None: plenty."""
+        if files is None:
+            inodes = 100_000
+        else:
+            now = os.statvfs(self.folder)
+            inodes = now.f_files - now.f_ffree + files
+        if pages is None:
+            blocks = 16_384
+        else:
+            now = os.statvfs(self.folder)
+            blocks = now.f_blocks - now.f_bfree + pages
+        run("mount", "-o", f"remount,nr_inodes={inodes},nr_blocks={blocks}", self.folder)
+
+    @contextmanager
+    def room(self, **left: int) -> Iterator[None]:
+        """So much room inside, plenty afterwards."""
+        self.leave(**left)
+        try:
+            yield
+        finally:
+            self.leave()
+
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """Nothing can be written inside."""
+        run("mount", "-o", "remount,ro", self.folder)
+        try:
+            yield
+        finally:
+            run("mount", "-o", "remount,rw", self.folder)
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Disk]:
+    """A new disk that is mounted at the folder."""
+    folder.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "nr_inodes=100000,nr_blocks=16384", "tmpfs", folder)
+    try:
+        yield Disk(folder)
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=False)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """A file that cannot be changed, moved or deleted; a folder whose names cannot."""
+    run("chattr", "+i", path)
+    try:
+        yield
+    finally:
+        run("chattr", "-i", path)

@@ -1,0 +1,162 @@
+"""Folders that belong to two tables: what works, and what is refused with the rows as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark import scans
+from tests.spark.journal_driver import Rewrite
+from tests.spark.tables import data_files
+from tests.spark.test_kill_points import killed
+
+ROWS = 40
+
+
+def ids(df: DataFrame) -> list[int]:
+    return sorted(row["id"] for row in df.select("id").collect())
+
+
+ALL = list(range(ROWS))
+
+
+@contextmanager
+def refused(condition: str) -> Iterator[None]:
+    with pytest.raises(AnalysisException) as error:
+        yield
+    assert error.value.getCondition() == condition, str(error.value)
+
+
+@pytest.fixture
+def outer(spark: SparkSession, database: str, tmp_path: Path) -> Path:
+    """The catalog's table `outer`, whose partition day=1 is the table `inner` too, of one file."""
+    table = tmp_path / "t"
+    rows = spark.range(0, ROWS, 1, 1).selectExpr("id", "int(id % 2) AS day")
+    rows.write.partitionBy("day").option("path", str(table)).saveAsTable("outer")
+    spark.sql(f"CREATE TABLE inner (id BIGINT) USING parquet LOCATION '{table}/day=1'")
+    return table
+
+
+def as_they_were(spark: SparkSession, outer: Path) -> None:
+    """Both tables hold their rows once, for every reader."""
+    for table in ("outer", "inner"):
+        spark.catalog.refreshTable(table)
+    with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
+        assert ids(spark.read.parquet(str(outer))) == ALL
+    assert ids(spark.table("outer")) == ALL
+    assert ids(spark.table("inner")) == ALL[1::2]
+
+
+def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """One journal, one lock, one index."""
+    table = tmp_path / "t"
+    rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "id % 7 AS a")
+    rows.write.option("path", str(table)).saveAsTable("one")
+    spark.sql(f"CREATE TABLE two (a BIGINT, id BIGINT) USING parquet LOCATION '{table}'")
+    spark.sql(f"CREATE TABLE narrow (id BIGINT) USING parquet LOCATION '{table}'")
+    planned = spark.table("two").where("id > 3")
+    planned._jdf.queryExecution().executedPlan()
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", "600")
+    spark.sql("OPTIMIZE one ZORDER BY (id)")
+    assert ids(planned) == ALL[4:]
+    for name in ("one", "two", "narrow"):
+        rows = spark.table(name).where("id = 7")
+        assert ids(rows) == [7] and len(scans.opened(rows)) < len(data_files(table)), name
+    first = Rewrite(spark, table)
+    with refused("ZORDER_CONCURRENT_OPTIMIZE"):
+        spark.sql("OPTIMIZE two FULL ZORDER BY (id)")
+    first.writer.abort()
+    before = data_files(table)
+    with refused("ZORDER_UNDECLARED_COLUMNS"):
+        spark.sql("OPTIMIZE narrow FULL ZORDER BY (id)")
+    assert data_files(table) == before
+    spark.sql("OPTIMIZE two FULL ZORDER BY (a)")
+    spark.sql("RESTORE one TO BEFORE OPTIMIZE")
+    spark.sql("DROP TABLE two")
+    assert data_files(table) == before and ids(spark.table("one")) == ALL
+
+
+def test_a_partition_of_a_table_that_is_optimized(spark: SparkSession, outer: Path) -> None:
+    spark.sql("OPTIMIZE outer ZORDER BY (id)")
+    before = data_files(outer)
+    for target in ("inner", f"'{outer}/day=1'"):
+        with refused("ZORDER_PATH_INSIDE_TABLE"):
+            spark.sql(f"OPTIMIZE {target} ZORDER BY (id)")
+    assert data_files(outer) == before
+    as_they_were(spark, outer)
+
+
+def test_a_table_with_a_partition_that_is_optimized(spark: SparkSession, outer: Path) -> None:
+    spark.sql("OPTIMIZE inner FULL ZORDER BY (id)")
+    before = data_files(outer)
+    with refused("ZORDER_SHARED_FOLDER"):
+        spark.sql("OPTIMIZE outer FULL ZORDER BY (id)")
+    assert data_files(outer) == before
+    as_they_were(spark, outer)
+    spark.sql("OPTIMIZE outer FULL WHERE day = 0 ZORDER BY (id)")
+    as_they_were(spark, outer)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_both_at_once(spark: SparkSession, outer: Path, tmp_path: Path, elsewhere: bool) -> None:
+    """Each has its lock and has written its files: one of them gives up."""
+    inner = outer / "day=1"
+    if elsewhere:
+        inner = tmp_path / "elsewhere"
+        (outer / "day=1").rename(inner)
+        spark.sql(f"ALTER TABLE outer PARTITION (day = 1) SET LOCATION '{inner}'")
+        spark.sql(f"ALTER TABLE inner SET LOCATION '{inner}'")
+    runs = {"outer": Rewrite(spark, outer), "inner": Rewrite(spark, inner)}
+    if elsewhere:
+        runs["outer"].writer.abort()
+        runs["inner"].publish()
+        with refused("ZORDER_SHARED_FOLDER"):
+            spark.sql("OPTIMIZE outer FULL ZORDER BY (id)")
+        assert ids(spark.table("outer")) == ALL
+        return
+    with refused("ZORDER_SHARED_FOLDER"):
+        runs["outer"].publish()
+    as_they_were(spark, outer)
+    runs["inner"].publish()
+    as_they_were(spark, outer)
+
+
+KILLED_AT = ["after-markers", "after-retire", "after-commit", "before-done"]
+
+
+@pytest.mark.parametrize(
+    "point", [KILLED_AT[0], *(pytest.param(p, marks=pytest.mark.crash) for p in KILLED_AT[1:])]
+)
+def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> None:
+    """Its markers are left: what it began is finished through its own table first."""
+    killed(outer, point)
+    inner = Rewrite(spark, outer / "day=1")
+    with refused("ZORDER_SHARED_FOLDER"):
+        inner.publish()
+    spark.sql("VACUUM outer").collect()
+    as_they_were(spark, outer)
+    Rewrite(spark, outer / "day=1").publish()
+    as_they_were(spark, outer)
+
+
+def test_a_table_in_a_folder_of_its_own_below(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    """A folder without `=` in its name is no part of the table above."""
+    above = tmp_path / "t"
+    for name, folder in (("above", above), ("below", above / "archive")):
+        spark.range(0, ROWS, 1, 4).write.option("path", str(folder)).saveAsTable(name)
+    files = {name: spark.table(name).inputFiles() for name in ("above", "below")}
+    assert [len(found) for found in files.values()] == [4, 4]
+    for name, other in (("below", "above"), ("above", "below")):
+        spark.sql(f"OPTIMIZE {name} ZORDER BY (id)")
+        assert not set(files[name]) & set(spark.table(name).inputFiles())
+        assert ids(spark.table(name)) == ids(spark.table(other)) == ALL
+    spark.sql("RESTORE below TO BEFORE OPTIMIZE")
+    assert sorted(spark.table("below").inputFiles()) == sorted(files["below"])
+    assert ids(spark.table("above")) == ALL

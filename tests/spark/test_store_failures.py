@@ -1,0 +1,230 @@
+"""A disk that is full from any step of a command on, or that may not be written to.
+
+One sentence says so, every row is there once, and the next writer takes away what is left.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark import scans
+from tests.spark.disks import Disk, locked, small_disk
+from tests.spark.tables import data_files
+
+ROOT = Path(__file__).parents[2]
+ALL = list(range(40))
+
+#: A command, and what prepares the table for it. `{}` is the table.
+COMMANDS = {
+    "optimize": ("OPTIMIZE '{}' ZORDER BY (id)", []),
+    "compact": ("OPTIMIZE '{}'", []),
+    "restore": ("RESTORE '{}' TO BEFORE OPTIMIZE", ["OPTIMIZE '{}' ZORDER BY (id)"]),
+    "vacuum": ("VACUUM '{}' RETAIN 0 HOURS", ["OPTIMIZE '{}' ZORDER BY (id)"]),
+    "index": ("CREATE SKIPPING INDEX ON '{}'", []),
+    "refresh": ("REFRESH SKIPPING INDEX ON '{}'", ["CREATE SKIPPING INDEX ON '{}'"]),
+}
+
+
+def ids(df: DataFrame) -> list[int]:
+    return sorted(row["id"] for row in df.select("id").collect())
+
+
+def by_extension(spark: SparkSession, table: Path) -> list[int]:
+    return ids(spark.read.schema("id BIGINT, day INT").parquet(str(table)))
+
+
+def by_others(spark: SparkSession, table: Path) -> list[int]:
+    """Without looking into the journal or the index."""
+    off = {"journal__overlay": "false", "skipping__enabled": "false"}
+    with scans.settings(spark, **{f"spark__sql__zorder__{k}": v for k, v in off.items()}):
+        return by_extension(spark, table)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    with small_disk(tmp_path / "disk") as mounted:
+        yield mounted
+
+
+def create(spark: SparkSession, table: Path) -> None:
+    rows = spark.range(0, 40, 1, 4).selectExpr("id", "int(id % 2) AS day")
+    rows.repartition(2, "id").write.partitionBy("day").parquet(str(table))
+
+
+def left_over(table: Path) -> list[Path]:
+    """Files that neither a table nor its index, journal or retired files consist of."""
+    return [
+        path
+        for path in table.rglob("*")
+        if path.name.startswith(("_zorder.", "_temporary-"))
+        or path.suffix in (".staged", ".lease")
+        or (path.suffix == ".crc" and "_zorder" in path.parts)
+    ]
+
+
+def refused(spark: SparkSession, statement: str, condition: str) -> bool:
+    """Whether the command fails: with one sentence of that condition, or not at all."""
+    try:
+        spark.sql(statement).collect()
+    except AnalysisException as error:
+        assert error.getCondition() == condition, str(error)
+        assert "\n" not in str(error) and len(str(error)) < 1000, str(error)
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "step"),
+    [
+        ("optimize", "files", 7),
+        *(
+            pytest.param(command, kind, 1, marks=pytest.mark.crash)
+            for command in COMMANDS
+            for kind in ("files", "pages")
+        ),
+    ],
+)
+def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: int) -> None:
+    """With room for 0, 1, 2 … files (pages of data), until it is enough."""
+    statement, before = COMMANDS[command]
+    spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
+    room, succeeded = 0, 0
+    while succeeded < (3 if step == 1 else 1):
+        table = disk.folder / f"t{room}"
+        create(spark, table)
+        for text in before:
+            spark.sql(text.format(table)).collect()
+        old = data_files(table)
+        with disk.room(**{kind: room}):
+            enough = not refused(spark, statement.format(table), "ZORDER_NO_SPACE")
+            succeeded += enough
+            assert by_extension(spark, table) == ALL, room
+            assert by_others(spark, table) == ALL, room
+            assert enough or data_files(table) == old, room
+        spark.sql(f"VACUUM '{table}'").collect()
+        assert by_extension(spark, table) == by_others(spark, table) == ALL, room
+        assert left_over(table) == [], room
+        assert not refused(spark, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", ""), room
+        assert by_others(spark, table) == ALL, room
+        room += step
+    assert room > 2 * step
+
+
+#: (what cannot be changed, what RESTORE says, what OPTIMIZE says); of a folder: the names in it.
+LOCKED = [
+    ("", "", "ZORDER_NOT_WRITABLE"),
+    ("_zorder", "", "ZORDER_NOT_WRITABLE"),
+    ("_zorder/_journal", "ZORDER_NOT_WRITABLE", "ZORDER_NOT_WRITABLE"),
+    ("_zorder/_index", "", "ZORDER_NOT_WRITABLE"),
+    ("_zorder/_staging", "ZORDER_NOT_WRITABLE", "ZORDER_NOT_WRITABLE"),
+    ("_zorder/_retired", "ZORDER_NOT_WRITABLE", "ZORDER_NOT_WRITABLE"),
+    ("day=1", "ZORDER_NOT_WRITABLE", "ZORDER_NOT_WRITABLE"),
+    ("the first file", "ZORDER_NOT_WRITABLE", "ZORDER_NOT_WRITABLE"),
+    ("the last file", "ZORDER_UNFINISHED", "ZORDER_UNFINISHED"),
+]
+
+
+@pytest.mark.parametrize(
+    ("where", "command", "condition"),
+    [
+        pytest.param(
+            where, command, condition, marks=[pytest.mark.crash] if command == "restore" else []
+        )
+        for where, *conditions in LOCKED
+        for command, condition in zip(("restore", "optimize"), conditions, strict=True)
+    ],
+)
+def test_locked(
+    spark: SparkSession, tmp_path: Path, where: str, command: str, condition: str
+) -> None:
+    table = tmp_path / "t"
+    statement, before = COMMANDS[command]
+    create(spark, table)
+    for text in before:
+        spark.sql(text.format(table)).collect()
+    old = data_files(table)
+    place = {"the first file": old[0], "the last file": old[-1]}.get(where, table / where)
+    if not place.exists():
+        place.mkdir(parents=True)
+    with locked(place):
+        assert refused(spark, statement.format(table), condition) == bool(condition)
+        assert by_extension(spark, table) == ALL
+        if condition == "ZORDER_NOT_WRITABLE":
+            assert data_files(table) == old
+        if condition != "ZORDER_UNFINISHED":
+            assert by_others(spark, table) == ALL
+    spark.sql(f"VACUUM '{table}'").collect()
+    assert left_over(table) == []
+    assert by_extension(spark, table) == by_others(spark, table) == ALL
+    if condition == "ZORDER_NOT_WRITABLE":
+        assert data_files(table) == old
+        assert not refused(spark, statement.format(table), "")
+        assert by_extension(spark, table) == by_others(spark, table) == ALL
+
+
+def test_read_only(spark: SparkSession, disk: Disk) -> None:
+    table = disk.folder / "t"
+    create(spark, table)
+    spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
+    fresh = list(table.rglob("*"))
+    with disk.read_only():
+        for name in ("optimize", "compact", "restore", "vacuum", "index"):
+            failed = refused(spark, COMMANDS[name][0].format(table), "ZORDER_NOT_WRITABLE")
+            assert failed == (name != "vacuum"), name
+        assert by_extension(spark, table) == ALL
+    assert list(table.rglob("*")) == fresh
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    with disk.read_only():
+        for name in ("optimize", "vacuum", "refresh"):
+            statement = COMMANDS[name][0].format(table).replace("ZORDER", "FULL ZORDER")
+            assert refused(spark, statement, "ZORDER_NOT_WRITABLE"), statement
+        assert by_extension(spark, table) == ALL
+        assert scans.opened(spark.read.parquet(str(table)).where("id > 1000")) == set()
+    assert by_others(spark, table) == ALL
+
+
+@pytest.mark.crash
+def test_another_user(spark: SparkSession) -> None:
+    """Who may read the table and not write into it."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can run a process as another user")
+    stranger = 65534
+
+    def as_stranger(*command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *command],
+            capture_output=True,
+            text=True,
+            timeout=180,
+            cwd="/",
+            user=stranger,
+            group=stranger,
+            extra_groups=[],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": "/tmp"},
+        )
+
+    if as_stranger("-c", "import pyspark, tests.sessions").returncode != 0:
+        pytest.skip("other users cannot read this Python, or this clone")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        table = Path(folder) / "t"
+        create(spark, table)
+        for statement in ("OPTIMIZE '{}' FULL ZORDER BY (id)", "CREATE SKIPPING INDEX ON '{}'"):
+            before = list(table.rglob("*"))
+            driver = str(ROOT / "tests" / "spark" / "journal_driver.py")
+            said = as_stranger(driver, str(table), "", statement.format(table))
+            assert "[ZORDER_NOT_WRITABLE]" in said.stderr, said.stderr[-3000:]
+            assert list(table.rglob("*")) == before
+            count = f"SELECT assert_true(count(*) = 40) FROM parquet.`{table}`"
+            assert as_stranger(driver, str(table), "", count).returncode == 0
+            spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
+            spark.sql(f"DROP SKIPPING INDEX ON '{table}'")
