@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 import pyzorder
 
-#: For every Spark that a test starts: in short lives, to compile well takes longer than to run.
-SUBMIT_OPTIONS = "-XX:TieredStopAtLevel=1"
+#: For every Spark that a test starts: in short lives, to compile well takes longer than to run, and
+#: to collect garbage in several threads takes them from other tests.
+SUBMIT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSession:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from pyzorder.cli import sessions
 from pyzorder.cli.app import app
+from tests.sessions import SUBMIT_OPTIONS
 from tests.spark.servers import free_port
 from tests.spark.tables import data_files
 
@@ -310,7 +311,7 @@ def command(*arguments: str) -> list[str]:
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": SUBMIT_OPTIONS,
     }
     conf = [word for item in settings.items() for word in ("--conf", "=".join(item))]
     return [sys.executable, "-m", "pyzorder", *arguments, "--master", "local[1]", *conf]

@@ -7,6 +7,7 @@ import scala.util.{Failure, Success, Try}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.orc.OrcFile
+import org.apache.parquet.HadoopReadOptions
 import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.{LogicalTypeAnnotation, MessageType, Type}
@@ -92,7 +93,9 @@ object FileFacts {
       schema: StructType,
       comparison: Comparison,
       conf: Configuration): FileFacts = {
-    val reader = ParquetFileReader.open(HadoopInputFile.fromPath(new Path(path), conf))
+    val file = new Path(path)
+    val reader = ParquetFileReader.open(
+      HadoopInputFile.fromPath(file, conf), HadoopReadOptions.builder(conf, file).build())
     val footer =
       try reader.getFooter
       finally reader.close()

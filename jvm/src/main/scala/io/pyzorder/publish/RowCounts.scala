@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets.US_ASCII
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.apache.orc.OrcFile
+import org.apache.parquet.HadoopReadOptions
 import org.apache.parquet.hadoop.ParquetFileReader
 import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.spark.sql.pyzorder.shim
@@ -46,7 +47,9 @@ object RowCounts {
   }
 
   private def parquet(hadoopConf: Configuration, path: Path): Long = {
-    val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, hadoopConf))
+    val reader = ParquetFileReader.open(
+      HadoopInputFile.fromPath(path, hadoopConf),
+      HadoopReadOptions.builder(hadoopConf, path).build())
     try reader.getRecordCount
     finally reader.close()
   }
