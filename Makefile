@@ -48,6 +48,9 @@ test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fi
 	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py tests/spark/test_store_failures.py \
 		tests/spark/test_shared_folders.py
 
+test-fallback: jar ## The fallback without the jar, whole: drawn tables, kills at every step, Connect
+	$(RUN) -m pytest -m "" tests/fallback
+
 test-report: $(VENV)/made-test,browser ## Look at a report in a browser: Chromium of the machine, or playwright's own
 	@$(RUN) jvm/build.py
 	$(RUN) -m pytest -m browser tests/spark/test_report_browser.py

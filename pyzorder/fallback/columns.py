@@ -1,0 +1,155 @@
+"""Which indexed column a name in a query means, and how bounds of it come to Spark and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from pyzorder.fallback.conditions import NotUnderstood
+from pyzorder.fallback.snapshots import IndexedColumn
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+    from pyzorder.fallback.tables import Table
+
+
+class Found(NamedTuple):
+    """A column's number in the index, and its name in the scan, as SQL writes it."""
+
+    number: int
+    source: str
+
+
+#: Finds the column of a name; raises NotUnderstood.
+Find = Callable[[tuple[str, ...]], Found]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a scan that an index has statistics of.
+
+    schema          of the scan
+    table           the table scanned
+    indexed         the index's columns
+    case_sensitive  whether names differ by case
+    """
+
+    schema: StructType
+    table: Table
+    indexed: tuple[IndexedColumn, ...]
+    case_sensitive: bool
+
+    def find(self, parts: Sequence[str]) -> Found:
+        """The column of a name, among those of the index.
+
+        Only one that the scan reads as the type its bounds were read as; no CHAR, whose bounds may
+        be of values that are not padded, and no column with a default, which files that lack it may
+        have been indexed without. Raises NotUnderstood.
+        """
+        path, data_type = self._path(self.schema, list(parts))
+        top = path[0]
+        if any(self._same(top, name) for name in self.table.partitions):
+            raise NotUnderstood(f"{top} is a partition column")
+        if self.table.is_char(top) or any(self._same(top, name) for name in self.table.defaults):
+            raise NotUnderstood(f"{top} is CHAR or has a default")
+        found = [
+            number
+            for number, column in enumerate(self.indexed)
+            if len(column.path) == len(path)
+            and all(self._same(a, b) for a, b in zip(column.path, path, strict=True))
+        ]
+        if len(found) != 1 or self.indexed[found[0]].data_type != data_type.jsonValue():
+            raise NotUnderstood(f"no statistics of {'.'.join(path)}, as it is read")
+        return Found(found[0], ".".join(f"`{part.replace('`', '``')}`" for part in path))
+
+    def _same(self, a: str, b: str) -> bool:
+        return a == b if self.case_sensitive else a.lower() == b.lower()
+
+    def _path(self, schema: StructType, parts: list[str]) -> tuple[tuple[str, ...], DataType]:
+        fields = [field for field in schema.fields if self._same(field.name, parts[0])]
+        if len(fields) != 1:
+            raise NotUnderstood(f"no one column {parts[0]}")
+        only = fields[0]
+        for key, value in (only.metadata or {}).items():
+            is_varchar = str(value).lower().startswith("varchar")
+            if "DEFAULT" in key or (key.startswith("__") and not is_varchar):
+                raise NotUnderstood(f"{parts[0]} is CHAR, or has a default")
+        if len(parts) == 1:
+            return (only.name,), only.dataType
+        if only.dataType.typeName() != "struct":
+            raise NotUnderstood(f"{parts[0]} is no struct")
+        below, data_type = self._path(only.dataType, parts[1:])  # type: ignore[arg-type]
+        return (only.name, *below), data_type
+
+
+#: By Spark's name of a type: as what Python sends bounds, and how Spark makes them bounds again.
+_SENT: dict[str, tuple[str, str]] = {
+    "boolean": ("BOOLEAN", "{0}"), "byte": ("BIGINT", "CAST({0} AS TINYINT)"),
+    "short": ("BIGINT", "CAST({0} AS SMALLINT)"), "integer": ("BIGINT", "CAST({0} AS INT)"),
+    "long": ("BIGINT", "{0}"), "float": ("DOUBLE", "CAST({0} AS FLOAT)"),
+    "double": ("DOUBLE", "{0}"), "date": ("BIGINT", "date_from_unix_date(CAST({0} AS INT))"),
+    "timestamp": ("BIGINT", "timestamp_micros({0})"),
+    "timestamp_ntz": (
+        "BIGINT", "timestampadd(MICROSECOND, {0}, TIMESTAMP_NTZ'1970-01-01 00:00:00')"),
+    "string": ("BINARY", "CAST({0} AS STRING)"), "binary": ("BINARY", "{0}"),
+}  # fmt: skip
+
+
+def sent_as(data_type: Any) -> tuple[str, str] | None:
+    """The SQL type in which a bound goes to Spark, and the expression that makes it one of
+    `data_type` there; None: no bounds of the type are sent."""
+    if not isinstance(data_type, str):
+        return None
+    if data_type.startswith("decimal"):
+        return "STRING", f"CAST({{0}} AS {data_type})"
+    if re.match("interval (year|month)", data_type):
+        return "BIGINT", f"CAST(make_ym_interval(0, CAST({{0}} AS INT)) AS {data_type})"
+    if data_type.startswith("interval"):
+        seconds = "CAST({0} AS DECIMAL(18, 6))"
+        return "STRING", f"CAST(make_dt_interval(0, 0, 0, {seconds}) AS {data_type})"
+    return _SENT.get(data_type)
+
+
+def to_send(values: pa.ChunkedArray, data_type: str) -> list[Any]:
+    """Bounds, as the index's file holds them, as Python sends them."""
+    if data_type == "date":
+        return values.cast(pa.int32()).to_pylist()
+    if data_type in ("timestamp", "timestamp_ntz"):
+        return values.cast(pa.int64()).to_pylist()
+    if data_type == "string":
+        return values.cast(pa.binary()).to_pylist()
+    if data_type.startswith("decimal"):
+        return [None if v is None else f"{v:f}" for v in values.to_pylist()]
+    if data_type.startswith("interval") and not re.match("interval (year|month)", data_type):
+        return [
+            None if v is None else f"{Decimal(v).scaleb(-6):f}"
+            for v in values.cast(pa.int64()).to_pylist()
+        ]
+    return values.to_pylist()
+
+
+_STORED: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(), "byte": pa.int8(), "short": pa.int16(), "integer": pa.int32(),
+    "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+}  # fmt: skip
+
+
+def stored_type(data_type: Any) -> pa.DataType:
+    """The type that a snapshot's file holds bounds of a type in, as its bytes read in Arrow."""
+    name = str(data_type)
+    if name.startswith("decimal"):
+        precision, scale = re.findall(r"\d+", name)
+        return pa.decimal128(int(precision), int(scale))
+    if name.startswith("interval"):
+        return pa.int32() if re.match("interval (year|month)", name) else pa.int64()
+    if name.startswith("time("):
+        return pa.time64("us")
+    return _STORED.get(name, pa.string())

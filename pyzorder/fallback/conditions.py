@@ -1,0 +1,268 @@
+"""SQL as sqlglot reads it, and parts of it written again for Spark, but only what both read alike.
+
+sqlglot turns many functions into its own and reads some operators otherwise than Spark. So function
+calls are kept as they stand (`Verbatim`), and `Text` writes only the nodes of a short list, each of
+which means in Spark what it says; for everything else it raises NotUnderstood.
+
+Spark compares before it asks IS, IN, LIKE and BETWEEN (`a = b IS NULL` is `(a = b) IS NULL`),
+sqlglot may not: a predicate that is an operand must therefore stand in parentheses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sqlglot import exp, parse_one
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+
+class NotUnderstood(Exception):
+    """A part of a query that nothing is concluded from, and why."""
+
+
+class Verbatim(Spark):
+    """Spark's SQL with function calls as they stand."""
+
+    class Parser(Spark.Parser):
+        STRICT_CAST = True
+        FUNCTIONS: dict[str, Any] = {}
+        NO_PAREN_FUNCTIONS: dict[Any, Any] = {}
+        NO_PAREN_FUNCTION_PARSERS = {
+            name: parser
+            for name, parser in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items()
+            if name == "CASE"
+        }
+        FUNCTION_PARSERS = {
+            name: parser
+            for name, parser in Spark.Parser.FUNCTION_PARSERS.items()
+            if name in ("CAST", "TRY_CAST")
+        }
+
+
+#: Text in which Spark's strings are not what they look like here: escapes, quotes of two kinds,
+#: variables; types whose names sqlglot forgets.
+_OBSCURE = re.compile(r"""[\\"]|\$\{|\b(var)?char\s*\(""", re.IGNORECASE)
+
+_TYPES = {
+    "BOOLEAN": "BOOLEAN", "TINYINT": "TINYINT", "SMALLINT": "SMALLINT", "INT": "INT",
+    "BIGINT": "BIGINT", "FLOAT": "FLOAT", "DOUBLE": "DOUBLE", "DATE": "DATE",
+    "TIMESTAMPTZ": "TIMESTAMP", "TIMESTAMPLTZ": "TIMESTAMP_LTZ", "TIMESTAMPNTZ": "TIMESTAMP_NTZ",
+    "TEXT": "STRING", "BINARY": "BINARY", "DECIMAL": "DECIMAL",
+}  # fmt: skip
+
+_BINARY: dict[type[exp.Expression], str] = {
+    exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>", exp.And: "AND", exp.Or: "OR", exp.Add: "+", exp.Sub: "-", exp.Mul: "*",
+    exp.Div: "/", exp.Mod: "%", exp.Like: "LIKE", exp.ILike: "ILIKE",
+}  # fmt: skip
+
+_CONNECTORS = (exp.And, exp.Or)
+
+#: What must stand in parentheses to be an operand.
+_PREDICATES = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.And, exp.Or, exp.Not,
+    exp.Like, exp.ILike, exp.In, exp.Between, exp.Is,
+)  # fmt: skip
+
+#: Functions of Spark that give the same for the same arguments in the same session, read no setting
+#: while they run but the time zone, and take little time.
+FUNCTIONS = {
+    "abs", "add_months", "bigint", "binary", "boolean", "ceil", "char_length", "coalesce",
+    "concat", "contains", "date", "date_add", "date_from_unix_date", "date_sub", "date_trunc",
+    "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "decimal", "double", "endswith",
+    "float", "floor", "greatest", "hex", "hour", "if", "ifnull", "int", "isnan", "isnotnull",
+    "isnull", "last_day", "least", "left", "length", "lower", "make_date", "make_dt_interval",
+    "make_ym_interval", "minute", "month", "nullif", "nvl", "quarter", "reverse", "right",
+    "second", "smallint", "startswith", "string", "substr", "substring", "timestamp",
+    "timestamp_micros", "timestamp_millis", "timestamp_seconds", "tinyint", "trim", "trunc",
+    "unix_date", "unix_micros", "upper", "weekofyear", "year",
+}  # fmt: skip
+
+
+#: Those of them that give a value although an argument is null.
+_TAKE_NULL = {
+    "coalesce", "greatest", "if", "ifnull", "isnan", "isnotnull", "isnull", "least", "nullif",
+    "nvl",
+}  # fmt: skip
+
+
+def parse(text: str) -> exp.Expression:
+    """A condition or statement. Raises NotUnderstood."""
+    if _OBSCURE.search(text):
+        raise NotUnderstood("text with a backslash, a double quote, ${ or CHAR")
+    try:
+        return parse_one(text, dialect=Verbatim)
+    except (SqlglotError, RecursionError):
+        raise NotUnderstood("text that sqlglot cannot parse") from None
+
+
+def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
+    """The parts that AND joins."""
+    if isinstance(condition, exp.Paren):
+        yield from conjuncts(condition.this)
+    elif isinstance(condition, exp.And):
+        yield from conjuncts(condition.this)
+        yield from conjuncts(condition.expression)
+    elif condition is not None:
+        yield condition
+
+
+def unwrapped(node: exp.Expression) -> exp.Expression:
+    """What stands in parentheses."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def parts_of(column: exp.Column) -> tuple[str, ...]:
+    """The parts of a column's name. Raises NotUnderstood."""
+    parts = column.parts
+    if not all(isinstance(part, exp.Identifier) for part in parts):
+        raise NotUnderstood("a star")
+    return tuple(part.name for part in parts)
+
+
+def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
+    """Name, in small letters, and arguments of a function call; None: it is none of FUNCTIONS."""
+    if isinstance(node, exp.Anonymous) and _only(node, "this", "expressions"):
+        name = str(node.this).lower()
+        return (name, node.expressions) if name in FUNCTIONS else None
+    return None
+
+
+def is_plain(node: exp.Expression) -> bool:
+    """Whether a node is what its class says, with no further arguments."""
+    return _only(node, "this", "expression", "expressions", "typed", "safe", "low", "high", "to")
+
+
+def is_negated(node: exp.Expression) -> bool:
+    """LIKE, IN and the like with NOT, where sqlglot keeps it in the node itself."""
+    return bool(node.args.get("negate"))
+
+
+def operands(node: exp.Expression) -> list[exp.Expression]:
+    """The operands of a predicate, none a predicate itself but in parentheses.
+
+    Raises NotUnderstood.
+    """
+    names = ("low", "high") if isinstance(node, exp.Between) else ("expression", "expressions")
+    found = [node.this]
+    for name in names:
+        value = node.args.get(name)
+        found += value if isinstance(value, list) else [value] if value is not None else []
+    if any(isinstance(operand, _PREDICATES) for operand in found):
+        raise NotUnderstood("predicates side by side")
+    return found
+
+
+def needed_columns(node: exp.Expression) -> Iterator[tuple[str, ...]]:
+    """Columns without whose values an expression is NULL."""
+    call = call_of(node)
+    if isinstance(node, exp.Column):
+        yield parts_of(node)
+    elif isinstance(node, (exp.Paren, exp.Neg)) or type(node) is exp.Cast:
+        yield from needed_columns(node.this)
+    elif isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)):
+        yield from needed_columns(node.this)
+        yield from needed_columns(node.expression)
+    elif call is not None and call[0] not in _TAKE_NULL:
+        for argument in call[1]:
+            yield from needed_columns(argument)
+
+
+class Text:
+    """Writes expressions for Spark."""
+
+    def __init__(self, column: Callable[[tuple[str, ...]], str]) -> None:
+        """`column` writes the column of a name, or raises NotUnderstood."""
+        self._column = column
+
+    def of(self, node: exp.Expression) -> str:
+        """The text of an expression, in parentheses where it could need them.
+
+        Raises NotUnderstood.
+        """
+        if isinstance(node, exp.Paren) and _only(node, "this"):
+            return f"({self.of(node.this)})"
+        if isinstance(node, exp.Column):
+            return self._column(parts_of(node))
+        if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+            return self._cast(node)
+        if isinstance(node, exp.Case):
+            return self._case(node)
+        call = call_of(node)
+        if call is not None:
+            return f"{call[0]}({', '.join(self.of(a) for a in call[1])})"
+        return self._literal(node) or self._operator(node)
+
+    def _operator(self, node: exp.Expression) -> str:
+        negation = "NOT " if is_negated(node) else ""
+        if isinstance(node, exp.Not) and _only(node, "this"):
+            return f"(NOT {self.of(node.this)})"
+        if isinstance(node, exp.Neg) and _only(node, "this"):
+            return f"(- {self.of(*operands(node))})"
+        kind = type(node)
+        if kind in _BINARY and _only(node, "this", "expression", "typed", "safe", "negate"):
+            sides = [node.this, node.expression] if kind in _CONNECTORS else operands(node)
+            left, right = (self.of(side) for side in sides)
+            return f"({left} {negation}{_BINARY[kind]} {right})"
+        if isinstance(node, exp.In) and _only(node, "this", "expressions", "negate"):
+            value, *listed = [self.of(side) for side in operands(node)]
+            return f"({value} {negation}IN ({', '.join(listed)}))"
+        if isinstance(node, exp.Between) and _only(node, "this", "low", "high", "negate"):
+            value, low, high = (self.of(side) for side in operands(node))
+            return f"({value} {negation}BETWEEN {low} AND {high})"
+        is_plain_is = isinstance(node, exp.Is) and _only(node, "this", "expression", "negate")
+        if is_plain_is and isinstance(node.expression, (exp.Null, exp.Boolean)):
+            return f"({self.of(operands(node)[0])} IS {negation}{self.of(node.expression)})"
+        raise NotUnderstood(f"{node.key}")
+
+    def _literal(self, node: exp.Expression) -> str | None:
+        if isinstance(node, exp.Literal):
+            if not node.is_string:
+                return str(node.this)
+            text = str(node.this)
+            if not text.isprintable() or "'" in text:
+                raise NotUnderstood("a string of more than plain characters")
+            return f"'{text}'"
+        if isinstance(node, exp.HexString) and _only(node, "this"):
+            return f"X'{node.this}'"
+        if isinstance(node, exp.Boolean):
+            return str(bool(node.this)).upper()
+        return "NULL" if isinstance(node, exp.Null) else None
+
+    def _cast(self, node: exp.Cast) -> str:
+        if not _only(node, "this", "to"):
+            raise NotUnderstood("a cast with options")
+        return f"CAST({self.of(node.this)} AS {type_text(node.args['to'])})"
+
+    def _case(self, node: exp.Case) -> str:
+        if not _only(node, "this", "ifs", "default"):
+            raise NotUnderstood("CASE")
+        value = f" {self.of(node.this)}" if node.this is not None else ""
+        branches = "".join(
+            f" WHEN {self.of(i.this)} THEN {self.of(i.args['true'])}" for i in node.args["ifs"]
+        )
+        default = node.args.get("default")
+        otherwise = f" ELSE {self.of(default)}" if default is not None else ""
+        return f"CASE{value}{branches}{otherwise} END"
+
+
+def type_text(data_type: exp.Expression) -> str:
+    """An atomic type as Spark writes it. Raises NotUnderstood."""
+    kind = getattr(data_type.this, "name", "")
+    parameters = data_type.expressions
+    if kind not in _TYPES or not _only(data_type, "this", "expressions", "nested"):
+        raise NotUnderstood("a cast to another type")
+    if not parameters:
+        return _TYPES[kind]
+    if kind != "DECIMAL":
+        raise NotUnderstood("a cast to another type")
+    return f"DECIMAL({', '.join(str(int(p.this.name)) for p in parameters)})"
+
+
+def _only(node: exp.Expression, *names: str) -> bool:
+    return all(name in names or value in (None, False, []) for name, value in node.args.items())

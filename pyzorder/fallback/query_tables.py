@@ -1,0 +1,209 @@
+"""The tables of a query whose rows a condition restricts.
+
+Which rows are of use, by SELECT: those for which each part of WHERE is TRUE, unless an outer join
+may put nulls in the place of the table's rows, for then a row that is missing could make one of
+nulls appear; and those for which each part of ON is TRUE, of a join that has no use for others of
+that table. What restricts the rows of a subquery in FROM, or of a WITH that is named once,
+restricts those that it is made of, as far as it hands on columns as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from pyzorder.fallback.conditions import NotUnderstood, conjuncts, parts_of
+
+#: What a table may have to be read through a subquery in its place.
+_PLAIN_TABLE = {"this", "db", "catalog", "alias"}
+
+#: What a SELECT may have that hands on a row for each row of its sources.
+_PLAIN_SELECT = {"expressions", "from", "from_", "joins", "where", "hint", "order", "with", "with_"}
+
+
+@dataclass
+class TableUse:
+    """
+    A table in a FROM.
+
+    start, end  where its name stands
+    text        its name
+    qualifier   what columns are called by, in small letters
+    has_alias   whether that is an alias
+    conditions  what its rows must fulfil
+    others      the qualifiers of the other sources beside it
+    merged      columns that, without a qualifier, are another source's: of USING
+    """
+
+    start: int
+    end: int
+    text: str
+    qualifier: str
+    has_alias: bool
+    conditions: list[exp.Expression] = field(default_factory=list)
+    others: set[str] = field(default_factory=set)
+    merged: set[str] = field(default_factory=set)
+
+
+def table_uses(statement: exp.Expression, query: str) -> Iterator[TableUse]:
+    """The tables of a parsed query that are restricted; `query` is its text."""
+    defined = [(cte.alias.lower(), cte.this) for cte in statement.find_all(exp.CTE)]
+    common = [name for name, _ in defined]
+    named = [t.name.lower() for t in statement.find_all(exp.Table) if len(t.parts) == 1]
+    once = {n: body for n, body in defined if named.count(n) == 1 == common.count(n)}
+    columns = [tuple(part.name.lower() for part in c.parts) for c in statement.find_all(exp.Column)]
+    inherited: dict[int, list[exp.Expression]] = {}
+    for select in _outer_first(statement):
+        for node, conditions, others, merged in _sources(select, inherited.get(id(select), [])):
+            is_table = isinstance(node, exp.Table)
+            if is_table and len(node.parts) == 1 and node.name.lower() in common:
+                body = once.get(node.name.lower())
+            elif is_table:
+                use = _use(node, query)
+                if use is not None and (use.has_alias or not _by_database(node, columns)):
+                    use.conditions, use.merged = conditions, merged
+                    use.others = others - {use.qualifier}
+                    if conditions:
+                        yield use
+                continue
+            else:
+                body = node.this
+            if isinstance(body, exp.Select) and not _has_columns(node):
+                handed = (_handed_on(c, node, len(others) == 1, body) for c in conditions)
+                inherited[id(body)] = [c for c in handed if c is not None]
+
+
+def _outer_first(statement: exp.Expression) -> list[exp.Select]:
+    """SELECTs, those that read from others before these."""
+    selects = list(statement.find_all(exp.Select))
+    places = {id(select): place for place, select in enumerate(selects)}
+    return sorted(selects, key=lambda s: (s.depth, -places[id(s)]))
+
+
+def _sources(
+    select: exp.Select, inherited: list[exp.Expression]
+) -> Iterator[tuple[exp.Expression, list[exp.Expression], set[str], set[str]]]:
+    """Tables and subqueries of a SELECT, what their rows must fulfil, the names of all sources, and
+    of the columns that USING takes from the first one."""
+    first = select.args.get("from_") or select.args.get("from")
+    if first is None:
+        return
+    joins = select.args.get("joins") or []
+    nodes = [first.this, *(join.this for join in joins)]
+    if any(node.args.get("joins") or node.args.get("pivots") for node in nodes):
+        return
+    if any(join.args.get("method") for join in joins):
+        return  # NATURAL
+    using = {column.name.lower() for join in joins for column in join.args.get("using") or []}
+    sides = [(join.side.upper(), join.kind.upper()) for join in joins]
+    if any(kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI") for _, kind in sides):
+        return
+    names = [node.alias_or_name.lower() for node in nodes]
+    where = select.args.get("where")
+    filters = [*conjuncts(where.this if where is not None else None), *inherited]
+    for number, node in enumerate(nodes):
+        plain = not any(value and name not in _PLAIN_TABLE for name, value in node.args.items())
+        is_table = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
+        if not plain or not (is_table or isinstance(node, exp.Subquery)):
+            continue
+        if names.count(names[number]) > 1:
+            continue
+        conditions = [] if _is_optional(number, sides) else list(filters)
+        for place, join in enumerate(joins, start=1):
+            if _must_match(number, place, sides):
+                conditions += conjuncts(join.args.get("on"))
+        yield node, conditions, set(names), using if number else set()
+
+
+def _is_optional(number: int, sides: list[tuple[str, str]]) -> bool:
+    """Whether an outer join may give nulls instead of the rows of source `number`."""
+    side, kind = sides[number - 1] if number else ("", "")
+    own = side in ("LEFT", "FULL") and kind not in ("SEMI", "ANTI")
+    return own or any(later in ("RIGHT", "FULL") for later, _ in sides[number:])
+
+
+def _must_match(number: int, place: int, sides: list[tuple[str, str]]) -> bool:
+    """Whether the join that brings in source `place` uses no row of source `number` but those that
+    its condition is TRUE for."""
+    side, kind = sides[place - 1]
+    if number == place:
+        return side in ("", "LEFT") and not any(s in ("RIGHT", "FULL") for s, _ in sides[place:])
+    inner = side == "" and kind in ("", "INNER", "CROSS")
+    return number < place and inner and not _is_optional(number, sides)
+
+
+def _use(table: exp.Table, query: str) -> TableUse | None:
+    spans = [(part.meta.get("start"), part.meta.get("end")) for part in table.parts]
+    if any(a is None or b is None for a, b in spans):
+        return None  # an older sqlglot
+    start, end = spans[0][0], spans[-1][1] + 1
+    alias = table.args.get("alias")
+    if alias is not None and (_has_columns(table) or not alias.name):
+        return None
+    name = alias.name if alias is not None else table.name
+    return TableUse(start, end, query[start:end], name.lower(), alias is not None)
+
+
+def _has_columns(node: exp.Expression) -> bool:
+    alias = node.args.get("alias")
+    return alias is not None and bool(alias.args.get("columns"))
+
+
+def _by_database(table: exp.Table, columns: list[tuple[str, ...]]) -> bool:
+    """Whether a column may be named with the table's database, which an alias does not know."""
+    return any(table.name.lower() in parts[1:-1] for parts in columns)
+
+
+def _handed_on(
+    condition: exp.Expression, node: exp.Expression, is_alone: bool, body: exp.Select
+) -> exp.Expression | None:
+    """A condition on the rows of a subquery as one on those of its own sources; None: it is none.
+
+    `is_alone`: no other source has columns that could be meant.
+    """
+    if any(value and name not in _PLAIN_SELECT for name, value in body.args.items()):
+        return None
+    calls = (exp.Func, exp.Anonymous, exp.Query, exp.Window)
+    if any(item.find(*calls) is not None for item in body.expressions):
+        return None  # of one of these it may make another number of rows
+    if condition.find(exp.Query) is not None:
+        return None
+    condition = condition.copy()
+    holder = exp.Paren(this=condition)
+    try:
+        for column in list(condition.find_all(exp.Column)):
+            parts, own = parts_of(column), node.alias_or_name.lower()
+            if len(parts) > 1 and parts[0].lower() == own:
+                parts = parts[1:]
+            elif not is_alone or len(parts) > 1:
+                return None
+            column.replace(_named(parts, body))
+    except NotUnderstood:
+        return None
+    return holder.this
+
+
+def _named(parts: tuple[str, ...], body: exp.Select) -> exp.Column:
+    """The column of a SELECT's sources that it hands on under a name."""
+    name = parts[0].lower()
+    found = [i for i in body.expressions if not i.is_star and i.alias_or_name.lower() == name]
+    stars = [item for item in body.expressions if item.is_star]
+    if len(found) == 1 and not stars and isinstance(found[0].unalias(), exp.Column):
+        parts = (*parts_of(found[0].unalias()), *parts[1:])
+    elif found or not all(isinstance(star, exp.Star) for star in stars) or len(stars) != 1:
+        raise NotUnderstood("no column of the subquery's sources")
+    elif any(stars[0].args.values()) or body.args.get("joins"):
+        raise NotUnderstood("a star that leaves columns out, or of several sources")
+    return _column(parts)
+
+
+def _column(parts: tuple[str, ...]) -> exp.Column:
+    names = [exp.to_identifier(part, quoted=True) for part in parts]
+    column = exp.Column(this=names[-1])
+    for name, part in zip(("table", "db", "catalog"), reversed(names[:-1]), strict=False):
+        column.set(name, part)
+    if len(names) > 4:
+        raise NotUnderstood("a name of many parts")
+    return column

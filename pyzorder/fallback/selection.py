@@ -1,0 +1,207 @@
+"""Which files of a table a condition rules out: the reading side of the fallback."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from sqlglot import exp
+
+from pyzorder.fallback import journal
+from pyzorder.fallback.columns import Columns, Found
+from pyzorder.fallback.facts import Facts
+from pyzorder.fallback.index_filters import IndexFilters
+from pyzorder.fallback.order_keeping import Types
+from pyzorder.fallback.read_settings import is_on, own_setting, read_settings, setting
+from pyzorder.fallback.snapshots import Snapshot, latest
+from pyzorder.fallback.stores import TableFolder, is_local, leaves, store_of
+from pyzorder.fallback.tables import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: More files than this are not named in a query, which Spark would be long to plan.
+MOST_NAMED = 20_000
+
+#: Paths that SQL can quote as they are.
+_QUOTABLE = re.compile(r"[^'\\]+")
+
+
+def spelled(path: str) -> str:
+    """A local path as Spark's `_metadata.file_path` spells it, but for the scheme: as java.net.URI
+    does, which leaves letters of other alphabets as they are."""
+    if not is_local(path):
+        return path
+    return "".join(c if c > "\x7f" else quote(c, safe="/=:@+,!$&'()*;~") for c in path)
+
+
+#: What Spark's `_metadata` tells of a file: address, bytes, milliseconds; as SkippedFile.key.
+KEY = (
+    "concat_ws(' ', regexp_replace(_metadata.file_path, '^file:/+', '/'), "
+    "CAST(_metadata.file_size AS STRING), "
+    "CAST(unix_millis(_metadata.file_modification_time) AS STRING))"
+)
+
+
+@dataclass(frozen=True)
+class SkippedFile:
+    """A file that holds no matching row, as it was when it was indexed."""
+
+    path: str
+    size: int
+    modified: int
+
+    @property
+    def key(self) -> str:
+        """The file as Spark names it."""
+        return f"{spelled(self.path)} {self.size} {self.modified}"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """
+    What an index says of a condition on a table.
+
+    table    as SQL writes it
+    indexed  number of files in the index
+    skipped  those that hold no matching row
+    reasons  why no more are skipped
+    """
+
+    table: str
+    indexed: int = 0
+    skipped: tuple[SkippedFile, ...] = ()
+    reasons: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        told = f"{self.table}: {len(self.skipped)} of {self.indexed} indexed files skipped"
+        return told + "".join(f"\n  {reason}" for reason in self.reasons)
+
+    def filter_text(self) -> str | None:
+        """A condition that Spark asks of each file while it lists them; None: none is needed.
+
+        It names a file by path, size and modification time: one that was changed, or has come,
+        since it was indexed is read.
+        """
+        if not self.skipped:
+            return None
+        named = ", ".join(f"'{file.key}'" for file in self.skipped)
+        return f"NOT ({KEY} IN ({named}))"
+
+
+def select_files(
+    spark: SparkSession,
+    table: Table,
+    frame: DataFrame,
+    conditions: Sequence[exp.Expression],
+    unqualified: Callable[[tuple[str, ...]], tuple[str, ...]],
+) -> Selection:
+    """The files that one of the conditions rules out: each must hold for a row to be of use.
+
+    `unqualified` takes the table's own name off a column's, or raises NotUnderstood.
+    """
+    obstacle = _obstacle(spark, table)
+    if obstacle:
+        return Selection(table.name, reasons=(obstacle,))
+    folder = table.folder
+    try:
+        store_of(folder.root)
+    except Exception as failure:  # what pyarrow has no store for
+        return Selection(table.name, reasons=(f"its files cannot be reached: {failure}",))
+    journal.check_settled(folder)
+    snapshot = latest(folder)
+    if snapshot is None:
+        return Selection(table.name, reasons=("there is no index",))
+    if any(name.lower() == "_metadata" for name in frame.columns):
+        return Selection(table.name, reasons=("it has a column _metadata",))
+    columns = Columns(
+        frame.schema, table, snapshot.columns, is_on(spark, "spark.sql.caseSensitive")
+    )
+    named: set[int] = set()
+
+    def find(parts: tuple[str, ...]) -> Found:
+        found = columns.find(unqualified(parts))
+        named.add(found.number)
+        return found
+
+    filters = IndexFilters(find, _types(spark, frame))
+    asked = [(condition, filters.of(condition)) for condition in conditions]
+    reasons = tuple(f"not usable: {c.sql('spark')}" for c, text in asked if text is None)
+    tests = [text for _, text in asked if text is not None]
+    skipped, failed = _skipped(spark, folder, snapshot, tests, sorted(named))
+    return Selection(table.name, snapshot.pointer.num_files, tuple(skipped), reasons + failed)
+
+
+def _obstacle(spark: SparkSession, table: Table) -> str:
+    if table.obstacle:
+        return table.obstacle
+    if own_setting(spark, "skipping.enabled", "true", table.properties).lower() == "false":
+        return "spark.sql.zorder.skipping.enabled is false"
+    if setting(spark, "spark.sql.timestampType").upper() != "TIMESTAMP_LTZ":
+        return "spark.sql.timestampType is not TIMESTAMP_LTZ"
+    return ""
+
+
+def _types(spark: SparkSession, frame: DataFrame) -> Types:
+    from pyspark.sql import functions as F
+
+    def ask(texts: list[str]) -> list[str]:
+        schema = frame.select(*[F.expr(text).alias(f"t{i}") for i, text in enumerate(texts)]).schema
+        return [f.dataType.simpleString() for f in schema.fields]
+
+    as_string = is_on(spark, "spark.sql.legacy.typeCoercion.datetimeToString.enabled")
+    return Types(ask, setting(spark, "spark.sql.session.timeZone"), as_string)
+
+
+def _skipped(
+    spark: SparkSession,
+    folder: TableFolder,
+    snapshot: Snapshot,
+    tests: list[str],
+    columns: list[int],
+) -> tuple[list[SkippedFile], tuple[str, ...]]:
+    """The files that a test is false for, as they are in the store now; what went wrong."""
+    facts = Facts(snapshot, read_settings(spark))
+    rows = snapshot.rows.select(["path", "size", "modification_time", "num_records"]).to_pydict()
+    usable = [i for i in range(snapshot.rows.num_rows) if facts.usable[i]]
+    ruled_out = {i for i in usable if rows["num_records"][i] == 0}
+    reasons: tuple[str, ...] = ()
+    if len(usable) < len(rows["path"]):
+        reasons = ("entries of other read settings",)
+    if tests and usable:
+        frame = facts.frame(spark, columns, usable)
+        failed: tuple[str, ...] = ()
+        try:
+            ruled_out |= _false(frame, " AND ".join(tests))
+        except Exception:  # of one of them, which says nothing of the others
+            for test in tests:
+                try:
+                    ruled_out |= _false(frame, test)
+                except Exception:
+                    failed = ("a condition that fails on bounds",)
+        reasons += failed
+    known = {
+        folder.resolve(rows["path"][i]): (rows["size"][i], rows["modification_time"][i])
+        for i in sorted(ruled_out)
+        if not leaves(rows["path"][i])
+    }
+    # Spark may know the files by an older listing: what has changed since is not skipped.
+    now = store_of(folder.root).stats(known)
+    named = [
+        SkippedFile(path, *entry)
+        for path, entry in known.items()
+        if now.get(path) == entry and _QUOTABLE.fullmatch(path)
+    ]
+    if len(named) > MOST_NAMED:
+        reasons += (f"more than {MOST_NAMED} files could be skipped",)
+    return named[:MOST_NAMED], reasons
+
+
+def _false(frame: DataFrame, test: str) -> set[int]:
+    from pyspark.sql import functions as F
+
+    kept = frame.select("i", F.expr(f"coalesce({test}, true)").alias("kept"))
+    return {row["i"] for row in kept.where("NOT kept").collect()}

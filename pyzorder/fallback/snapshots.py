@@ -1,0 +1,187 @@
+"""Reads the index table that lies beside the data: sql/FORMAT.md, section "Index table"."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+import zlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyzorder.fallback.stores import Store, TableFolder, store_of
+
+log = logging.getLogger(__name__)
+
+#: The version of the format that this reads and writes.
+FORMAT_VERSION = 1
+
+_POINTER = re.compile(r"_v00(\d{18})\.json")
+_DATA_FILE = re.compile(r"_snapshot-[^/]+")
+
+#: Snapshots in memory, by folder and data file; they never change.
+_KEPT = 8
+_loaded: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
+_warned: set[str] = set()
+
+
+class Unusable(Exception):
+    """An index that cannot be used, and why."""
+
+
+@dataclass(frozen=True)
+class IndexedColumn:
+    """A leaf column with statistics: names from the column down to the field, Spark's JSON type."""
+
+    path: tuple[str, ...]
+    data_type: Any
+
+    @property
+    def name(self) -> str:
+        """The path as SQL writes it; two paths never share a name."""
+        return ".".join(_quoted(part) for part in self.path)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values may be NaN, which bounds leave out."""
+        return self.data_type in ("float", "double")
+
+
+def _quoted(part: str) -> str:
+    return f"`{part.replace('`', '``')}`" if "." in part or "`" in part else part
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """What a pointer to a snapshot says."""
+
+    folder: TableFolder
+    version: int
+    incarnation: str
+    file: str
+    length: int
+    crc32: int
+    num_files: int
+    columns: tuple[IndexedColumn, ...]
+
+    @property
+    def name(self) -> str:
+        """`_v00000000000000000007.json` for version 7."""
+        return f"_v{self.version:020d}.json"
+
+    def to_json(self) -> str:
+        """The pointer's text."""
+        return json.dumps(
+            {
+                "formatVersion": FORMAT_VERSION,
+                "version": self.version,
+                "incarnation": self.incarnation,
+                "file": self.file,
+                "length": self.length,
+                "crc32": self.crc32,
+                "numFiles": self.num_files,
+                "columns": [{"path": list(c.path), "type": c.data_type} for c in self.columns],
+            },
+            indent=2,
+        )
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One immutable state of the index: a row of `rows` is a data file's entry."""
+
+    pointer: Pointer
+    rows: pa.Table
+
+    @property
+    def columns(self) -> tuple[IndexedColumn, ...]:
+        """The columns with statistics."""
+        return self.pointer.columns
+
+
+def versions(store: Store, folder: TableFolder) -> list[int]:
+    """The versions that pointers exist of, in order."""
+    found = (_POINTER.fullmatch(name) for name in store.names(folder.index))
+    return sorted(int(match[1]) for match in found if match)
+
+
+def latest(folder: TableFolder) -> Snapshot | None:
+    """The newest snapshot; None: there is no index, or (one warning) it cannot be used."""
+    try:
+        store = store_of(folder.root)
+        known = versions(store, folder)
+        if not known:
+            return None
+        pointer = read_pointer(store, folder, known[-1])
+        if read_incarnation(store, folder) != pointer.incarnation:
+            raise Unusable("it is of another table, or of the time before this one was overwritten")
+        return Snapshot(pointer, _rows(store, pointer))
+    except Exception as failure:  # a broken index never breaks a query
+        _warn(folder, failure)
+        return None
+
+
+def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
+    """The pointer of a version. Raises Unusable, or what the store and JSON raise."""
+    text = json.loads(store.read(f"{folder.index}/_v{version:020d}.json"))
+    written = int(text["formatVersion"])
+    if not 1 <= written <= FORMAT_VERSION:
+        raise Unusable(
+            f"it is written in format {written}, and this pyzorder reads up to {FORMAT_VERSION}"
+        )
+    if not _DATA_FILE.fullmatch(text["file"]):
+        raise Unusable(f"{text['file']} is no name of a snapshot's file")
+    return Pointer(
+        folder,
+        int(text["version"]),
+        str(text["incarnation"]),
+        text["file"],
+        int(text["length"]),
+        int(text["crc32"]),
+        int(text["numFiles"]),
+        tuple(IndexedColumn(tuple(c["path"]), c["type"]) for c in text["columns"]),
+    )
+
+
+def read_incarnation(store: Store, folder: TableFolder) -> str | None:
+    """The id of this life of the table; None: it has none."""
+    try:
+        return store.read(folder.incarnation).decode().strip()
+    except FileNotFoundError:
+        return None
+
+
+def _rows(store: Store, pointer: Pointer) -> pa.Table:
+    key = (pointer.folder.root, pointer.file)
+    if key in _loaded:
+        _loaded.move_to_end(key)
+        return _loaded[key]
+    data = store.read(f"{pointer.folder.index}/{pointer.file}")
+    if len(data) != pointer.length:
+        raise Unusable(f"{pointer.file} has {len(data)} bytes instead of {pointer.length}")
+    if zlib.crc32(data) != pointer.crc32:
+        raise Unusable(f"{pointer.file} does not have the checksum of its pointer")
+    rows = pq.read_table(io.BytesIO(data))
+    if rows.num_rows != pointer.num_files:
+        raise Unusable(f"{pointer.file} has {rows.num_rows} rows instead of {pointer.num_files}")
+    _loaded[key] = rows
+    while len(_loaded) > _KEPT:
+        _loaded.popitem(last=False)
+    return rows
+
+
+def _warn(folder: TableFolder, failure: Exception) -> None:
+    text = f"{folder.root}: {failure}"
+    if text not in _warned:
+        _warned.add(text)
+        log.warning(
+            "The skipping index of %s cannot be used, and all files are read: %s. Build it anew "
+            "with pyzorder.fallback.create_index, or REFRESH SKIPPING INDEX.",
+            folder.root,
+            failure,
+        )

@@ -1,0 +1,138 @@
+"""What a table of the catalog or of a path is, asked with SQL that every Spark client may use."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyzorder.fallback.stores import TableFolder, folders_above, plain, store_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: parquet.`path` and orc.`path`.
+_PATH = re.compile(r"(parquet|orc)\.`((?:[^`]|``)+)`", re.IGNORECASE)
+
+#: Options under which a table's files read otherwise than the session's settings tell.
+_READ_OPTIONS = re.compile(r"rebasemode|orc\.", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Table:
+    """
+    A table, as far as its files can be told apart by an index.
+
+    name         as SQL writes it
+    format       parquet or orc
+    location     of its files, as `stores.plain` gives it
+    is_catalog   whether the catalog knows it
+    partitions   names of its partition columns; of a path: empty
+    types        what DESCRIBE says of each column, by name
+    defaults     columns that files may lack without being null there
+    properties   of the table
+    obstacle     why no file of it may be skipped; empty: nothing is in the way
+    is_bucketed  whether its files are buckets
+    path         as spark.read takes it; of a table of the catalog: empty
+    """
+
+    name: str
+    format: str
+    location: str
+    is_catalog: bool
+    partitions: tuple[str, ...] = ()
+    types: dict[str, str] = field(default_factory=dict)
+    defaults: frozenset[str] = frozenset()
+    properties: dict[str, str] = field(default_factory=dict)
+    obstacle: str = ""
+    is_bucketed: bool = False
+    path: str = ""
+
+    @property
+    def folder(self) -> TableFolder:
+        """The folder that the table's index and journal are in: its own, or one above it."""
+        for path in folders_above(self.location):
+            if "_index" in _names(f"{path}/_zorder") or "_journal" in _names(f"{path}/_zorder"):
+                return TableFolder(path)
+        return TableFolder(self.location)
+
+    def is_char(self, column: str) -> bool:
+        """Whether the column, or a field of it, is CHAR: padded when it is read."""
+        return re.search(r"(?<!var)char\(", self.types.get(column, ""), re.IGNORECASE) is not None
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return store_of(folder).names(folder)
+    except Exception:  # a store that pyarrow does not know
+        return []
+
+
+def path_table(path: str, format: str) -> Table:
+    """The files in a folder, as spark.read finds them."""
+    quoted = path.replace("`", "``")
+    return Table(f"{format}.`{quoted}`", format, plain(path), is_catalog=False, path=path)
+
+
+def lookup(spark: SparkSession, name: str) -> Table:
+    """The table of a name as SQL writes it: of the catalog, or parquet.`path`.
+
+    Raises what Spark does for a name that it does not know.
+    """
+    path = _PATH.fullmatch(name.strip())
+    if path:
+        return path_table(path[2].replace("``", "`"), path[1].lower())
+    described = [tuple(row) for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()]
+    types, sections = _sections(described)
+    detail = sections.get("# Detailed Table Information", {})
+    provider = detail.get("Provider", "").lower()
+    location = detail.get("Location", "")
+    obstacle = ""
+    if detail.get("Type", "").upper() == "VIEW" or not location:
+        obstacle = "it is a view, or has no folder"
+    elif provider not in ("parquet", "orc"):
+        obstacle = f"its provider is {provider or 'not known'}, not parquet or orc"
+    elif _READ_OPTIONS.search(detail.get("Storage Properties", "")):
+        obstacle = "options of the table say how its files are read"
+    partitions = sections.get("# Partition Information", {})
+    return Table(
+        name,
+        provider,
+        plain(location) if location else "",
+        is_catalog=True,
+        partitions=tuple(partitions),
+        types=types,
+        defaults=frozenset(sections.get("# Column Default Values", {})),
+        properties=_properties(spark, name) if not obstacle else {},
+        obstacle=obstacle,
+        is_bucketed=detail.get("Num Buckets", "0") not in ("0", "-1"),
+    )
+
+
+def frame_of(spark: SparkSession, table: Table, options: dict[str, str] | None = None,
+             schema: Any = None) -> DataFrame:  # fmt: skip
+    """The table's rows; of a path with a fresh listing."""
+    if table.is_catalog:
+        return spark.sql(f"SELECT * FROM {table.name}")
+    reader = spark.read.format(table.format).options(**(options or {}))
+    if schema is not None:
+        reader = reader.schema(schema)
+    return reader.load(table.path)
+
+
+def _sections(rows: list[tuple[Any, ...]]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """The columns, and what stands below each heading."""
+    types: dict[str, str] = {}
+    sections: dict[str, dict[str, str]] = {}
+    current = types
+    for name, value, *_ in rows:
+        if name.startswith("# ") and name != "# col_name":
+            current = sections.setdefault(name, {})
+        elif name and name != "# col_name":
+            current[name] = value or ""
+    return types, sections
+
+
+def _properties(spark: SparkSession, name: str) -> dict[str, str]:
+    rows = spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
+    return {row[0]: row[1] for row in rows}
