@@ -11,7 +11,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests import sessions
@@ -20,10 +21,10 @@ from tests.spark.servers import BIN, free_port, listens, process, wait
 DEPLOY = "org.apache.spark.deploy"
 
 
-def main(tests: list[str]) -> int:
-    """Returns pytest's exit code."""
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The master's address, and the two workers, of one core each; ends with the block."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
 
         def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
             run = [str(BIN / "spark-class"), f"{DEPLOY}.{name.lower()}.{name.title()}"]
@@ -39,6 +40,12 @@ def main(tests: list[str]) -> int:
         workers = [start(*worker, url) for _ in range(2)]
         for one, log in zip(workers, sorted(folder.glob("worker*.log")), strict=True):
             wait(lambda log=log: "registered with master" in log.read_text(), one, log)  # type: ignore[misc]
+        yield url, workers
+
+
+def main(tests: list[str]) -> int:
+    """Returns pytest's exit code."""
+    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder)) as (url, _):
         environment = {
             **os.environ,
             "PYZORDER_TEST_MASTER": url,
