@@ -1,0 +1,209 @@
+"""Builds the index of a table without rewriting it: what CREATE and REFRESH SKIPPING INDEX do."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyzorder.fallback import failures, index_store, statistics
+from pyzorder.fallback.index_store import FileEntry
+from pyzorder.fallback.read_settings import (
+    matches_field_ids,
+    matches_positions,
+    own_setting,
+    read_settings,
+)
+from pyzorder.fallback.reader import target
+from pyzorder.fallback.snapshots import IndexedColumn, latest
+from pyzorder.fallback.stores import LocalStore, Stat, TableFolder, is_local
+from pyzorder.fallback.tables import Table, frame_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+#: How many columns get statistics when none are named: spark.sql.zorder.index.maxColumns.
+MAX_COLUMNS = 32
+
+#: What folders of other table formats, and of streaming sinks, hold.
+_FOREIGN = {
+    "_delta_log": "is a Delta table", "metadata/*.metadata.json": "is an Iceberg table",
+    ".hoodie": "is a Hudi table", "_spark_metadata": "is written by a streaming query",
+}  # fmt: skip
+
+
+def create_index(
+    spark: SparkSession, table: str, columns: Sequence[str] = (), format: str = "parquet"
+) -> int:
+    """Collects statistics of all files of a table, and says of how many it has some now.
+
+    Reads the columns whole, once. Later writes by a Spark with pyzorder's jar add to the index;
+    after others, call `refresh_index`.
+
+    Args:
+        table: a name as SQL writes it, or a path.
+        columns: dotted names; none: those of the index there is, else the first 32 of the table.
+        format: of a path's files, parquet or orc.
+
+    Raises:
+        ZOrderError: the table is of a kind, or lies in a store, that is not written to.
+    """
+    found = target(spark, table, format)
+    check_writable(found)
+    rows = frame_of(spark, found)
+    wanted = _columns(spark, found, rows.schema, columns)
+    settings = read_settings(spark)
+    if matches_field_ids(spark) or (found.format == "orc" and matches_positions(settings)):
+        wanted = []
+    folder = TableFolder(found.location)
+    entries = statistics.entries(folder, statistics.collect(rows, wanted), settings)
+    pointer = index_store.publish(
+        folder,
+        lambda old: wanted,
+        _only_current(folder, {entry.path for entry in entries}),
+        _as_clustered(folder, entries),
+        denied(spark, found),
+    )
+    return pointer.num_files
+
+
+def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> int:
+    """Brings the statistics up to date with the table's files, and says of how many it has some.
+
+    Reads files that the index does not know as they are now. Raises as `create_index`.
+    """
+    found = target(spark, table, format)
+    check_writable(found)
+    folder = TableFolder(found.location)
+    known = latest(folder)
+    if known is None:
+        return create_index(spark, table, format=format)
+    settings = read_settings(spark)
+    valid = {
+        (f"{folder.root}/{path}", Stat(size, modified))
+        for path, size, modified, text in zip(
+            *(known.rows[name].to_pylist() for name in (
+                "path", "size", "modification_time", "read_settings")), strict=True)
+        if text.startswith(settings.structural + " | ")
+    }  # fmt: skip
+    rows = frame_of(spark, found)
+    able = {(c.path, c.data_type) for c in statistics.indexable(rows.schema, found)}
+    columns = [c for c in known.columns if (c.path, c.data_type) in able]
+    current = LocalStore().stats([path for path, _ in valid])
+    stale = [path for path, stat in valid if current.get(path) == stat]
+    unknown = rows.where(_not_among(stale, current)) if stale else rows
+    entries = statistics.entries(folder, statistics.collect(unknown, columns), settings)
+    pointer = index_store.publish(
+        folder,
+        lambda old: old,
+        _only_current(folder, {entry.path for entry in entries}),
+        entries,
+        denied(spark, found),
+    )
+    return pointer.num_files
+
+
+def _as_clustered(folder: TableFolder, entries: Sequence[FileEntry]) -> list[FileEntry]:
+    """The entries, each with the clustering columns that the index knew of the same file."""
+    known = latest(folder)
+    if known is None:
+        return list(entries)
+    rows = known.rows.select(["path", "size", "modification_time", "clustered_by"]).to_pylist()
+    before = {tuple(list(row.values())[:3]): tuple(row["clustered_by"]) for row in rows}
+    return [
+        replace(entry, clustered_by=before.get((entry.path, entry.size, entry.modified), ()))
+        for entry in entries
+    ]
+
+
+def check_writable(table: Table) -> None:
+    """An error unless the fallback may write below the table's folder."""
+    if table.obstacle:
+        raise failures.refused(table.name, f"cannot be indexed: {table.obstacle}")
+    if not is_local(table.location) or not os.path.isdir(table.location):
+        raise failures.remote_writes(table.location)
+    for pattern, reason in _FOREIGN.items():
+        if glob.glob(os.path.join(glob.escape(table.location), pattern)):
+            raise failures.refused(table.name, f"{reason}, and keeps statistics of its own")
+
+
+def denied(spark: SparkSession, table: Table) -> Callable[[IndexedColumn], bool]:
+    """Columns of which an index must hold nothing: those the session denies, and the table."""
+    name = "index.denyColumns"
+    texts = [own_setting(spark, name), table.properties.get(f"zorder.{name}", "")]
+    paths = [split(name) for text in texts for name in _listed(text)]
+
+    def is_denied(column: IndexedColumn) -> bool:
+        curve = re.fullmatch(r"zorder_value\((.*)\)", column.path[0])
+        named = [split(n) for n in _listed(curve[1])] if curve else [column.path]
+        return any(
+            [part.lower() for part in path[: len(no)]] == [part.lower() for part in no]
+            for path in named
+            for no in paths
+        )
+
+    return is_denied
+
+
+_PART = r"(?:[^.`,\s]+|`(?:[^`]|``)+`)"
+
+
+def _listed(text: str) -> list[str]:
+    return re.findall(rf"{_PART}(?:\.{_PART})*", text)
+
+
+def split(name: str) -> tuple[str, ...]:
+    """The parts of a column's dotted name."""
+    return tuple(
+        part[1:-1].replace("``", "`") if part.startswith("`") else part
+        for part in re.findall(_PART, name)
+    )
+
+
+def _columns(
+    spark: SparkSession, table: Table, schema: object, names: Sequence[str]
+) -> list[IndexedColumn]:
+    able = statistics.indexable(schema, table)  # type: ignore[arg-type]
+    is_denied = denied(spark, table)
+    able = [column for column in able if not is_denied(column)]
+    if names:
+        return [named(table, able, name) for name in names]
+    known = latest(TableFolder(table.location))
+    kept = [c for c in able if known is not None and c in known.columns]
+    return kept or able[:MAX_COLUMNS]
+
+
+def named(table: Table, able: Sequence[IndexedColumn], name: str) -> IndexedColumn:
+    """The column of a dotted name, spelled in any case. Raises ZOrderError."""
+    path = [part.lower() for part in split(name)]
+    found = [c for c in able if [part.lower() for part in c.path] == path]
+    if len(found) != 1:
+        raise failures.refused(table.name, f"has no one column {name} that can have statistics")
+    return found[0]
+
+
+def _only_current(folder: TableFolder, replaced: set[str]) -> Callable[[pa.Table], list[bool]]:
+    """Keeps the entries of files that are as they were, but those of `replaced`."""
+
+    def keep(rows: pa.Table) -> list[bool]:
+        names = rows["path"].to_pylist()
+        columns = (rows[name].to_pylist() for name in ("size", "modification_time"))
+        stats = [Stat(*pair) for pair in zip(*columns, strict=True)]
+        now = LocalStore().stats(folder.resolve(name) for name in names)
+        return [
+            name not in replaced and now.get(folder.resolve(name)) == stat
+            for name, stat in zip(names, stats, strict=True)
+        ]
+
+    return keep
+
+
+def _not_among(paths: Sequence[str], stats: dict[str, Stat]) -> str:
+    from pyzorder.fallback.selection import Selection, SkippedFile
+
+    skipped = tuple(SkippedFile(path, *stats[path]) for path in paths)
+    return Selection("", skipped=skipped).filter_text() or "true"

@@ -1,0 +1,90 @@
+"""Makes folders and files below `_zorder` on a local disk, each whole and by one writer only.
+
+What io.pyzorder.publish does with OwnFiles, CreateIfAbsent and MoveFile, for the scheme `file`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import uuid
+
+
+def make_folder(folder: str) -> None:
+    """Makes a folder at or below a `_zorder`, with those on the way but not what holds it.
+
+    Raises FileNotFoundError: the table's folder is gone.
+    """
+    if os.path.isdir(folder):
+        return
+    parent = os.path.dirname(folder)
+    if os.path.basename(folder) != "_zorder":
+        make_folder(parent)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder)
+        share(folder)
+
+
+def share(made: str) -> None:
+    """Gives what was just made the permissions, group and owner of the folder around it, as far as
+    it may: what index and journal tell is for those whom the table is for."""
+    around, own = os.stat(os.path.dirname(made)), os.stat(made)
+    wanted = stat.S_IMODE(around.st_mode)
+    if not stat.S_ISDIR(own.st_mode):
+        wanted &= 0o666
+    with contextlib.suppress(OSError):
+        # First those who must not: a file with a stranger's group is not opened to that group.
+        os.chmod(made, stat.S_IMODE(own.st_mode) & wanted)
+        if own.st_gid != around.st_gid:
+            os.chown(made, -1, around.st_gid)
+        os.chmod(made, wanted)
+        if own.st_uid != around.st_uid:
+            os.chown(made, around.st_uid, -1)
+
+
+def create_if_absent(path: str, data: bytes) -> bool:
+    """Creates a file with exactly `data`; nobody ever sees a part of it.
+
+    False: the name is taken, nothing was done. A hard link is what can have one winner only.
+    """
+    temporary = os.path.join(os.path.dirname(path), f"_temporary-{uuid.uuid4()}")
+    with open(temporary, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        share(temporary)
+        os.link(temporary, path)
+        return True
+    except FileExistsError:
+        return False
+    finally:
+        remove(temporary)
+
+
+def move(source: str, target: str) -> str:
+    """Moves a file without ever replacing another; may be repeated after a kill at any moment.
+
+    It is seen under one of its names at every moment. Gives "moved" (now or before), "gone",
+    "taken" (another file has the new name), or "no folder".
+    """
+    # Hadoop's own checksum file of a file that has moved would lie about it.
+    remove(os.path.join(os.path.dirname(source), f".{os.path.basename(source)}.crc"))
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        if os.path.exists(source) and not os.path.samefile(source, target):
+            return "taken"
+    except FileNotFoundError:
+        if os.path.exists(source):
+            return "no folder"
+        return "moved" if os.path.exists(target) else "gone"
+    remove(source)
+    return "moved"
+
+
+def remove(path: str) -> None:
+    """Deletes a file, if there is one."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.remove(path)

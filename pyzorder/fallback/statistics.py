@@ -1,0 +1,161 @@
+"""Collects the statistics of files: by one aggregation of Spark's, which reads every value as
+queries read it. So no footer has to be believed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyzorder.fallback.index_store import ColumnStatistics, FileEntry
+from pyzorder.fallback.read_settings import ReadSettings
+from pyzorder.fallback.snapshots import IndexedColumn
+from pyzorder.fallback.stores import LocalStore, Stat, TableFolder, plain
+from pyzorder.fallback.tables import Table
+from pyzorder.fallback.truncated_bounds import truncated
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+_TEMPORAL = {"date", "timestamp", "timestamp_ntz"}
+
+#: How bounds of a type come to Python; of types that are not here, none do.
+_SHOWN = {
+    "boolean": "{0}", "byte": "{0}", "short": "{0}", "integer": "{0}", "long": "{0}",
+    "float": "CAST({0} AS DOUBLE)", "double": "{0}", "date": "unix_date({0})",
+    "timestamp": "unix_micros({0})",
+    "timestamp_ntz": "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {0})",
+    "string": "CAST({0} AS BINARY)", "binary": "{0}",
+}  # fmt: skip
+
+_ATOMIC = set(_SHOWN)
+
+
+def indexable(schema: StructType, table: Table) -> list[IndexedColumn]:
+    """The leaf columns of a table that can have statistics here.
+
+    Not partition columns, which files may have but queries do not read; not CHAR, whose values are
+    padded; not columns with a default, which files may lack; no collated strings, no TIME.
+    """
+    left_out = {name.lower() for name in (*table.partitions, *table.defaults)}
+    return [
+        column
+        for column in _leaves((), schema)
+        if column.path[0].lower() not in left_out and not table.is_char(column.path[0])
+    ]
+
+
+def _leaves(prefix: tuple[str, ...], schema: StructType) -> Iterator[IndexedColumn]:
+    for field in schema.fields:
+        path, name = (*prefix, field.name), field.dataType.jsonValue()
+        if field.dataType.typeName() == "struct":
+            yield from _leaves(path, field.dataType)  # type: ignore[arg-type]
+        elif isinstance(name, str) and (name in _ATOMIC or re.match("decimal|interval", name)):
+            yield IndexedColumn(path, name)
+
+
+def file_key() -> list[Column]:
+    """What tells files apart in a DataFrame: path, size, modification time in milliseconds."""
+    from pyspark.sql import functions as F
+
+    return [
+        F.expr("_metadata.file_path").alias("path"),
+        F.expr("_metadata.file_size").alias("size"),
+        F.expr("unix_millis(_metadata.file_modification_time)").alias("modified"),
+    ]
+
+
+def collect(
+    frame: DataFrame, columns: Sequence[IndexedColumn]
+) -> dict[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]]:
+    """Rows and statistics of each file that a DataFrame reads rows of, as it was listed."""
+    from pyspark.sql import functions as F
+
+    asked = [F.expr("count(1)").alias("rows")]
+    for number, column in enumerate(columns):
+        asked += [F.expr(text).alias(f"{name}{number}") for name, text in _aggregates(column)]
+    grouped = frame.groupBy(*file_key()).agg(*asked)
+    return {
+        (local_path(row["path"]), Stat(row["size"], row["modified"])): (
+            row["rows"],
+            {c.name: _statistics(row, number, c) for number, c in enumerate(columns)},
+        )
+        for row in grouped.collect()
+    }
+
+
+def local_path(address: str) -> str:
+    """The path of a file as Spark's `_metadata.file_path` gives it."""
+    from urllib.parse import unquote
+
+    return plain(unquote(address))
+
+
+def entries(
+    folder: TableFolder,
+    found: Mapping[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]],
+    settings: ReadSettings,
+) -> list[FileEntry]:
+    """The entries of files that are now as they were read, and lie in the table's folder."""
+    now = LocalStore().stats([path for path, _ in found])
+    inside = folder.root + "/"
+    return [
+        FileEntry(
+            path.removeprefix(inside), *stat, rows, (), settings.fingerprint,
+            {name: _held(known, settings) for name, known in statistics.items()},
+        )
+        for (path, stat), (rows, statistics) in found.items()
+        if now.get(path) == stat and path.startswith(inside)
+    ]  # fmt: skip
+
+
+def _held(known: ColumnStatistics, settings: ReadSettings) -> ColumnStatistics:
+    """Bounds under settings that cannot be told are of no use to anyone."""
+    if known.settings_dependent and settings.temporal is None:
+        return ColumnStatistics(None, False, known.null_count, known.nan_seen, known.empty, True)
+    return known
+
+
+def source(column: IndexedColumn) -> str:
+    """The column as SQL names it."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in column.path)
+
+
+def _aggregates(column: IndexedColumn) -> Iterator[tuple[str, str]]:
+    text, shown = source(column), _shown(column)
+    yield "values", f"count({text})"
+    value = text
+    if column.is_float:  # NaN is above every bound, and not between them
+        yield "nans", f"count_if(isnan({text}))"
+        value = f"CASE WHEN NOT isnan({text}) THEN {text} END"
+    if shown is not None:
+        yield "least", shown.format(f"min({value})")
+        yield "greatest", shown.format(f"max({value})")
+
+
+def _shown(column: IndexedColumn) -> str | None:
+    return "{0}" if column.data_type.startswith("decimal") else _SHOWN.get(column.data_type)
+
+
+def _statistics(row: Any, number: int, column: IndexedColumn) -> ColumnStatistics:
+    values, rows = row[f"values{number}"], row["rows"]
+    nans = row[f"nans{number}"] if column.is_float else 0
+    empty = values == nans
+    bounds, exact = None, False
+    if not empty and _shown(column) is not None:
+        bounds = (row[f"least{number}"], row[f"greatest{number}"])
+        exact = True
+        if column.data_type in ("string", "binary"):
+            octets = bytes(bounds[0]), bytes(bounds[1])
+            bounds = truncated(*octets, column.data_type == "string")
+            exact = bounds == octets
+    return ColumnStatistics(
+        bounds=bounds,
+        exact=exact,
+        null_count=rows - values,
+        nan_seen=nans > 0,
+        empty=empty,
+        settings_dependent=column.data_type in _TEMPORAL and not empty,
+    )
