@@ -170,7 +170,7 @@ def creates_if_absent(spark: SparkSession, path: str) -> bool:
     file = context._jvm.org.apache.hadoop.fs.Path(path)
     primitive = store.of(hadoop, file)
     try:
-        return bool(primitive.create(file, b"")) and not primitive.create(file, b"")
+        return bool(primitive.create(file, b"first")) and not primitive.create(file, b"second")
     finally:
         file.getFileSystem(hadoop).delete(file, False)
 

@@ -1,11 +1,14 @@
 """The Spark sessions that tests start: small, on this machine alone, with pyzorder in them.
 
-The variable PYZORDER_TEST_MASTER names another master than a local one; `make test-cluster` sets it.
-PYZORDER_TEST_REMOTE names a Spark Connect server instead; `make test-connect` sets it.
+Variables of the environment, which processes that tests start inherit: PYZORDER_TEST_MASTER names
+another master than a local one (`make test-cluster` sets it), PYZORDER_TEST_REMOTE a Spark Connect
+server instead (`make test-connect`), PYZORDER_TEST_SETTINGS holds further settings as JSON (`make
+test-hdfs` and `make test-s3`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 
 from pyspark.sql import SparkSession
@@ -35,4 +38,6 @@ def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSessi
     )
     for name, value in settings.items():
         builder = builder.config(name.replace("__", "."), value)
+    for name, value in json.loads(os.environ.get("PYZORDER_TEST_SETTINGS", "{}")).items():
+        builder = builder.config(name, value)
     return pyzorder.configure(builder).getOrCreate()

@@ -2,12 +2,14 @@
 
 Run as a program it rewrites the table given as its first argument, or executes the statement given as
 its third, and kills itself at the fail point given as its second:
-`python journal_driver.py /path/of/table after-commit`. Settings follow, as `key=value`.
+`python journal_driver.py /path/of/table after-commit`. Settings follow, as `key=value`. `killed`
+runs it.
 """
 
 from __future__ import annotations
 
-import shutil
+import os
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterable
@@ -17,7 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tests import sessions
-from tests.spark.tables import data_files
+from tests.folders import Folder
 
 
 def package(spark: SparkSession) -> Any:
@@ -42,7 +44,7 @@ def none(spark: SparkSession) -> Any:
     return getattr(getattr(spark._jvm.scala, "None$"), "MODULE$")
 
 
-def read(spark: SparkSession, table: Path, fmt: str = "parquet") -> DataFrame:
+def read(spark: SparkSession, table: Path | str, fmt: str = "parquet") -> DataFrame:
     """The table through the journal, as the skipping rule reads it."""
     return through_journal(spark, spark.read.format(fmt).load(str(table)), fmt)
 
@@ -77,45 +79,55 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
 
 
 class Rewrite:
-    """One run of a Writer that replaces all data files of each folder by one file."""
+    """One run of a Writer that replaces all data files of each folder by one file.
 
-    def __init__(self, spark: SparkSession, table: Path, fmt: str = "parquet") -> None:
-        self.spark, self.table, self.fmt = spark, table, fmt
-        self.writer = package(spark).Writer.begin(
-            spark._jsparkSession, hadoop_path(spark, table), "TEST"
-        )
-        self.inputs = [(path, path.stat()) for path in data_files(table)]
-        self.staged = [self._stage(folder) for folder in sorted({p.parent for p, _ in self.inputs})]
+    The table is a folder of this machine, or the URL of one on any store.
+    """
 
-    def _stage(self, folder: Path) -> Any:
-        spark, relative = self.spark, (folder / f"new-{uuid.uuid4()}.{self.fmt}")
-        name = relative.relative_to(self.table).as_posix()
-        temporary = self.table.parent / f"{self.table.name}-{uuid.uuid4()}"
-        rows = spark.read.format(self.fmt).load(
-            [str(p) for p, _ in self.inputs if p.parent == folder]
-        )
-        rows.coalesce(1).write.format(self.fmt).save(str(temporary))
+    def __init__(self, spark: SparkSession, table: Path | str, fmt: str = "parquet") -> None:
+        self.spark, self.fmt = spark, fmt
+        self.folder = Folder(spark, f"file:{table}" if isinstance(table, Path) else table)
+        self.writer = package(spark).Writer.begin(spark._jsparkSession, self.folder.path(), "TEST")
+        files = self.folder.everything()
+        self.inputs = {name: files[name] for name in self.folder.data()}
+        parents = sorted({name.rpartition("/")[0] for name in self.inputs})
+        self.staged = [self._stage(parent) for parent in parents]
+
+    def _stage(self, parent: str) -> Any:
+        spark, url = self.spark, self.folder.url
+        name = f"{parent}/new-{uuid.uuid4()}.{self.fmt}".lstrip("/")
+        inputs = [f"{url}/{one}" for one in self.inputs if one.rpartition("/")[0] == parent]
+        rows = spark.read.format(self.fmt).load(inputs)
+        temporary = Folder(spark, f"{url}-{uuid.uuid4()}")
+        rows.coalesce(1).write.format(self.fmt).save(temporary.url)
+        [written] = temporary.data()
+        size, _ = temporary.everything()[written]
         target = self.writer.stagedPath(name)
-        place = Path(target.toUri().getPath())
-        place.parent.mkdir(parents=True, exist_ok=True)
-        [written] = data_files(temporary)
-        shutil.move(written, place)
-        shutil.rmtree(temporary)
-        return package(spark).StagedFile(target, name, place.stat().st_size, rows.count())
+        temporary.move(written, target)
+        temporary.delete()
+        return package(spark).StagedFile(target, name, size, rows.count())
 
     def publish(self) -> None:
         spark = self.spark
         file_ref = package(spark).FileRef
-        retire = [
-            file_ref(
-                path.relative_to(self.table).as_posix(), stat.st_size, stat.st_mtime_ns // 1_000_000
-            )
-            for path, stat in self.inputs
-        ]
+        retire = [file_ref(name, size, time) for name, (size, time) in self.inputs.items()]
         identity = getattr(spark._jvm.scala.Predef, "$conforms")()
         self.writer.publish(
             scala_seq(spark, retire), scala_seq(spark, self.staged), scala_seq(spark, []), identity
         )
+
+
+def killed(table: Path | str, point: str, *statement: str) -> subprocess.CompletedProcess[str]:
+    """A process that was killed at the point while it rewrote the table, or ran the statement."""
+    child = subprocess.run(
+        [sys.executable, __file__, str(table), point, *statement],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert child.returncode != 0, f"{point} was not reached"
+    return child
 
 
 def main(table: Path, point: str, statement: str | None = None, *settings: str) -> None:

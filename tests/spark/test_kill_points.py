@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import scans
-from tests.spark.journal_driver import Rewrite, read, through_journal
+from tests.spark.journal_driver import Rewrite, killed, read, through_journal
 from tests.spark.tables import data_files
 
-DRIVER = Path(__file__).parent / "journal_driver.py"
 ALL = list(range(40))
 
 # Where the run is killed, and the records that it has written by then.
@@ -38,19 +34,6 @@ SAMPLE = ("mid-retire", "after-commit")
 
 def ids(df: DataFrame) -> list[int]:
     return sorted(row["id"] for row in df.select("id").collect())
-
-
-def killed(table: Path, point: str, *statement: str) -> subprocess.CompletedProcess[str]:
-    """A process that was killed at the point while it rewrote the table, or ran the statement."""
-    child = subprocess.run(
-        [sys.executable, str(DRIVER), str(table), point, *statement],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "PYTHONPATH": str(DRIVER.parents[2])},
-    )
-    assert child.returncode != 0, f"{point} was not reached"
-    return child
 
 
 @pytest.mark.parametrize(

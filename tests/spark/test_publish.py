@@ -199,3 +199,11 @@ def test_paths_of_the_table_folder(spark: SparkSession) -> None:
         folder.stagedPath(7, "file:/other/p=1/a.parquet").toString()
         == "file:/other/p=1/_zorder/_staging/_7/_a.parquet.staged"
     )
+
+
+def test_stores_without_a_known_primitive_are_refused(spark: SparkSession) -> None:
+    store = getattr(getattr(package(spark), "CreateIfAbsent$"), "MODULE$")
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    elsewhere = spark._jvm.org.apache.hadoop.fs.Path("http://127.0.0.1/t")
+    with pytest.raises(Exception, match="ZORDER_UNSUPPORTED_STORE.*Keep the table on HDFS"):
+        store.of(conf, elsewhere)

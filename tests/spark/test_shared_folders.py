@@ -11,9 +11,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import scans
-from tests.spark.journal_driver import Rewrite
+from tests.spark.journal_driver import Rewrite, killed
 from tests.spark.tables import data_files
-from tests.spark.test_kill_points import killed
 
 ROWS = 40
 

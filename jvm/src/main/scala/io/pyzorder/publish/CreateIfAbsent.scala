@@ -1,9 +1,12 @@
 package io.pyzorder.publish
 
+import java.io.{FileNotFoundException, IOException}
 import java.nio.channels.FileChannel
 import java.nio.file.{FileAlreadyExistsException, Files, Paths, StandardOpenOption}
 import java.nio.file.{Path => LocalPath}
 import java.util.UUID
+
+import scala.util.Try
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileContext, FileSystem, Options, Path}
@@ -18,7 +21,8 @@ trait CreateIfAbsent {
   /**
    * Creates `path` with exactly `bytes`; nobody ever sees a part of them.
    *
-   * @return false: the name is taken, nothing was done
+   * @return false: the name is taken, nothing was done. Of several writers of the same bytes more
+   *         than one may be told true: where it matters who was first, they must differ
    */
   def create(path: Path, bytes: Array[Byte]): Boolean
 }
@@ -36,7 +40,9 @@ object CreateIfAbsent {
     fs.getUri.getScheme match {
       case "file" => new LocalLink(hadoopConf)
       case "hdfs" | "viewfs" | "webhdfs" | "swebhdfs" => new Renamed(fs, hadoopConf)
-      case "s3a" => new Conditional(fs)
+      case "s3a" =>
+        if (!fs.hasPathCapability(path, ConditionalPut)) throw noConditionalPut
+        new Conditional(fs)
       case scheme =>
         throw ZOrderErrors.storeUnsupported(
           scheme,
@@ -103,36 +109,61 @@ object CreateIfAbsent {
     }
   }
 
-  /** A put that S3 refuses when the name is taken: If-None-Match. */
+  /**
+   * A put that S3 refuses when the name is taken: If-None-Match. Its answer can get lost, and is
+   * then asked for by putting again, which finds the name taken by the first put. So whoever is not
+   * told that it was first looks at the bytes: its own are there only if it was.
+   */
   private final class Conditional(fs: FileSystem) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
-      val out =
-        try {
-          fs.createFile(path).overwrite(false)
-            .must("fs.option.create.conditional.overwrite", true).build()
-        } catch {
-          case _: org.apache.hadoop.fs.FileAlreadyExistsException => return false
-          case failure: IllegalArgumentException =>
-            throw ZOrderErrors.storeUnsupported(
-              "s3a",
-              "this version of hadoop-aws has no conditional put, without which two writers " +
-                s"could both believe they hold the table (${failure.getMessage}). Use Hadoop " +
-                "3.4.2 or later, with fs.s3a.create.conditional.enabled=true")
-        }
-      try {
-        out.write(bytes)
-        out.close()
-        true
-      } catch {
-        case failure: java.io.IOException if refused(failure) => false
+      var created: Option[Boolean] = None
+      var tries = 0
+      while (created.isEmpty) {
+        tries += 1
+        created =
+          try Some(put(path, bytes))
+          catch {
+            case failure: IOException =>
+              val there =
+                try Some(Journal.readFully(fs, path))
+                catch { case _: FileNotFoundException => None }
+              // Refused though nothing is there: it went since, or another put is under way.
+              if (there.isEmpty && (!isRefusal(failure) || tries == MaxTries)) throw failure
+              if (there.isEmpty) Thread.sleep(50L << tries)
+              there.map(java.util.Arrays.equals(_, bytes))
+          }
       }
+      created.get
     }
 
-    private def refused(failure: Throwable): Boolean =
-      Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(10).exists { cause =>
-        cause.isInstanceOf[org.apache.hadoop.fs.FileAlreadyExistsException] ||
-        cause.getClass.getSimpleName == "RemoteFileChangedException" ||
-        String.valueOf(cause.getMessage).contains("412")
+    /** False: the name was seen to be taken before anything was sent. */
+    private def put(path: Path, bytes: Array[Byte]): Boolean = {
+      val stream =
+        try Some(fs.createFile(path).overwrite(false).must(ConditionalPut, true).build())
+        catch { case _: org.apache.hadoop.fs.FileAlreadyExistsException => None }
+      stream.foreach { out =>
+        out.write(bytes)
+        out.close()
       }
+      stream.isDefined
+    }
+
+    /** The name is taken (412), or another put of it is under way (409). */
+    private def isRefusal(failure: Throwable): Boolean =
+      Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(10)
+        .flatMap(cause =>
+          Try(cause.getClass.getMethod("statusCode").invoke(cause)).toOption)
+        .exists(status => status == 409 || status == 412)
   }
+
+  private def noConditionalPut: Exception =
+    ZOrderErrors.storeUnsupported(
+      "s3a",
+      "there is no conditional put, without which two writers could both believe they hold the " +
+        "table. Use Hadoop 3.4.2 or later, with fs.s3a.create.conditional.enabled=true")
+
+  private val ConditionalPut = "fs.option.create.conditional.overwrite"
+
+  /** Of a put that is refused though nothing is there. */
+  private val MaxTries = 5
 }

@@ -41,6 +41,9 @@ final class JournalState private[publish] (
    */
   val done: Boolean = records.contains("done")
 
+  /** Files that the last run has moved, where that gave them another time than `retire` says. */
+  lazy val placed: Seq[FileRef] = body("done").toSeq.flatMap(Records.placed)
+
   /** The last run still has something to do: readers overlay it, the next writer finishes it. */
   def unfinished: Boolean = exists && !done
 

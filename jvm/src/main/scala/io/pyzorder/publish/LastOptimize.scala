@@ -20,23 +20,23 @@ object LastOptimize {
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder
     var undone = Set.empty[Set[String]]
-    var restored = Map.empty[String, FileRef]
-    val runs = Journal.runs(hadoopConf, folder).filter(run =>
-      run.run < writer.run && run.outcome.exists(_.commit) &&
+    val runs = Journal.runs(hadoopConf, folder).sortBy(_.run).filter(run =>
+      run.run < writer.run &&
         run.retire.exists(r => r.incarnation == writer.incarnation && r.retire.nonEmpty))
-    val last = runs.sortBy(-_.run).find { run =>
+    val last = runs.filter(isCommitted).reverse.find { run =>
       val record = run.retire.get
       val isRestore = run.prepare.exists(_.operation == Restore)
       val isUndone = undone(namesOf(record.retire))
-      if (isRestore) {
-        undone += namesOf(record.add)
-        restored = record.add.map(file => file.path -> file).toMap ++ restored
-      }
+      if (isRestore) undone += namesOf(record.add)
       !isRestore && !isUndone
     }.getOrElse(throw cannot(folder, "no OPTIMIZE has replaced files of it"))
     val written = last.retire.get
-    // What a later RESTORE brought back is a copy, with a time of its own.
-    val record = written.copy(add = written.add.map(file => restored.getOrElse(file.path, file)))
+    // What a later RESTORE brought back is a copy, with a time of its own, and so is on some stores
+    // what any run moved.
+    val since = runs.filter(_.run >= last.run).flatMap { run =>
+      (if (isCommitted(run)) run.retire.get.add else Nil) ++ run.placed
+    }.map(file => file.path -> file).toMap
+    val record = written.copy(add = written.add.map(file => since.getOrElse(file.path, file)))
     check(hadoopConf, folder, last.run, record)
     LastOptimize(last.run, record)
   }
@@ -69,6 +69,8 @@ object LastOptimize {
       file: FileRef): Boolean =
     Journal.status(path.getFileSystem(hadoopConf), path).exists(status =>
       status.getLen == file.size && status.getModificationTime == file.modificationTime)
+
+  private def isCommitted(run: JournalState): Boolean = run.outcome.exists(_.commit)
 
   private def namesOf(files: Seq[FileRef]): Set[String] = files.map(_.path).toSet
 

@@ -1,5 +1,6 @@
 package io.pyzorder.publish
 
+import java.io.FileNotFoundException
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
@@ -52,7 +53,12 @@ private[publish] final class Lease(
     while (!ended) {
       val now = System.nanoTime()
       try {
-        // Not recursive: an overwrite of the table must not find its `_zorder` made anew.
+        // Not recursive: an overwrite of the table must not find its `_zorder` made anew. Object
+        // stores know no folder that could be missing: there the run's first record tells.
+        val fs = Lease.fileSystem(hadoopConf, folder)
+        if (!Journal.exists(fs, Journal.path(folder, run, "prepare"))) {
+          throw new FileNotFoundException(s"$folder was overwritten")
+        }
         val out = Lease.fileSystem(hadoopConf, folder).createFile(Lease.path(folder, run))
           .overwrite(true).build()
         try out.write(owner.getBytes(UTF_8))

@@ -1,11 +1,12 @@
 package io.pyzorder.publish
 
-import java.io.{FileNotFoundException, IOException}
+import java.io.{BufferedInputStream, FileNotFoundException, IOException}
 import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Paths}
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
 
+import org.apache.commons.io.IOUtils
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 
 /**
  * Moves one file within a store without ever replacing another, so that it can be looked up under
@@ -15,8 +16,11 @@ private[publish] object MoveFile {
 
   sealed trait Result
 
-  /** It is at the new name now, and was moved there now or before. */
+  /** It is at the new name now, and was moved there. */
   case object Moved extends Result
+
+  /** It is not at the old name, but one is at the new: it was moved before, or never away. */
+  case object AlreadyThere extends Result
 
   /** It is not at the old name (nor was it seen at the new one). */
   case object SourceGone extends Result
@@ -26,6 +30,9 @@ private[publish] object MoveFile {
 
   /** The new name's folder is gone; nothing was done. */
   case object FolderGone extends Result
+
+  /** Whether a file has the same modification time after a move: on S3 that is a copy. */
+  def keepsTime(fs: FileSystem): Boolean = fs.getUri.getScheme != "s3a"
 
   def move(hadoopConf: Configuration, from: Path, to: Path): Result = {
     val fs = from.getFileSystem(hadoopConf)
@@ -52,14 +59,14 @@ private[publish] object MoveFile {
       Moved
     } catch {
       case _: FileAlreadyExistsException =>
-        if (!Files.exists(source)) Moved
+        if (!Files.exists(source)) AlreadyThere
         else if (Files.isSameFile(source, target)) {
           Files.deleteIfExists(source)
           Moved
         } else TargetTaken
       case _: NoSuchFileException =>
         if (Files.exists(source)) FolderGone
-        else if (Files.exists(target)) Moved
+        else if (Files.exists(target)) AlreadyThere
         else SourceGone
     }
   }
@@ -84,16 +91,34 @@ private[publish] object MoveFile {
 
   private def explain(fs: FileSystem, from: Path, to: Path): Result =
     (Journal.status(fs, from), Journal.status(fs, to)) match {
-      case (None, Some(_)) => Moved
+      case (None, Some(_)) => AlreadyThere
       case (None, None) => SourceGone
       case (Some(_), None) if Journal.exists(fs, to.getParent) =>
         throw new IOException(s"$from could not be renamed to $to")
       case (Some(_), None) => FolderGone
       case (Some(source), Some(target)) =>
         // A rename on S3 is a copy and a deletion: killed between them it leaves both.
-        if (fs.getUri.getScheme == "s3a" && source.getLen == target.getLen) {
+        if (!keepsTime(fs) && sameBytes(fs, source, target)) {
           fs.delete(from, false)
           Moved
         } else TargetTaken
     }
+
+  /** By their etags, and where these differ, as those of copies may, by what is in them. */
+  private def sameBytes(fs: FileSystem, one: FileStatus, other: FileStatus): Boolean =
+    one.getLen == other.getLen && (etag(one).exists(etag(other).contains) || {
+      val in = new BufferedInputStream(fs.open(one.getPath), BufferSize)
+      try {
+        val against = new BufferedInputStream(fs.open(other.getPath), BufferSize)
+        try IOUtils.contentEquals(in, against)
+        finally against.close()
+      } finally in.close()
+    })
+
+  private def etag(file: FileStatus): Option[String] = file match {
+    case source: EtagSource => Option(source.getEtag).filter(_.nonEmpty)
+    case _ => None
+  }
+
+  private val BufferSize = 1 << 20
 }

@@ -47,7 +47,9 @@ object Records {
     node.put("outcome", if (record.commit) "COMMIT" else "ABORT").put("by", record.by)
   }
 
-  def writeDone(incarnation: String): Array[Byte] = bytes("done", incarnation)(_ => ())
+  /** `placed`: the files that have another time at their places than the run's RETIRE says. */
+  def writeDone(incarnation: String, placed: Seq[FileRef]): Array[Byte] =
+    bytes("done", incarnation)(node => if (placed.nonEmpty) putFiles(node, "placed", placed))
 
   def prepare(text: Array[Byte]): Option[PrepareRecord] = parse(text, "prepare") { node =>
     PrepareRecord(
@@ -79,6 +81,11 @@ object Records {
   /** Whether the bytes are the DONE of a run in that life of the table. */
   def isDone(text: Array[Byte], incarnation: String): Boolean =
     parse(text, "done")(string(_, "incarnation")).contains(incarnation)
+
+  /** What `writeDone` was given; Nil: nothing, or the record is torn. */
+  def placed(text: Array[Byte]): Seq[FileRef] =
+    parse(text, "done")(node => if (node.has("placed")) files(node, "placed") else Nil)
+      .getOrElse(Nil)
 
   /** Whether the bytes are a whole record of that kind. */
   def whole(text: Array[Byte], kind: String): Boolean = parse(text, kind)(_ => ()).isDefined

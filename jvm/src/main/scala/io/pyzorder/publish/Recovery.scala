@@ -31,7 +31,8 @@ private[publish] object Recovery {
     reach("recovery-decided")
     val record = state.retire.getOrElse(RetireRecord(
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
-    val files = new RunFiles(conf, state.folder, state.run, record)
+    val newNames = state.prepare.exists(_.operation != LastOptimize.Restore)
+    val files = new RunFiles(conf, state.folder, state.run, record, newNames)
     val problems =
       if (commit) complete(session, files, n => if (n == 1) reach("recovery-completing"))
       else undo(session, files, n => if (n == 1) reach("recovery-undoing"))
@@ -44,40 +45,62 @@ private[publish] object Recovery {
   def complete(session: shim.SparkSession, files: RunFiles, moved: Int => Unit): Seq[String] = {
     val problems = files.moveIn(moved)
     files.retireLast()
-    if (files.sameLife) forget(session, files, files.record.retire)
-    problems
+    end(session, files, problems, gone = files.record.retire, back = files.record.add)
   }
 
   /** After ABORT: the old files go back, the index forgets the new ones. */
   def undo(session: shim.SparkSession, files: RunFiles, moved: Int => Unit): Seq[String] = {
     val problems = files.moveBack(moved)
-    if (files.sameLife && files.record.add.nonEmpty) forget(session, files, files.record.add)
-    problems
+    end(session, files, problems, gone = files.record.add, back = files.record.retire)
   }
 
   /** DONE, then what only an unfinished run needs is taken away. */
   def close(records: RunRecords, files: RunFiles): Unit = {
     if (files.sameLife) {
       files.removeStaged()
-      records.done(files.record.incarnation)
+      records.done(files.record.incarnation, files.placed)
     }
     files.unmark()
   }
 
+  private def end(
+      session: shim.SparkSession,
+      files: RunFiles,
+      problems: Seq[String],
+      gone: Seq[FileRef],
+      back: Seq[FileRef]): Seq[String] = {
+    if (files.sameLife && (gone.nonEmpty || files.placed.nonEmpty)) {
+      update(session, files, gone, back)
+    }
+    problems
+  }
+
   /**
-   * Entries of files that are no more are of no harm (nothing has their name), so a failure here
-   * must not keep a run from its end.
+   * Takes the entries of files that are gone out of the index, and gives those of files that have
+   * another time now that time. Entries of files that are no more are of no harm (nothing has their
+   * name), and a file whose time is not its entry's is read, so a failure here must not keep a run
+   * from its end.
    */
-  private def forget(session: shim.SparkSession, files: RunFiles, gone: Seq[FileRef]): Unit =
+  private def update(
+      session: shim.SparkSession,
+      files: RunFiles,
+      gone: Seq[FileRef],
+      back: Seq[FileRef]): Unit =
     try {
-      val conf = session.sessionState.newHadoopConf()
       val names = gone.map(_.path).toSet
-      if (names.nonEmpty && IndexStore.latest(conf, files.table).isDefined) {
-        val change: Seq[FileEntry] => Seq[FileEntry] = _.filterNot(e => names(e.path))
-        IndexStore.publish(session, files.table, identity, change)
+      val recorded = back.toSet
+      val times = files.placed.map(file => file.path -> file.modificationTime).toMap
+      def now(entry: FileEntry): FileEntry = times.get(entry.path) match {
+        case Some(time) if recorded(FileRef(entry.path, entry.size, entry.modificationTime)) =>
+          entry.copy(modificationTime = time)
+        case _ => entry
+      }
+      if (IndexStore.latest(session.sessionState.newHadoopConf(), files.table).isDefined) {
+        IndexStore.publish(
+          session, files.table, identity, _.filterNot(entry => names(entry.path)).map(now))
       }
     } catch {
       case NonFatal(failure) =>
-        log.warn(s"Entries of files that are gone stay in the index of ${files.table}", failure)
+        log.warn(s"The index of ${files.table} does not know where files were moved to", failure)
     }
 }

@@ -11,12 +11,33 @@ import io.pyzorder.ZOrderErrors
 /**
  * The moves of one run, each of which may be repeated: the writer does them, and the next writer
  * does what is left of them after a kill.
+ *
+ * @param newNames no file but the run's own ever had the names of `add`: what is found under one,
+ *                 of its size, is that file
  */
 private[publish] final class RunFiles(
     hadoopConf: Configuration,
     val table: TableFolder,
     run: Long,
-    val record: RetireRecord) {
+    val record: RetireRecord,
+    newNames: Boolean = false) {
+
+  private val placedFiles = mutable.LinkedHashMap[String, FileRef]()
+
+  /**
+   * The files that `moveIn` or `moveBack` has brought to their places, as they are there, where a
+   * move is a copy that has a time of its own. Not one that someone else may have put there.
+   */
+  def placed: Seq[FileRef] = placedFiles.values.toSeq
+
+  private def place(file: FileRef): Unit = {
+    val path = table.resolve(file.path)
+    val fs = path.getFileSystem(hadoopConf)
+    if (!MoveFile.keepsTime(fs)) {
+      Journal.status(fs, path).filter(_.getLen == file.size).foreach(status =>
+        placedFiles(file.path) = file.copy(modificationTime = status.getModificationTime))
+    }
+  }
 
   /** Puts the run's marker into every folder it touches. */
   def mark(): Unit = record.folders.foreach { folder =>
@@ -108,7 +129,7 @@ private[publish] final class RunFiles(
       if (!alive()) throw paused
       checkSame(from, from, input)
       MoveFile.move(hadoopConf, from, to) match {
-        case MoveFile.Moved => checkSame(to, from, input)
+        case MoveFile.Moved | MoveFile.AlreadyThere => checkSame(to, from, input)
         case _ => throw changed(from)
       }
       if (!alive()) {
@@ -153,15 +174,18 @@ private[publish] final class RunFiles(
           MoveFile.move(hadoopConf, from, back) match {
             case MoveFile.TargetTaken => problems += s"$back was written anew"
             case MoveFile.FolderGone => problems += s"$path was dropped"
-            case MoveFile.Moved | MoveFile.SourceGone => ()
+            case MoveFile.Moved => place(input)
+            case MoveFile.AlreadyThere | MoveFile.SourceGone => ()
           }
           count += 1
           moved(count)
         }
         if (!isIntact(folder)) {
-          inputs.foreach(input =>
+          inputs.foreach { input =>
+            placedFiles.remove(input.path)
             MoveFile.move(
-              hadoopConf, table.resolve(input.path), table.retiredPath(run, input.path)))
+              hadoopConf, table.resolve(input.path), table.retiredPath(run, input.path))
+          }
           problems += s"$path was overwritten or dropped"
         }
       }
@@ -183,7 +207,9 @@ private[publish] final class RunFiles(
         files.foreach { file =>
           val to = table.resolve(file.path)
           MoveFile.move(hadoopConf, table.stagedPath(run, file.path), to) match {
-            case MoveFile.Moved | MoveFile.FolderGone => ()
+            case MoveFile.Moved => place(file)
+            case MoveFile.AlreadyThere => if (newNames) place(file)
+            case MoveFile.FolderGone => ()
             case MoveFile.TargetTaken => problems += s"$to was written by someone else"
             case MoveFile.SourceGone =>
               if (isIntact(folder) && !isDone) problems += s"$to was deleted"
@@ -220,6 +246,7 @@ private[publish] final class RunFiles(
   }
 
   private def remove(file: FileRef): Unit = {
+    placedFiles.remove(file.path)
     val path = table.resolve(file.path)
     val fs = path.getFileSystem(hadoopConf)
     if (Journal.status(fs, path).exists(_.getLen == file.size)) fs.delete(path, false)
@@ -227,7 +254,7 @@ private[publish] final class RunFiles(
 
   private def checkSame(at: Path, name: Path, input: FileRef): Unit = {
     val fs = at.getFileSystem(hadoopConf)
-    val renameKeepsTime = at == name || fs.getUri.getScheme != "s3a"
+    val renameKeepsTime = at == name || MoveFile.keepsTime(fs)
     if (!Journal.status(fs, at).exists(s =>
         s.getLen == input.size &&
           (!renameKeepsTime || s.getModificationTime == input.modificationTime))) {

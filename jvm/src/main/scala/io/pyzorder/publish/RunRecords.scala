@@ -25,7 +25,8 @@ private[publish] final class RunRecords(
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = false, by))) ||
       outcome.exists(!_.commit)
 
-  def done(incarnation: String): Unit = create("done", Records.writeDone(incarnation))
+  def done(incarnation: String, placed: Seq[FileRef]): Unit =
+    create("done", Records.writeDone(incarnation, placed))
 
   private def outcome: Option[OutcomeRecord] = existing("outcome").flatMap(Records.outcome)
 

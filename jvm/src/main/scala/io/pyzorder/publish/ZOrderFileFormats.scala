@@ -1,5 +1,7 @@
 package io.pyzorder.publish
 
+import java.io.{Closeable, IOException}
+
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
@@ -68,31 +70,84 @@ private final class FollowMoved(
     read: PartitionedFile => Iterator[InternalRow])
     extends (PartitionedFile => Iterator[InternalRow]) with Serializable {
 
-  override def apply(file: PartitionedFile): Iterator[InternalRow] = {
-    var at = file
-    var moves = 0
-    var rows: Iterator[InternalRow] = null
-    while (rows == null) {
-      try rows = read(at)
-      catch {
-        case NonFatal(failure) if ZOrderErrors.isMissing(failure) && moves < FollowMoved.MaxMoves =>
-          moves += 1
-          val now = MovedFiles.locate(
-            conf.value.value, file.toPath, file.fileSize, file.modificationTime)
-          at = now match {
-            case Some(path) => file.copy(filePath = SparkPath.fromPath(path))
-            case None => throw failure
-          }
-      }
+  override def apply(file: PartitionedFile): Iterator[InternalRow] =
+    new FollowedRows(file, conf.value.value, read)
+}
+
+/**
+ * What a file's reader gives, rows or batches of them. Where an open file is no more than its name,
+ * as on S3, it can go between two reads. Then the rest comes from where it is now: a moved file is
+ * the same bytes, of which a reader gives the same again, so as many are left out as were given.
+ */
+private final class FollowedRows[T](
+    file: PartitionedFile,
+    conf: Configuration,
+    read: PartitionedFile => Iterator[T])
+    extends Iterator[T] with Closeable {
+
+  private var at = file
+  private var rows: Iterator[T] = Iterator.empty
+  private var delivered = 0L
+  private var moves = 0
+
+  try rows = read(file)
+  catch { case NonFatal(failure) => follow(failure) }
+
+  override def hasNext: Boolean =
+    try rows.hasNext
+    catch {
+      case NonFatal(failure) =>
+        follow(failure)
+        hasNext
     }
-    rows
+
+  override def next(): T = {
+    val row =
+      try rows.next()
+      catch {
+        case NonFatal(failure) =>
+          follow(failure)
+          return next()
+      }
+    delivered += 1
+    row
   }
+
+  override def close(): Unit = rows match {
+    case open: Closeable => open.close()
+    case _ => ()
+  }
+
+  /** Goes on where the file is now, or throws the failure if that is not why. */
+  private def follow(first: Throwable): Unit = {
+    var failure = first
+    while (failure != null) {
+      if (moves == FollowMoved.MaxMoves || !isGone(failure)) throw failure
+      moves += 1
+      close()
+      val now = MovedFiles.locate(conf, file.toPath, file.fileSize, file.modificationTime)
+      at = file.copy(filePath = SparkPath.fromPath(now.getOrElse(throw failure)))
+      failure =
+        try {
+          rows = read(at)
+          (0L until delivered).foreach(_ => rows.next())
+          null
+        } catch { case NonFatal(again) => again }
+    }
+  }
+
+  /** A stream that was closed when its file went may say only that it is closed. */
+  private def isGone(failure: Throwable): Boolean =
+    ZOrderErrors.isMissing(failure) ||
+      Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20)
+        .exists(_.isInstanceOf[IOException]) &&
+        !Journal.exists(at.toPath.getFileSystem(conf), at.toPath)
 }
 
 private object FollowMoved {
 
-  /** How often a file may move between being found and being opened. */
-  private val MaxMoves = 5
+  /** How often a file may move between being listed and being read to its end. */
+  val MaxMoves = 5
 
   def apply(
       session: SparkSession,

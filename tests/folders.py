@@ -1,0 +1,85 @@
+"""A table's folder on any store, looked at and changed through Hadoop's FileSystem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+class Folder:
+    """What others than pyzorder see of a folder, and do to it."""
+
+    def __init__(self, spark: SparkSession, url: str) -> None:
+        self.spark = spark
+        self.url = url
+        self._hadoop: Any = spark._jvm.org.apache.hadoop
+        self._root = self._hadoop.fs.Path(url)
+        self.conf = spark._jsparkSession.sessionState().newHadoopConf()
+        self._fs = self._root.getFileSystem(self.conf)
+
+    @property
+    def scheme(self) -> str:
+        return str(self._fs.getUri().getScheme())
+
+    def path(self, name: str = "") -> Any:
+        """The JVM's Path of a file or folder below this one, or of itself."""
+        return self._hadoop.fs.Path(f"{self.url}/{name}") if name else self._root
+
+    def everything(self) -> dict[str, tuple[int, int]]:
+        """Size and modification time of all files below, by their names from here."""
+        if not self._fs.exists(self._root):
+            return {}
+        prefix = self._fs.makeQualified(self._root).toString() + "/"
+        found, files = {}, self._fs.listFiles(self._root, True)
+        while files.hasNext():
+            status = files.next()
+            name = status.getPath().toString().removeprefix(prefix)
+            found[name] = (status.getLen(), status.getModificationTime())
+        return found
+
+    def data(self) -> list[str]:
+        """Names of the data files that any engine would see."""
+        return sorted(
+            name
+            for name in self.everything()
+            if not any(part[0] in "_." for part in name.split("/"))
+        )
+
+    def ours(self, suffix: str = "") -> list[str]:
+        """Names of pyzorder's files that end so."""
+        return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
+
+    def copy(self, name: str, to: str) -> None:
+        """Copies a file, as a rename on S3 begins."""
+        copied = self._hadoop.fs.FileUtil.copy(
+            self._fs, self.path(name), self._fs, self.path(to), False, True, self.conf
+        )
+        assert copied
+
+    def read(self, name: str) -> bytes:
+        """A file's bytes."""
+        stream = self._fs.open(self.path(name))
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def write(self, name: str, content: bytes) -> None:
+        """A file with these bytes, in place of another of its name."""
+        stream = self._fs.create(self.path(name), True)
+        stream.write(bytearray(content))
+        stream.close()
+
+    def move(self, name: str, to: Any) -> None:
+        """Puts a file at a path, whose folder is made."""
+        self._fs.mkdirs(to.getParent())
+        assert self._fs.rename(self.path(name), to)
+
+    def remove(self, name: str) -> None:
+        """Deletes a file."""
+        assert self._fs.delete(self.path(name), False)
+
+    def delete(self) -> None:
+        """Deletes all of it."""
+        self._fs.delete(self._root, True)

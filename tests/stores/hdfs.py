@@ -1,0 +1,40 @@
+"""Runs tests on HDFS: a NameNode and two DataNodes, in a JVM of their own.
+
+python -m tests.stores.hdfs tests/stores …
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.spark.servers import free_port, process, wait
+from tests.stores import jars
+from tests.stores.run import run
+
+MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
+
+#: As many copies of a block as there are DataNodes.
+SETTINGS = {"spark.hadoop.dfs.replication": "2"}
+
+
+def main(tests: list[str]) -> int:
+    """Returns pytest's exit code."""
+    with tempfile.TemporaryDirectory() as home:
+        folder, port, ready = Path(home), free_port(), Path(home) / "ready.json"
+        command = [
+            "java", "-Xmx1g", "-cp", os.pathsep.join(map(str, jars.fetched("hdfs"))), MANAGER,
+            "-format", "-datanodes", "2", "-nnport", str(port), "-writeDetails", str(ready),
+            "-D", f"hdfs.minidfs.basedir={folder / 'hdfs'}",
+        ]  # fmt: skip
+        with process(command, folder, "hdfs.log") as server:
+            wait(lambda: ready.exists() and bool(ready.read_text()), server, folder / "hdfs.log")
+            assert json.loads(ready.read_text())["namenode_port"] == port
+            return run(f"hdfs://127.0.0.1:{port}/tests", SETTINGS, tests)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

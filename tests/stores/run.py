@@ -1,0 +1,26 @@
+"""Runs pytest on a store."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+
+def run(root: str, settings: Mapping[str, str], tests: Sequence[str]) -> int:
+    """Returns pytest's exit code.
+
+    Args:
+        root: URL of a folder that the tests may do with as they like.
+        settings: what sessions need to reach it.
+        tests: pytest's arguments.
+    """
+    environment = {
+        **os.environ,
+        "PYZORDER_TEST_STORE": root,
+        "PYZORDER_TEST_SETTINGS": json.dumps(dict(settings)),
+    }
+    command = [sys.executable, "-m", "pytest", "-m", "stores", *tests]
+    return subprocess.run(command, env=environment, check=False).returncode

@@ -1,0 +1,99 @@
+"""A process that is killed at a step of what it does on a store, and another one that recovers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.folders import Folder
+from tests.spark.journal_driver import killed
+from tests.stores.tables import ALL, Table, ids
+
+pytestmark = pytest.mark.stores
+
+OPTIMIZE = "OPTIMIZE {} FULL ZORDER BY (id)"
+
+#: Where OPTIMIZE is killed, and whether it has committed by then.
+POINTS = {
+    "after-prepare": False,
+    "after-markers": False,
+    "after-index": False,
+    "after-retire": False,
+    "mid-retire": False,
+    "before-commit": False,
+    "after-commit": True,
+    "mid-move-in": True,
+    "before-done": True,
+    "after-done": True,
+}
+
+
+#: The others go with `make test-hdfs` and `make test-s3`, but not with `-m "stores and not crash"`.
+SAMPLE = ("mid-retire", "before-commit", "mid-move-in", "before-done")
+
+
+@pytest.mark.parametrize(
+    "point", [p if p in SAMPLE else pytest.param(p, marks=pytest.mark.crash) for p in POINTS]
+)
+def test_killed_at(folder: Folder, point: str) -> None:
+    table = Table(folder)
+    table.run("CREATE SKIPPING INDEX ON {}")
+    made = table.rows()
+    planned = made.rdd.map(lambda row: row["id"])
+    planned.getNumPartitions()  # its files are listed now
+
+    killed(folder.url, point, OPTIMIZE.format(table.name))
+    assert table.ids() == ids(made) == sorted(planned.collect()) == ALL
+
+    table.run("VACUUM {}")  # the next writer
+    assert table.ids() == table.plain_ids() == ids(made) == sorted(planned.collect()) == ALL
+    assert (folder.data() == table.files) == (not POINTS[point])
+    assert folder.ours(".staged") == []
+    assert table.unindexed() == 0
+    assert len(table.opened()) == (1 if POINTS[point] else len(table.files))
+
+    table.optimize()
+    table.run("RESTORE {} TO BEFORE OPTIMIZE")
+    assert table.ids() == ALL
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("mid-retire", "recovery-undoing"),
+        ("after-commit", "recovery-completing"),
+    ],
+)
+def test_killed_twice(folder: Folder, first: str, second: str) -> None:
+    """The second time while it recovers what the first left."""
+    table = Table(folder)
+    table.run("CREATE SKIPPING INDEX ON {}")
+    for point in (first, second):
+        killed(folder.url, point, OPTIMIZE.format(table.name))
+        assert table.ids() == ALL
+    table.optimize()
+    assert table.ids() == table.plain_ids() == ALL
+    assert table.unindexed() == 0 and len(table.opened()) == 1
+    assert folder.ours(".staged") == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "point"),
+    [
+        ("RESTORE {} TO BEFORE OPTIMIZE", "mid-retire"),
+        ("RESTORE {} TO BEFORE OPTIMIZE", "mid-move-in"),
+        ("VACUUM {} RETAIN 0 HOURS", "mid-vacuum"),
+    ],
+)
+def test_statements_killed(folder: Folder, statement: str, point: str) -> None:
+    table = Table(folder)
+    table.optimize()
+    optimized = folder.data()
+    killed(folder.url, point, statement.format(table.name))
+    assert table.ids() == ALL
+    table.run("VACUUM {}")
+    assert table.ids() == table.plain_ids() == ALL
+    restored = "RESTORE" in statement and POINTS[point]
+    assert folder.data() == (table.files if restored else optimized)
+    if "RESTORE" in statement and not restored:
+        table.run(statement)  # the same again, with files that were moved there and back
+        assert folder.data() == table.files and table.ids() == ALL

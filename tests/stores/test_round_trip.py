@@ -1,0 +1,82 @@
+"""Every statement on one table after the other, on a store."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.folders import Folder
+from tests.spark import scans
+from tests.stores.tables import ALL, Table
+
+pytestmark = pytest.mark.stores
+
+
+@pytest.mark.parametrize(("provider", "partitioned"), [("parquet", True), ("orc", False)])
+def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
+    table = Table(folder, provider, partitioned)
+    created, alone = table.files, 2 if partitioned else 1  # one a partition may hold a 7
+    table.run("CREATE SKIPPING INDEX ON {}")
+    assert table.unindexed() == 0 and table.ids() == ALL
+    assert table.opened() == {name.rpartition("/")[2] for name in created}
+
+    table.optimize()
+    optimized = folder.data()
+    assert not set(optimized) & set(created)
+    assert table.ids() == table.plain_ids() == ALL
+    assert table.unindexed() == 0 and len(table.opened()) == alone
+    assert table.optimize()["numFilesRemoved"] == 0  # it knows its own files again
+    assert len(folder.ours(".retired")) == len(created)
+    assert folder.ours(".staged") == []
+
+    table.append(40, 44)
+    appended = set(folder.data()) - set(optimized)
+    assert table.ids() == list(range(44))
+    assert table.unindexed() == 0 and len(table.opened()) == alone
+
+    table.run("RESTORE {} TO BEFORE OPTIMIZE")
+    assert set(folder.data()) == set(created) | appended
+    assert table.ids() == table.plain_ids() == list(range(44))
+    assert table.unindexed() == 0
+
+    table.optimize()
+    table.run("RESTORE {} TO BEFORE OPTIMIZE")  # files that were away, came back and went again
+    assert set(folder.data()) == set(created) | appended
+
+    table.vacuum()
+    assert folder.ours(".retired") == [] and table.ids() == list(range(44))
+    table.optimize()
+    table.vacuum()
+
+    moved = folder.data()[0]
+    folder.copy(moved, moved.replace("part-", "other-"))  # another engine's file
+    folder.remove(moved)
+    with scans.settings(folder.spark, spark__sql__zorder__index__trusted="false"):
+        assert table.unindexed() == 1 and table.ids() == list(range(44))
+    table.run("REFRESH SKIPPING INDEX ON {}")
+    assert table.unindexed() == 0 and table.ids() == list(range(44))
+
+    table.run("DROP SKIPPING INDEX ON {}")
+    assert table.ids() == list(range(44))
+
+
+def test_catalog_table(folder: Folder) -> None:
+    """INSERT and INSERT OVERWRITE of a partition, by name."""
+    spark = folder.spark
+    spark.sql(
+        "CREATE TABLE on_a_store (id BIGINT, day BIGINT) USING parquet PARTITIONED BY (day) "
+        f"LOCATION '{folder.url}'"
+    )
+    try:
+        spark.sql("INSERT INTO on_a_store SELECT id, id % 2 FROM range(0, 40, 1, 4)")
+        spark.sql("OPTIMIZE on_a_store ZORDER BY (id)")
+        spark.sql("INSERT INTO on_a_store VALUES (40, 0)")
+        spark.sql("INSERT OVERWRITE on_a_store PARTITION (day = 1) SELECT 1")
+        expected = [*sorted([1, *range(0, 40, 2)]), 40]
+        rows = spark.table("on_a_store")
+        assert sorted(row["id"] for row in rows.collect()) == expected
+        assert len(scans.opened(rows.where("day = 1 AND id = 1"))) == 1
+        spark.sql("OPTIMIZE on_a_store WHERE day = 0 ZORDER BY (id)")
+        rows = spark.table("on_a_store")
+        assert sorted(row["id"] for row in rows.collect()) == expected
+    finally:
+        spark.sql("DROP TABLE on_a_store")

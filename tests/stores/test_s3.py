@@ -1,0 +1,86 @@
+"""What is particular to S3: answers that get lost, renames that stop half way, no conditional put."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+from tests.folders import Folder
+from tests.spark import scans
+from tests.spark.journal_driver import killed
+from tests.stores import s3_server
+from tests.stores.tables import ALL, Table
+
+pytestmark = pytest.mark.stores
+
+
+@pytest.fixture(autouse=True)
+def on_s3(folder: Folder) -> None:
+    if folder.scheme != "s3a":
+        pytest.skip("runs on S3")
+
+
+#: (how, which request fails once)
+FAULTS = [
+    *((s3_server.LOSE, name) for name in ("prepare", "retire", "outcome", "done", "_v0.*json")),
+    (s3_server.LOSE, "_incarnation"),
+    (s3_server.LOSE, r"_zorder\.1"),
+    (s3_server.CONFLICT, "prepare"),
+    (s3_server.CONFLICT, "outcome"),
+    (s3_server.CONFLICT, "_v0.*json"),
+]
+
+
+@pytest.mark.parametrize(("how", "record"), FAULTS)
+def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
+    """Of a put whose answer is lost nobody hears that it succeeded; S3A sends it again."""
+    table = Table(folder)
+    s3_server.fail(folder.conf.get("fs.s3a.endpoint"), how, f"PUT .*{record}$")
+    assert table.optimize()["numFilesAdded"] > 0
+    assert table.ids() == table.plain_ids() == ALL
+    assert table.unindexed() == 0
+    assert len(folder.ours(".prepare")) == 1  # it was its own winner
+    table.run("RESTORE {} TO BEFORE OPTIMIZE")
+    assert folder.data() == table.files
+
+
+#: (the OPTIMIZE is killed at, each file that was copied and not yet deleted, where it was copied to)
+HALF_MOVES = [
+    ("after-retire", "part-", "_zorder/_retired/_1/_{}.retired"),
+    ("after-commit", ".staged", "{}"),
+]
+
+
+@pytest.mark.parametrize(("point", "files", "to"), HALF_MOVES)
+def test_a_rename_is_killed_between_copy_and_deletion(
+    folder: Folder, point: str, files: str, to: str
+) -> None:
+    table = Table(folder)
+    table.run("CREATE SKIPPING INDEX ON {}")
+    killed(folder.url, point, f"OPTIMIZE {table.name} FULL ZORDER BY (id)")
+    copied = (folder.ours(files) if files == ".staged" else folder.data())[0]
+    name = copied.rpartition("/_")[2].removesuffix(".staged") if files == ".staged" else copied
+    folder.copy(copied, to.format(name))
+    assert table.ids() == ALL
+    table.run("VACUUM {}")
+    assert table.ids() == table.plain_ids() == ALL
+    assert folder.ours(".staged") == []
+    assert table.unindexed() == 0
+    assert set(folder.data()) & set(table.files) == (
+        set(table.files) if point == "after-retire" else set()
+    )
+
+
+def test_refused_without_conditional_puts(folder: Folder) -> None:
+    table = Table(folder)
+    off = {"spark__hadoop__fs__s3a__create__conditional__enabled": "false"}
+    disabled = {
+        "fs__s3a__create__conditional__enabled": "false",
+        "fs__s3a__impl__disable__cache": "true",
+    }
+    with (
+        scans.settings(folder.spark, **off, **disabled),
+        pytest.raises(PySparkException, match="ZORDER_UNSUPPORTED_STORE"),
+    ):
+        table.optimize()
+    assert folder.data() == table.files and table.ids() == ALL
