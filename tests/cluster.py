@@ -2,13 +2,11 @@
 
     python -m tests.cluster tests/spark/test_optimize.py …
 
-What a test's session does on tasks then happens in other processes than the driver's. Each session
-has a core of both workers; a second one, such as a process that a test kills, has another one.
+What a test's session does on tasks then happens in other processes than the driver's.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -38,7 +36,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
         master = start("master", "--port", str(port))
         wait(lambda: listens(port), master, folder / "master-0.log")
         url = f"spark://127.0.0.1:{port}"
-        worker = ("worker", "--cores", "2", "--memory", "2g", "--work-dir", str(folder / "work"))
+        worker = ("worker", "--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"))
         workers = [start(*worker, url) for _ in range(2)]
         for one, log in zip(workers, sorted(folder.glob("worker*.log")), strict=True):
             wait(lambda log=log: "registered with master" in log.read_text(), one, log)  # type: ignore[misc]
@@ -51,9 +49,6 @@ def main(tests: list[str]) -> int:
         environment = {
             **os.environ,
             "PYZORDER_TEST_MASTER": url,
-            "PYZORDER_TEST_SETTINGS": json.dumps(
-                {"spark.cores.max": "2", "spark.executor.cores": "1"}
-            ),
             "SPARK_SUBMIT_OPTS": sessions.SUBMIT_OPTIONS,
         }
         command = [sys.executable, "-m", "pytest", *tests]

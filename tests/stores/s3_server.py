@@ -8,6 +8,7 @@ object exists and the put that depends on it are two steps.
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -15,9 +16,6 @@ from socket import SHUT_RDWR
 from threading import Lock
 from typing import Any
 from urllib.request import Request, urlopen
-
-from moto.moto_server.werkzeug_app import create_backend_app
-from werkzeug.serving import WSGIRequestHandler, run_simple
 
 BUCKET = "tests"
 
@@ -66,17 +64,14 @@ class Failing:
             return answer
 
 
-class Quiet(WSGIRequestHandler):
-    """Says nothing of requests."""
-
-    def log_request(self, *_: object) -> None:
-        """Nothing."""
-
-
 def main(port: int) -> None:
+    from moto.moto_server.werkzeug_app import create_backend_app  # only the server needs moto
+    from werkzeug.serving import run_simple
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     moto = create_backend_app("s3")
     moto.test_client().put(f"/{BUCKET}")
-    run_simple("127.0.0.1", port, Failing(moto.wsgi_app), threaded=True, request_handler=Quiet)
+    run_simple("127.0.0.1", port, Failing(moto.wsgi_app), threaded=True)
 
 
 if __name__ == "__main__":
