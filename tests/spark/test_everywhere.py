@@ -117,6 +117,27 @@ def test_sessions_have_settings_of_their_own(spark: SparkSession, table: Path) -
         assert [r.d for r in session.sql(query).collect()] == [42]
 
 
+@pytest.mark.parametrize("storage", ["parquet", "orc", "parquet PARTITIONED BY (p)"])
+def test_inserts_of_another_session_are_seen(spark: SparkSession, storage: str) -> None:
+    """Spark itself lists a table anew only in the session that wrote it."""
+    other = spark.newSession()
+    spark.sql(
+        f"CREATE TABLE shared_t USING {storage} AS SELECT id AS d, id % 2 AS p FROM range(10)"
+    )
+    try:
+        spark.sql("OPTIMIZE shared_t ZORDER BY (d)")
+        for n in range(10, 13):
+            for query, expected in (
+                ("SELECT count(*), max(d) FROM shared_t", [(n, n - 1)]),
+                ("SELECT sum(p) FROM shared_t WHERE d >= 5", [(sum(i % 2 for i in range(5, n)),)]),
+                ("SELECT d FROM shared_t ORDER BY d DESC LIMIT 1", [(n - 1,)]),
+            ):
+                assert [tuple(row) for row in other.sql(query).collect()] == expected, query
+            spark.sql(f"INSERT INTO shared_t VALUES ({n}, {n % 2})")
+    finally:
+        spark.sql("DROP TABLE shared_t")
+
+
 def test_streaming_reads_are_left_alone(spark: SparkSession, table: Path, tmp_path: Path) -> None:
     stream = spark.readStream.schema("d INT, m BIGINT").parquet(str(table)).where("d > 95")
     query = (

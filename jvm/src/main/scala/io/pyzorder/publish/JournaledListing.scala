@@ -9,6 +9,8 @@ import org.apache.spark.sql.execution.datasources.PartitionSpec
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
+import io.pyzorder.index.SnapshotRef
+
 /**
  * A listing of a relation's files.
  *
@@ -20,7 +22,7 @@ final case class Listing(files: FileIndex, isFresh: Boolean)
 /** The readers' side of the journal. Readers never write. */
 object JournaledListing {
 
-  private final case class Cached(key: (Seq[String], Int), listing: FileIndex)
+  private final case class Cached(key: (Seq[String], Seq[String], Int), listing: FileIndex)
 
   /** By the identity of the wrapped index, and gone with it. */
   private val cache: Cache[FileIndex, Cached] =
@@ -47,12 +49,14 @@ object JournaledListing {
 
   /**
    * `wrapped` as it is when no folder has a journal; else a fresh listing through the journals.
-   * A listing of an InMemoryFileIndex is kept for as long as neither a journal nor `wrapped`'s own
-   * files change; one of a CatalogFileIndex asks the catalog for its partitions each time, as it
-   * does itself.
+   * A listing of an InMemoryFileIndex is kept for as long as neither a journal nor an index nor
+   * `wrapped`'s own files change. Spark refreshes the latter only in the session that wrote; by the
+   * index, others see that files have come. A listing of a CatalogFileIndex asks the catalog for
+   * its partitions each time, as it does itself.
    *
    * @param options          the relation's options
    * @param partitionSchema  the relation's partition columns, whose types stay as planned
+   * @param indexes          the folders' indexes now; who has refreshed `wrapped` needs none
    * @param partitionFilters only for a CatalogFileIndex, which has the catalog apply them
    */
   def current(
@@ -61,6 +65,7 @@ object JournaledListing {
       options: Map[String, String],
       partitionSchema: StructType,
       folders: Seq[TableFolder],
+      indexes: Seq[SnapshotRef],
       partitionFilters: Seq[Expression]): Listing = {
     lazy val hadoopConf = session.sessionState.newHadoopConf()
     val states = folders.map(folder => Journal.read(hadoopConf, folder))
@@ -76,7 +81,7 @@ object JournaledListing {
         }
         Listing(made, isFresh = true)
       case listed: InMemoryFileIndex =>
-        val key = (states.map(_.token), listed.allFiles().hashCode())
+        val key = (states.map(_.token), indexes.map(_.file), listed.allFiles().hashCode())
         val known = Option(cache.getIfPresent(wrapped)).filter(_.key == key)
         known.map(cached => Listing(cached.listing, isFresh = false)).getOrElse {
           val spec = givenSpec(listed)

@@ -50,7 +50,7 @@ final class ZOrderFileIndex private (
 
   override def partitionSchema: StructType = wrapped.partitionSchema
 
-  override def inputFiles: Array[String] = listing(Nil).files.inputFiles
+  override def inputFiles: Array[String] = listing(indexes, Nil).files.inputFiles
 
   override def sizeInBytes: Long = estimate.getOrElse(wrapped.sizeInBytes)
 
@@ -85,8 +85,10 @@ final class ZOrderFileIndex private (
   def examine(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression],
-      asked: Boolean): IndexedSeq[ExaminedPartition] =
-    pruner.examine(listed(partitionFilters, Nil), indexes, dataFilters, asked)
+      asked: Boolean): IndexedSeq[ExaminedPartition] = {
+    val now = indexes
+    pruner.examine(listed(now, partitionFilters, Nil), now, dataFilters, asked)
+  }
 
   /** Whether all the files are in the store as the listing says. */
   def areUnchanged(files: Seq[FileStatus]): Boolean =
@@ -134,21 +136,23 @@ final class ZOrderFileIndex private (
   private def ask(request: ZOrderFileIndex.Request): ZOrderFileIndex.Answer = {
     val (unknown, known) = request.dataFilters.partition(hasSubquery)
     val (partitions, outcome) = pruner.prune(
-      listed(request.partitionFilters, known), request.state.indexes, known, unknown, joins)
+      listed(request.state.indexes, request.partitionFilters, known), request.state.indexes, known,
+      unknown, joins)
     ZOrderFileIndex.Answer(partitions, outcome)
   }
 
   private def listed(
+      indexes: Seq[SnapshotRef],
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): ListedPartitions = {
-    val Listing(files, isFresh) = listing(partitionFilters)
+    val Listing(files, isFresh) = listing(indexes, partitionFilters)
     ListedPartitions(files, files.listFiles(partitionFilters, dataFilters).toIndexedSeq, isFresh)
   }
 
-  private def listing(partitionFilters: Seq[Expression]): Listing =
+  private def listing(indexes: Seq[SnapshotRef], partitionFilters: Seq[Expression]): Listing =
     if (!ZOrderConf.journalOverlay.get(session.sessionState.conf)) Listing(wrapped, isFresh = false)
     else JournaledListing.current(
-      session, wrapped, options, partitionSchema, folders, partitionFilters)
+      session, wrapped, options, partitionSchema, folders, indexes, partitionFilters)
 
   /** A column of both schemas has the folder's value, whatever the files hold. */
   private def ownSchema: StructType = {
