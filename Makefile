@@ -69,6 +69,11 @@ test-connect: jar $(CLIENT)/made ## A Spark Connect client without a JVM, in an 
 	$(RUN) -m tests.connect $(CLIENT)/bin/python \
 	  tests/spark/test_connect_client.py tests/spark/test_statements.py tests/spark/test_table.py
 
+test-bi: jar ## Clients of a Thrift server, then 16 of them at once for MINUTES=30
+	$(RUN) -m pytest -m "" tests/spark/test_bi_clients.py tests/spark/test_walkthrough.py \
+	  tests/spark/test_thrift_server.py
+	$(RUN) -m tests.bi --minutes $(MINUTES)
+
 fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on where it ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
 

@@ -36,7 +36,7 @@ def listens(port: int) -> bool:
 @contextmanager
 def spark_server(
     folder: Path, port: int, main_class: str, settings: dict[str, str], *arguments: str
-) -> Iterator[int]:
+) -> Iterator[subprocess.Popen[bytes]]:
     """A server of Spark's, in a process of its own, working in `folder`; ends with the block."""
     command = [str(BIN / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
     command += ["--class", main_class, "--jars", str(session.jar())]
@@ -53,7 +53,7 @@ def spark_server(
         command += ["--conf", f"{name}={value}"]
     with process([*command, "spark-internal", *arguments], folder, "server.log") as server:
         wait(lambda: listens(port), server, folder / "server.log")
-        yield port
+        yield server
 
 
 @contextmanager

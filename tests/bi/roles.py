@@ -1,0 +1,104 @@
+"""What the clients of the load run do, each in a thread of its own, until they are told to stop."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+from tests.bi.clients import Client
+from tests.bi.tables import Ledger, LoadTable, Question, judge
+
+#: A client connects anew after so many questions, as tools do.
+QUESTIONS_A_CONNECTION = 40
+
+
+class Role(threading.Thread):
+    """One client; an error of its own ends it, and counts as wrong."""
+
+    def __init__(
+        self, connect: Callable[[], Client], tables: list[LoadTable], ledger: Ledger, seed: int
+    ) -> None:
+        super().__init__(daemon=True)
+        self.connect, self.tables, self.ledger = connect, tables, ledger
+        self.random = random.Random(seed)
+        self.told = threading.Event()
+
+    def run(self) -> None:
+        try:
+            while not self.told.is_set():
+                client = self.connect()
+                self.ledger.count("connections")
+                try:
+                    self.work(client)
+                finally:
+                    client.close()
+        except Exception:
+            self.ledger.failed(f"{type(self).__name__}: {traceback.format_exc()[-3000:]}")
+
+    def work(self, client: Client) -> None:
+        """What is done with one connection."""
+        raise NotImplementedError
+
+    def pause(self, seconds: float) -> bool:
+        """Waits about so long; False: the time is over."""
+        return not self.told.wait(seconds * self.random.uniform(0.5, 1.5))
+
+
+class Writer(Role):
+    """Appends batches to its tables in turn."""
+
+    def work(self, client: Client) -> None:
+        while self.pause(4.0):
+            for table in self.tables:
+                batch = len(table.begun)
+                table.begun.append(time.monotonic())
+                client.rows(table.insert(batch))
+                table.ended.append(time.monotonic())
+                self.ledger.count("appends")
+
+
+class Optimizer(Role):
+    """Optimizes its tables in turn, and looks after them."""
+
+    def work(self, client: Client) -> None:
+        client.rows("SET spark.sql.zorder.optimize.targetFileSize = 24k")
+        while self.pause(15.0):
+            for table in self.tables:
+                ((_, metrics),) = client.rows(f"OPTIMIZE {table.name} ZORDER BY (a, b)")
+                assert metrics is not None and "numFilesAdded" in metrics, metrics
+                health = client.rows(f"DESCRIBE SKIPPING INDEX ON {table.name}")
+                assert {"a", "b"} <= {row[0] for row in health}, health
+                client.rows(f"VACUUM {table.name}")
+                self.ledger.count("OPTIMIZE")
+
+
+class Reader(Role):
+    """Asks a dashboard's questions about all tables, and knows the answers."""
+
+    def work(self, client: Client) -> None:
+        for _ in range(QUESTIONS_A_CONNECTION):
+            if not self.pause(0.1):
+                return
+            table = self.random.choice(self.tables)
+            question = table.question(self.random)
+            since = time.monotonic()
+            seen = client.rows(question.sql)
+            until = time.monotonic()
+            wrong = judge(table, question, seen, since, until)
+            if wrong is not None:
+                wrong += self.asked_again(client, table, question)
+            self.ledger.asked(until - since, wrong)
+
+    def asked_again(self, client: Client, table: LoadTable, question: Question) -> str:
+        """Whether a wrong answer stays, here and for a client that comes now."""
+        new = self.connect()
+        told = []
+        for who, one in (("here", client), ("by a new client", new)):
+            since = time.monotonic()
+            again = judge(table, question, one.rows(question.sql), since)
+            told.append(f"asked again {who}: {'right' if again is None else 'wrong'}")
+        new.close()
+        return f" ({', '.join(told)})"

@@ -1,0 +1,176 @@
+"""The tables of the load run, and what every question about them must be answered with.
+
+Batch k holds the ids from k * BATCH on, and a row's other values follow from its id, so that the rows
+of a table are known from the number of its batches alone.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+#: Rows of one INSERT. It writes one file, so that a query sees all of them or none.
+BATCH = 500
+
+#: Batches that a table begins with, each a file.
+FIRST = 16
+
+VALUES = "CAST(id * 7919 % 997 AS INT) AS a, CAST(id * 104729 % 991 AS INT) AS b, id"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query, and its rows as text when the table has so many batches."""
+
+    sql: str
+    answer: Callable[[int], list[list[str]]]
+
+
+@dataclass
+class LoadTable:
+    """A table with one writer; `begun` and `ended` are the times of its INSERTs."""
+
+    name: str
+    columns: str
+    storage: str
+    begun: list[float] = field(default_factory=list)
+    ended: list[float] = field(default_factory=list)
+
+    @property
+    def create(self) -> str:
+        return f"CREATE TABLE {self.name} ({self.columns}) {self.storage}"
+
+    def insert(self, batch: int) -> str:
+        """The statement that appends a batch as one file."""
+        partition = f", {batch % 4} AS p" if "PARTITIONED" in self.storage else ""
+        low = batch * BATCH
+        return (
+            f"INSERT INTO {self.name} SELECT {VALUES}{partition} "
+            f"FROM range({low}, {low + BATCH}, 1, 1)"
+        )
+
+    def batches(self, since: float, until: float) -> range:
+        """How many batches a query between two times may see: all that had ended, none not begun."""
+        ended = sum(time <= since for time in list(self.ended))
+        begun = sum(time <= until for time in list(self.begun))
+        return range(ended, begun + 1)
+
+    def question(self, chance: random.Random) -> Question:
+        """Something that a dashboard asks."""
+        return chance.choice(QUESTIONS)(self.name, chance.randrange(997), chance.randrange(900))
+
+
+def ids(batches: int) -> np.ndarray:
+    return np.arange(batches * BATCH, dtype=np.int64)
+
+
+def texts(*values: object) -> list[str]:
+    return [str(value) for value in values]
+
+
+def lookup(table: str, a: int, b: int) -> Question:
+    def answer(batches: int) -> list[list[str]]:
+        found = ids(batches)
+        found = found[found * 7919 % 997 == a]
+        return [texts(len(found), found.sum(), (found * 104729 % 991).max())]
+
+    return Question(f"SELECT count(*), sum(id), max(b) FROM {table} WHERE a = {a}", answer)
+
+
+def box(table: str, a: int, b: int) -> Question:
+    def answer(batches: int) -> list[list[str]]:
+        found = ids(batches)
+        of_a, of_b = found * 7919 % 997, found * 104729 % 991
+        found = found[(of_a >= a) & (of_a <= a + 99) & (of_b >= b) & (of_b < b + 90)]
+        return [texts(len(found), found.sum() if len(found) else None)]
+
+    where = f"a BETWEEN {a} AND {a + 99} AND b >= {b} AND b < {b + 90}"
+    return Question(f"SELECT count(*), sum(id) FROM {table} WHERE {where}", answer)
+
+
+def some_rows(table: str, a: int, b: int) -> Question:
+    def answer(batches: int) -> list[list[str]]:
+        found = ids(batches)
+        found = found[found * 7919 % 997 == a]
+        return [texts(i, a, i * 104729 % 991) for i in found]
+
+    return Question(f"SELECT id, a, b FROM {table} WHERE a = {a} ORDER BY id", answer)
+
+
+def extremes(table: str, a: int, b: int) -> Question:
+    def answer(batches: int) -> list[list[str]]:
+        found = ids(batches)
+        of_a = found * 7919 % 997
+        return [texts(len(found), of_a.min(), of_a.max(), found.max())]
+
+    return Question(f"SELECT count(*), min(a), max(a), max(id) FROM {table}", answer)
+
+
+def newest(table: str, a: int, b: int) -> Question:
+    def answer(batches: int) -> list[list[str]]:
+        return [texts(i) for i in ids(batches)[:-6:-1]]
+
+    return Question(f"SELECT id FROM {table} ORDER BY id DESC LIMIT 5", answer)
+
+
+QUESTIONS: list[Callable[[str, int, int], Question]] = [lookup, box, some_rows, extremes, newest]
+
+COLUMNS = "a INT, b INT, id BIGINT"
+
+
+def load_tables() -> list[LoadTable]:
+    """Tables of each kind, without rows."""
+    return [
+        LoadTable("load_parquet", COLUMNS, "USING parquet"),
+        LoadTable("load_orc", COLUMNS, "USING orc"),
+        LoadTable("load_parts", f"{COLUMNS}, p INT", "USING parquet PARTITIONED BY (p)"),
+        LoadTable("load_hive", COLUMNS, "STORED AS PARQUET"),
+    ]
+
+
+class Ledger:
+    """What all clients note: how long each query took, statements, and what was wrong."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._taken: list[float] = []
+        self.counts: dict[str, int] = {}
+        self.wrong: list[str] = []
+
+    def count(self, what: str) -> None:
+        with self._turn:
+            self.counts[what] = self.counts.get(what, 0) + 1
+
+    def asked(self, seconds: float, wrong: str | None) -> None:
+        with self._turn:
+            self._taken.append(seconds)
+            self.counts["queries"] = self.counts.get("queries", 0) + 1
+            if wrong is not None:
+                self.wrong.append(wrong)
+
+    def failed(self, what: str) -> None:
+        with self._turn:
+            self.wrong.append(what)
+
+    def taken(self) -> list[float]:
+        """Seconds of each query since this was called last."""
+        with self._turn:
+            taken, self._taken = self._taken, []
+        return taken
+
+
+def judge(table: LoadTable, question: Question, seen: list[list[str | None]], since: float,
+          until: float | None = None) -> str | None:  # fmt: skip
+    """None, or what is wrong with an answer."""
+    may = table.batches(since, time.monotonic() if until is None else until)
+    got = [[str(value) for value in row] for row in seen]
+    if any(got == question.answer(batches) for batches in may):
+        return None
+    older = next((n for n in range(may.start) if got == question.answer(n)), None)
+    what = f"is as {may.start - older} batches ago" if older is not None else f"is {got[:3]}"
+    return f"{question.sql} with {may.start} to {may.stop - 1} batches {what}"
