@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from pyzorder import bridge
 from tests import sessions
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", sessions.SUBMIT_OPTIONS)
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for Spark's workers, which run UDFs
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ def unfinished(folder: str, run: int) -> ZOrderError:
     return ZOrderError(
         "ZORDER_FALLBACK_UNFINISHED",
         f"Run {run} on {folder} is replacing files, or died while it did: read the table again, "
-        "or, if its writer is dead, finish the run with pyzorder.fallback.recover(spark, table).",
+        "or, if its writer is dead, have it finished by a writing command of a Spark with the jar.",
     )
 
 

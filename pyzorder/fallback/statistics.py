@@ -12,7 +12,7 @@ from pyzorder.fallback.index_store import ColumnStatistics, FileEntry
 from pyzorder.fallback.read_settings import ReadSettings
 from pyzorder.fallback.snapshots import IndexedColumn
 from pyzorder.fallback.stores import LocalStore, Stat, TableFolder, plain
-from pyzorder.fallback.tables import Table
+from pyzorder.fallback.tables import Table, partition_columns
 from pyzorder.fallback.truncated_bounds import truncated
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def indexable(schema: StructType, table: Table) -> list[IndexedColumn]:
     Not partition columns, which files may have but queries do not read; not CHAR, whose values are
     padded; not columns with a default, which files may lack; no collated strings, no TIME.
     """
-    left_out = {name.lower() for name in (*table.partitions, *table.defaults)}
+    folders = partition_columns(table, [field.name for field in schema.fields])
+    left_out = {name.lower() for name in (*folders, *table.defaults)}
     return [
         column
         for column in _leaves((), schema)

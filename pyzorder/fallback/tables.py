@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from pyzorder.fallback.stores import TableFolder, folders_above, plain, store_of
 
@@ -107,6 +110,19 @@ def lookup(spark: SparkSession, name: str) -> Table:
         obstacle=obstacle,
         is_bucketed=detail.get("Num Buckets", "0") not in ("0", "-1"),
     )
+
+
+def partition_columns(table: Table, columns: Sequence[str]) -> set[str]:
+    """Those of a table's columns that its folders are named by, as `name=value`."""
+    if table.is_catalog:
+        return set(table.partitions)
+    folders = {
+        unquote(part.partition("=")[0])
+        for path, _, _ in os.walk(table.location)
+        for part in path.removeprefix(table.location).split("/")
+        if "=" in part and part[0] not in "_."
+    }
+    return {name for name in columns if name in folders}
 
 
 def frame_of(spark: SparkSession, table: Table, options: dict[str, str] | None = None,
