@@ -57,7 +57,7 @@ def written(spark: SparkSession, table: Path, format: str = "parquet") -> None:
         rows.write.format(format).mode("append").save(str(table))
 
 
-@pytest.mark.parametrize("format", ["parquet", "orc"])
+@pytest.mark.parametrize("format", ["parquet", pytest.param("orc", marks=pytest.mark.fallback)])
 def test_index(spark: SparkSession, tmp_path: Path, format: str) -> None:
     table = tmp_path / "t"
     written(spark, table, format)
@@ -115,6 +115,7 @@ def test_named_and_denied_columns(spark: SparkSession, tmp_path: Path) -> None:
     assert columns == {"i_minValue", "st.a b_minValue"}
 
 
+@pytest.mark.fallback
 def test_partitioned_table(spark: SparkSession, database: str) -> None:
     sales(spark, 600).write.partitionBy("day").saveAsTable("parts")
     fallback.create_index(spark, "parts")
@@ -139,6 +140,7 @@ def test_refused(spark: SparkSession, database: str, statement: str) -> None:
         fallback.create_index(spark, "x")
 
 
+@pytest.mark.fallback
 def test_char_and_defaults(spark: SparkSession, database: str) -> None:
     spark.sql("CREATE TABLE x (c CHAR(4), v VARCHAR(4), a INT DEFAULT 7) USING parquet")
     spark.sql("INSERT INTO x VALUES ('a', 'b', 1), ('ab', 'bc', 2)")
@@ -158,9 +160,8 @@ def test_char_and_defaults(spark: SparkSession, database: str) -> None:
         assert fallback.read(spark, "x").where(predicate).count() == expected
 
 
-@pytest.mark.parametrize(
-    "number", [0, *(pytest.param(n, marks=pytest.mark.fallback) for n in range(1, 7))]
-)
+@pytest.mark.fallback
+@pytest.mark.parametrize("number", range(7))
 def test_drawn_tables(spark: SparkSession, tmp_path: Path, number: int) -> None:
     """What the jar and the fallback skip by the fallback's index, they may skip."""
     counts = [0, 0]
