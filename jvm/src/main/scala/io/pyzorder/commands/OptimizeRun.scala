@@ -147,7 +147,9 @@ final class OptimizeRun(
     rewriting(facts) { (session, timestamps) =>
       val rewrite = new Rewrite(
         session, writer.folder.root, table.relation.fileFormat, table.provider, table.dataSchema,
-        FileFacts.withCodec(table.options, facts.values), timestamps.contains("TIMESTAMP_MILLIS"),
+        FileFacts.withoutDictionaries(
+          FileFacts.withCodec(table.options, facts.values), facts.values, names.toSet),
+        timestamps.contains("TIMESTAMP_MILLIS"),
         statisticsColumns ++ curveColumn(timestamps), writer.run)
       if (zOrderBy.isEmpty) rewrite.compact(groups)
       else {

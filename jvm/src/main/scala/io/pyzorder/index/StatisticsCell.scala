@@ -152,7 +152,7 @@ private final class DecimalCell(dataType: DecimalType) extends StatisticsCell {
 }
 
 /** Strings of binary order, and binaries: unsigned bytes, the shorter of equal beginnings first. */
-private final class BytesCell(dataType: DataType) extends StatisticsCell {
+private[index] final class BytesCell(dataType: DataType) extends StatisticsCell {
 
   private var min: Array[Byte] = _
   private var max: Array[Byte] = _
@@ -185,7 +185,8 @@ private final class BytesCell(dataType: DataType) extends StatisticsCell {
   private def compare(a: UTF8String, b: UTF8String): Int =
     if (a.numBytes == b.numBytes && a.numBytes <= 8) 0 else shim.compareBytes(a, b)
 
-  private def take(value: Array[Byte]): Unit = {
+  /** Takes note of a value, which may be reused afterwards. */
+  def take(value: Array[Byte]): Unit = {
     if (min == null || ByteArray.compareBinary(value, min) < 0) {
       min = Arrays.copyOf(value, value.length)
       minString = UTF8String.fromBytes(min)

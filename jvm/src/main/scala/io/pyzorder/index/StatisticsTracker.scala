@@ -5,6 +5,13 @@ import org.apache.spark.sql.catalyst.expressions.SpecializedGetters
 import org.apache.spark.sql.types._
 
 /**
+ * What a writer knows of the strings or bytes that it wrote into a column.
+ *
+ * @param bounds the least and the greatest, in the order of their bytes; None: there are none
+ */
+final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], Array[Byte])])
+
+/**
  * Takes the statistics of rows as they pass, one row after the other: of those a writer puts into a
  * file, or those a scan reads from it. What it tells are the values it was shown; `written` tells
  * what Spark will read of them.
@@ -13,8 +20,13 @@ import org.apache.spark.sql.types._
  *
  * @param columns the columns to track
  * @param schema  the rows' schema, which the columns' paths are spelled after
+ * @param isTold  of which top-level columns `tell` will tell the least and greatest strings, so
+ *                that their rows need no look
  */
-final class StatisticsTracker(columns: Seq[IndexedColumn], schema: StructType) {
+final class StatisticsTracker(
+    columns: Seq[IndexedColumn],
+    schema: StructType,
+    isTold: Int => Boolean = _ => false) {
 
   private val cells: Array[StatisticsCell] = columns.map { column =>
     val fields = IndexedColumns.fieldsOf(schema, column.path, _ == _).getOrElse(
@@ -27,6 +39,10 @@ final class StatisticsTracker(columns: Seq[IndexedColumn], schema: StructType) {
   /** Number of fields of each struct on the way, for InternalRow.getStruct. */
   private val widths: Array[Array[Int]] = columns.map(c => widthsOf(schema, c.path)).toArray
 
+  private val (told: Array[Int], shown: Array[Int]) = cells.indices.toArray.partition { i =>
+    cells(i).isInstanceOf[BytesCell] && ordinals(i).length == 1 && isTold(ordinals(i).head)
+  }
+
   private var rows: Long = 0L
 
   /** Rows shown so far. */
@@ -35,8 +51,9 @@ final class StatisticsTracker(columns: Seq[IndexedColumn], schema: StructType) {
   /** Takes note of a row, which may be reused afterwards. */
   def update(row: InternalRow): Unit = {
     rows += 1
-    var i = 0
-    while (i < cells.length) {
+    var s = 0
+    while (s < shown.length) {
+      val i = shown(s)
       val path = ordinals(i)
       var getters: SpecializedGetters = row
       var depth = 0
@@ -48,7 +65,17 @@ final class StatisticsTracker(columns: Seq[IndexedColumn], schema: StructType) {
       }
       if (getters == null || getters.isNullAt(path(depth))) cells(i).nulls += 1
       else cells(i).update(getters, path(depth))
-      i += 1
+      s += 1
+    }
+  }
+
+  /** Takes note of all values of the columns that `isTold` named, by their number in the schema. */
+  def tell(bytes: Int => BytesStatistics): Unit = told.foreach { i =>
+    val known = bytes(ordinals(i).head)
+    cells(i).nulls += known.nullCount
+    known.bounds.foreach { case (least, greatest) =>
+      cells(i).asInstanceOf[BytesCell].take(least)
+      cells(i).asInstanceOf[BytesCell].take(greatest)
     }
   }
 

@@ -9,6 +9,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.orc.OrcFile
 import org.apache.parquet.HadoopReadOptions
 import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.hadoop.metadata.ColumnChunkMetaData
 import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.{LogicalTypeAnnotation, MessageType, Type}
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName.INT96
@@ -29,6 +30,8 @@ import io.pyzorder.{TaskFunction, ZOrderErrors}
  * @param codec      as the format's option `compression` names it; None: the file has no data
  * @param timestamps how Parquet timestamps are stored, as spark.sql.parquet.outputTimestampType
  *                   names it, INT96 before the others
+ * @param plain      columns of a Parquet file that its writer, which makes dictionaries, made none
+ *                   for; None: of any other file
  * @param undeclared columns and struct fields that the table's schema does not have
  */
 final case class FileFacts(
@@ -36,6 +39,7 @@ final case class FileFacts(
     numRows: Long,
     codec: Option[String],
     timestamps: Set[String],
+    plain: Option[Set[String]],
     undeclared: Seq[String])
 
 object FileFacts {
@@ -82,6 +86,20 @@ object FileFacts {
 
   private val CodecOptions = Set("compression", "parquet.compression", "orc.compress")
 
+  /**
+   * A table's options, and that Parquet need not try again to make dictionaries for the columns
+   * that no file has one for.
+   *
+   * @param but columns whose values will lie in other company than before
+   */
+  def withoutDictionaries(
+      options: Map[String, String],
+      facts: Iterable[FileFacts],
+      but: Set[String]): Map[String, String] = {
+    val plain = facts.flatMap(_.plain).reduceOption(_ & _).getOrElse(Set.empty)
+    (plain -- but).map(FileWriters.dictionaryOf(_) -> "false").toMap ++ options
+  }
+
   /** The one of spark.sql.parquet.outputTimestampType that keeps what the files hold. */
   def timestampType(facts: Iterable[FileFacts]): Option[String] = {
     val types = facts.flatMap(_.timestamps).toSet
@@ -107,8 +125,16 @@ object FileFacts {
       blocks.map(_.getRowCount).sum,
       if (chunks.hasNext) Some(chunks.next().getCodec.name.toLowerCase) else None,
       timestampsOf(message),
+      plainOf(blocks.flatMap(_.getColumns.asScala)),
       comparison.undeclared(
         new ParquetToSparkSchemaConverter(SQLConf.get).convert(message), schema))
+  }
+
+  /** The columns without a dictionary in any row group, where others have one. */
+  private def plainOf(chunks: Iterable[ColumnChunkMetaData]): Option[Set[String]] = {
+    val (dictionaries, plain) = chunks.partition(_.hasDictionaryPage)
+    if (dictionaries.isEmpty) None
+    else Some((plain.map(_.getPath).toSet -- dictionaries.map(_.getPath)).map(_.toDotString))
   }
 
   private def timestampsOf(message: MessageType): Set[String] =
@@ -136,6 +162,7 @@ object FileFacts {
         reader.getNumberOfRows,
         Some(reader.getCompressionKind.name.toLowerCase),
         Set.empty,
+        None,
         if (byPosition) fields.fieldNames.drop(schema.length).toSeq
         else comparison.undeclared(fields, schema))
     } finally reader.close()

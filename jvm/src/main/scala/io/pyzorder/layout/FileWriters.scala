@@ -3,7 +3,9 @@ package io.pyzorder.layout
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
+import org.apache.parquet.hadoop.ParquetOutputFormat
 import org.apache.spark.sql.execution.datasources.{FileFormat, OutputWriter, OutputWriterFactory}
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 import org.apache.spark.util.SerializableConfiguration
@@ -14,6 +16,7 @@ import io.pyzorder.publish.OwnFiles
 final class FileWriters private (
     factory: OutputWriterFactory,
     schema: StructType,
+    isParquet: Boolean,
     conf: SerializableConfiguration)
     extends Serializable {
 
@@ -27,8 +30,13 @@ final class FileWriters private (
   def makeFolder(folder: Path): Unit = OwnFiles.makeFolder(conf.value, folder)
 
   /** A writer of the file number `leaf`, which takes rows as they are stored. */
-  def open(path: Path, leaf: Int): OutputWriter =
-    factory.newInstance(path.toString, schema, contextOf(leaf))
+  def open(path: Path, leaf: Int): OutputWriter = {
+    val context = contextOf(leaf)
+    val flat =
+      if (isParquet) FlatParquetWriter.open(path.toString, context.getConfiguration, schema)
+      else None
+    flat.getOrElse(factory.newInstance(path.toString, schema, context))
+  }
 
   private def contextOf(leaf: Int): TaskAttemptContext = {
     val task = new TaskID("pyzorder", 0, TaskType.REDUCE, leaf)
@@ -37,6 +45,9 @@ final class FileWriters private (
 }
 
 object FileWriters {
+
+  /** The setting that says whether a Parquet column is to have a dictionary. */
+  def dictionaryOf(column: String): String = s"${ParquetOutputFormat.ENABLE_DICTIONARY}#$column"
 
   /**
    * Bytes of a Parquet row group where neither the table nor the session says: readers skip row
@@ -59,7 +70,9 @@ object FileWriters {
     val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(options))
     job.getConfiguration.setIfUnset("parquet.block.size", RowGroupSize.toString)
     val factory = format.prepareWrite(session, job, options, stored)
-    new FileWriters(factory, stored, new SerializableConfiguration(job.getConfiguration))
+    new FileWriters(
+      factory, stored, format.isInstanceOf[ParquetFileFormat],
+      new SerializableConfiguration(job.getConfiguration))
   }
 
   /** The schema that new files carry: without what only the catalog means. */

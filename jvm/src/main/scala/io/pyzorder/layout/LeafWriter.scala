@@ -64,11 +64,14 @@ final class LeafWriter(
       val name = f"part-$leaf%05d-$id-a$attempt" + writers.extension
       val relative = if (folders(leaf).isEmpty) name else s"${folders(leaf)}/$name"
       val staged = new TableFolder(new Path(root)).stagedPath(run, relative)
-      val tracker = new StatisticsTracker(columns, schema)
       val along = curve.map { case (column, zValue) => new CurveTracker(column, zValue) }
       val fileSystem = writers.fileSystem(staged)
       writers.makeFolder(staged.getParent)
       val writer = writers.open(staged, leaf)
+      val tracker = writer match {
+        case flat: FlatParquetWriter => new StatisticsTracker(columns, schema, flat.holdsBytes)
+        case _ => new StatisticsTracker(columns, schema)
+      }
       try {
         while (rows.hasNext) {
           val row = rows.next()
@@ -77,6 +80,10 @@ final class LeafWriter(
           writer.write(row)
         }
         writer.close()
+        writer match {
+          case flat: FlatParquetWriter => tracker.tell(flat.bytesIn)
+          case _ =>
+        }
       } catch {
         case NonFatal(failure) =>
           LeafWriter.discard(writer, fileSystem, staged, failure)
