@@ -70,7 +70,7 @@ object ZOrderConf {
   /** Rows. */
   val sampleSize: Setting[Int] = new Setting(
     "spark.sql.zorder.optimize.sampleSize",
-    "200000",
+    "100000",
     "About how many rows OPTIMIZE samples to find the boundaries of the clustering columns.",
     positiveInt)
 

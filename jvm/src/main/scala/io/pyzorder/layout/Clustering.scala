@@ -52,13 +52,24 @@ object Clustering {
   /** So many distinct ranks of a column tell files apart well enough. */
   private[pyzorder] val MaxBoundaries = 1 << 16
 
+  /** So many place rows well inside a file. */
+  private val MinBoundaries = 1 << 13
+
+  /**
+   * Boundaries of each column: no more than cut files to the sixty-fourth part of one, since those
+   * that stay in the processor's cache are searched faster.
+   */
+  private def boundariesFor(leaves: Int): Int =
+    math.max(MinBoundaries, math.min(64L * leaves, MaxBoundaries).toInt)
+
   /**
    * @param keys   as in `sample`, which may hold more columns after them
    * @param groups number of files and regions of each table partition that `sample` numbers
    */
   def of(keys: ClusteringKeys, sample: Sample, groups: Seq[(Int, Regions)]): Clustering = {
+    val limit = boundariesFor(groups.map(_._1).sum)
     val boundaries = keys.expressions.zipWithIndex.map { case (key, number) =>
-      sample.boundaries(key.dataType, number, MaxBoundaries, groups.flatMap(_._2.cutsOf(number)))
+      sample.boundaries(key.dataType, number, limit, groups.flatMap(_._2.cutsOf(number)))
     }.toArray
     val trees = groups.zipWithIndex.map { case ((leaves, regions), number) =>
       KdTree.build(

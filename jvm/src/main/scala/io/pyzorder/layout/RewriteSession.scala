@@ -32,5 +32,9 @@ object RewriteSession {
     SQLConf.READ_SIDE_CHAR_PADDING.key -> "false",
     "spark.sql.parquet.datetimeRebaseModeInWrite" -> "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite" -> "CORRECTED",
-    "spark.sql.zorder.skipping.enabled" -> "false")
+    "spark.sql.zorder.skipping.enabled" -> "false",
+    // They tell whether a task run again sent other rows. Here it sends the same ones to the same
+    // tasks: where a row goes depends on nothing but its values.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
 }

@@ -1,13 +1,16 @@
 package io.pyzorder.layout
 
+import java.io.{ByteArrayOutputStream, DataOutputStream}
+import java.nio.ByteBuffer
 import java.util.SplittableRandom
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Expression}
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection
+import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.types.DataType
+import org.apache.spark.unsafe.Platform
 
 import io.pyzorder.TaskFunction
 import io.pyzorder.expressions.Boundaries
@@ -83,20 +86,36 @@ object Sample {
       columns: Seq[Expression],
       partition: Attribute,
       fractions: Array[Double]): Sample = {
-    val output = scan.output
-    val types = columns.map(_.dataType).toArray
-    val wanted = BindReferences.bindReferences(columns :+ partition, output)
-    val number = BindReferences.bindReference[Expression](partition, output)
+    val wanted = BindReferences.bindReferences(columns :+ partition, scan.output)
+    val number = scan.output.indexWhere(_.exprId == partition.exprId)
     val drawn = scan.execute().mapPartitions(TaskFunction { (rows: Iterator[InternalRow]) =>
       val random = new SplittableRandom(TaskContext.getPartitionId() * 0x9e3779b97f4a7c15L)
       val project = UnsafeProjection.create(wanted)
-      rows.filter { row =>
-        random.nextDouble() < fractions(number.eval(row).asInstanceOf[Int])
-      }.map { row =>
-        val kept = project(row).copy()
-        (types.indices.map(c => kept.get(c, types(c))).toArray[Any], kept.getInt(types.length))
+      val packed = new ByteArrayOutputStream
+      val out = new DataOutputStream(packed)
+      rows.filter(row => random.nextDouble() < fractions(row.getInt(number))).foreach { row =>
+        val kept = project(row).getBytes
+        out.writeInt(kept.length)
+        out.write(kept)
       }
+      Iterator(packed.toByteArray)
     }).collect()
-    new Sample(drawn.map(_._1), drawn.map(_._2))
+    val types = columns.map(_.dataType).toArray
+    val rows = drawn.iterator.flatMap(unpacked(_, types.length + 1)).toArray
+    new Sample(
+      rows.map(row => types.indices.map(c => row.get(c, types(c))).toArray[Any]),
+      rows.map(_.getInt(types.length)))
+  }
+
+  /** Rows of so many fields that follow each other, each after its length. */
+  private def unpacked(packed: Array[Byte], fields: Int): Iterator[UnsafeRow] = {
+    val in = ByteBuffer.wrap(packed)
+    Iterator.continually(in).takeWhile(_.hasRemaining).map { _ =>
+      val row = new UnsafeRow(fields)
+      val length = in.getInt()
+      row.pointTo(packed, Platform.BYTE_ARRAY_OFFSET + in.position(), length)
+      in.position(in.position() + length)
+      row
+    }
   }
 }
