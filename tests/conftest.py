@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from pyzorder import bridge
 from tests import sessions
+from tests.spark import journal_driver
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", sessions.SUBMIT_OPTIONS)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for Spark's workers, which run UDFs
@@ -30,3 +31,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many processes were killed, and where; those of pytest's own processes only (no `-n`)."""
+    kills = journal_driver.kills
+    if kills:
+        terminalreporter.section(f"{kills.total()} processes killed by SIGKILL")
+        for point, count in sorted(kills.items()):
+            terminalreporter.write_line(f"{count:5} at {point}")

@@ -3,16 +3,20 @@
 Run as a program it rewrites the table given as its first argument, or executes the statement given as
 its third, and kills itself at the fail point given as its second:
 `python journal_driver.py /path/of/table after-commit`. Settings follow, as `key=value`. `killed`
-runs it.
+runs it, and `paused` lets it stand still there instead.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 import uuid
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -118,17 +122,73 @@ class Rewrite:
         )
 
 
-def killed(table: Path | str, point: str, *statement: str) -> subprocess.CompletedProcess[str]:
-    """A process that was killed at the point while it rewrote the table, or ran the statement."""
-    child = subprocess.run(
+#: How many processes were killed at each point, for the summary of a run of tests.
+kills: Counter[str] = Counter()
+
+
+def _child(table: Path | str, point: str, *statement: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
         [sys.executable, __file__, str(table), point, *statement],
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=300,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
-    assert child.returncode != 0, f"{point} was not reached"
-    return child
+
+
+def killed(table: Path | str, point: str, *statement: str) -> None:
+    """Kills a process at the point while it rewrites the table, or runs the statement."""
+    child = _child(table, point, *statement)
+    _, said = child.communicate(timeout=600)
+    assert f"killed at {point}" in said, f"{point} was not reached: {said[-3000:]}"
+    kills[point] += 1
+
+
+class Paused:
+    """A process that stands still; `said` and `succeeded` tell how it ended after that."""
+
+    said = ""
+    succeeded = False
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._stopped = self._wait()
+
+    def go_on(self) -> None:
+        """To the next point where it stands still."""
+        os.kill(self._stopped, signal.SIGCONT)
+        time.sleep(0.2)
+        self._stopped = self._wait()
+
+    def end(self) -> None:
+        """Goes on to its end."""
+        os.kill(self._stopped, signal.SIGCONT)
+        _, self.said = self._process.communicate(timeout=600)
+        self.succeeded = self._process.returncode == 0
+
+    def _wait(self) -> int:
+        """Until its JVM has stopped, whose id is returned."""
+        while self._process.poll() is None:
+            listed = subprocess.run(
+                ["ps", "-axo", "pid=,ppid=,stat="], capture_output=True, text=True
+            )
+            for pid, parent, state in map(str.split, listed.stdout.splitlines()):
+                if int(parent) == self._process.pid and state.startswith("T"):
+                    return int(pid)
+            time.sleep(0.2)
+        raise AssertionError(f"was not paused: {self._process.communicate()[1][-3000:]}")
+
+
+@contextmanager
+def paused(table: Path | str, points: str, statement: str, *settings: str) -> Iterator[Paused]:
+    """A process that runs the statement stands still at the points, and goes on after the block."""
+    process = Paused(
+        _child(table, "", statement, f"spark.sql.zorder.test.pauseAt={points}", *settings)
+    )
+    try:
+        yield process
+    finally:
+        process.end()
 
 
 def main(table: Path, point: str, statement: str | None = None, *settings: str) -> None:

@@ -1,14 +1,18 @@
-"""SIGKILL at every boundary of a run: each row once, before and after the next writer."""
+"""SIGKILL at every boundary of a run: each row once, before and after the next writer.
+
+And SIGSTOP: a writer that is taken for dead, and wakes up when others have gone on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import scans
-from tests.spark.journal_driver import Rewrite, killed, read, through_journal
+from tests.spark.journal_driver import Rewrite, killed, paused, read, through_journal
 from tests.spark.tables import data_files
 
 ALL = list(range(40))
@@ -49,9 +53,9 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     made = spark.read.parquet(str(table))
     old = data_files(table)
 
-    child = killed(table, point)
+    killed(table, point)
     records = [p.suffix[1:] for p in sorted((table / "_zorder" / "_journal").glob("_1.*"))]
-    assert [r for r in records if r != "lease"] == POINTS[point], child.stderr
+    assert [r for r in records if r != "lease"] == POINTS[point]
     committed = "outcome" in records
 
     assert ids(read(spark, table)) == ALL
@@ -132,3 +136,96 @@ def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, 
         assert ids(spark.read.parquet(str(table))) == ALL
     restored = "RESTORE" in statement and "outcome" in POINTS[point]
     assert data_files(table) == (old if restored else new)
+
+
+#: What another does with a table while a writer of it stands still.
+OTHERS: dict[str, Callable[[SparkSession, Path], object]] = {
+    "gives up": lambda spark, table: Rewrite(spark, table).writer.abort(),
+    "goes on": lambda spark, table: spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)"),
+}
+
+
+def some(point: str, other: str, now: str) -> object:
+    """One case of `make test`, the others of `make test-crash`."""
+    marks = [] if point == now and other == "gives up" else [pytest.mark.crash]
+    return pytest.param(point, other, marks=marks)
+
+
+def create(spark: SparkSession, table: Path) -> DataFrame:
+    """Two partitions with an index; a DataFrame of them."""
+    rows = spark.range(0, 40, 1, 4).selectExpr("id", "id % 2 AS day")
+    rows.write.partitionBy("day").parquet(str(table))
+    spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
+    return spark.read.parquet(str(table))
+
+
+def check(spark: SparkSession, table: Path, frame: DataFrame) -> None:
+    """Each row is there once, whoever reads, and nothing of a run under way."""
+    assert ids(frame) == ids(spark.read.parquet(str(table))) == ALL
+    with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
+        assert ids(spark.read.parquet(str(table))) == ALL
+    assert not list(table.rglob("*.staged"))
+    assert not list(table.rglob("_zorder.*"))
+
+
+@pytest.mark.parametrize(
+    ("point", "other"), [some(p, other, "mid-retire") for p in POINTS for other in OTHERS]
+)
+def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other: str) -> None:
+    """A writer stands still, another takes its lock, and it goes on: it can change nothing more."""
+    table = tmp_path / "t"
+    frame = create(spark, table)
+    with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
+        assert ids(frame) == ALL
+        with scans.settings(spark, spark__sql__zorder__journal__takeOver="1"):
+            OTHERS[other](spark, table)
+        check(spark, table, frame)
+        files = data_files(table)
+    assert writer.succeeded == ("outcome" in POINTS[point]), writer.said
+    assert writer.succeeded or "ZORDER_CONFLICT" in writer.said, writer.said
+    assert data_files(table) == files
+    check(spark, table, frame)
+    spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
+    check(spark, table, frame)
+
+
+@pytest.mark.parametrize(
+    ("first", "point", "other"),
+    [
+        pytest.param(first, *case.values, marks=case.marks)
+        for first, points in {"mid-retire": UNDOING, "after-commit": COMPLETING}.items()
+        for point in points
+        for other in OTHERS
+        for case in [some(point, other, "recovery-undoing")]
+    ],
+)
+def test_two_recover(
+    spark: SparkSession, tmp_path: Path, first: str, point: str, other: str
+) -> None:
+    """One of two who finish what a dead writer left stands still until the other has gone on."""
+    table = tmp_path / "t"
+    frame = create(spark, table)
+    killed(table, first, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
+    with paused(table, point, f"VACUUM '{table}'") as recovery:
+        OTHERS[other](spark, table)
+        check(spark, table, frame)
+        files = data_files(table)
+    assert recovery.succeeded, recovery.said
+    assert data_files(table) == files
+    check(spark, table, frame)
+
+
+def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
+    """Whoever takes the lock has seen no RETIRE, which the writer gets to before it is undone."""
+    table = tmp_path / "t"
+    frame = create(spark, table)
+    takes = "spark.sql.zorder.journal.takeOver=1"
+    with paused(
+        table, "after-index,mid-retire", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"
+    ) as writer:
+        with paused(table, "recovery-begun", f"VACUUM '{table}'", takes) as recovery:
+            writer.go_on()
+        assert recovery.succeeded, recovery.said
+        assert ids(frame) == ids(spark.read.parquet(str(table))) == ALL
+    assert "ZORDER_CONFLICT" in writer.said, writer.said
+    check(spark, table, frame)

@@ -184,12 +184,20 @@ object ZOrderConf {
     identity[String],
     public = false)
 
+  /** Names of fail points, with commas; empty: none. */
+  val testPauseAt: Setting[String] = new Setting(
+    "spark.sql.zorder.test.pauseAt",
+    "",
+    "Tests only: the points at which the process stops until it gets SIGCONT.",
+    identity[String],
+    public = false)
+
   /** Names the settings above, and thereby makes sure that they are registered. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
     rewriteFactor, writeCluster, writeIndex, indexMaxColumns, indexDenyColumns, indexCacheSize,
     indexDriverLimit, indexTrusted, joinMaxKeys, vacuumRetention, vacuumCheck, journalLease,
-    journalTakeOver, testKillAt)
+    journalTakeOver, testKillAt, testPauseAt)
 
   private def boolean(text: String): Boolean =
     text.trim.toLowerCase(Locale.ROOT) match {

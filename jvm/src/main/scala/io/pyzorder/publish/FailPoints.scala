@@ -6,23 +6,32 @@ import org.apache.spark.sql.internal.SQLConf
 
 import io.pyzorder.ZOrderConf
 
-/** Where tests kill the process: `spark.sql.zorder.test.killAt` names one of the points below. */
+/**
+ * Where tests end the process or let it stand still: `spark.sql.zorder.test.killAt` names one of
+ * the points below, `spark.sql.zorder.test.pauseAt` one or several, with commas.
+ */
 object FailPoints {
 
   /** Every point: of a run, of the recovery of one, of VACUUM, each in the order they come. */
   val all: Seq[String] = Seq(
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",
     "before-commit", "after-commit", "mid-move-in", "before-done", "after-done",
-    "recovery-decided", "recovery-undoing", "recovery-completing", "recovery-moved",
-    "vacuum-found", "mid-vacuum")
+    "recovery-begun", "recovery-decided", "recovery-undoing", "recovery-completing",
+    "recovery-moved", "vacuum-found", "mid-vacuum")
 
-  /** Kills the process here, as SIGKILL does, if the session asks for it. */
+  /** Sends the process SIGKILL here, or SIGSTOP until it gets SIGCONT, if the session says so. */
   def reach(conf: SQLConf, point: String): Unit = {
     require(all.contains(point), point)
     if (ZOrderConf.testKillAt.get(conf) == point) {
-      val pid = ProcessId.current.pid.toString
-      new ProcessBuilder("kill", "-9", pid).start().waitFor(10, TimeUnit.SECONDS)
+      System.err.println(s"killed at $point")
+      send("KILL")
       Runtime.getRuntime.halt(137)
     }
+    if (ZOrderConf.testPauseAt.get(conf).split(',').contains(point)) send("STOP")
+  }
+
+  private def send(signal: String): Unit = {
+    val pid = ProcessId.current.pid.toString
+    new ProcessBuilder("kill", s"-$signal", pid).start().waitFor(10, TimeUnit.SECONDS)
   }
 }

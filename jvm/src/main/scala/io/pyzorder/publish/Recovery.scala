@@ -22,14 +22,16 @@ private[publish] object Recovery {
     val conf = session.sessionState.newHadoopConf()
     val records = new RunRecords(conf, state.folder, state.run)
     val incarnation = Incarnation.readOrCreate(conf, state.folder)
+    def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
+    reach("recovery-begun")
     val commit = state.outcome.map(_.commit).getOrElse {
       !records.abort(incarnation, "recovery")
     }
     log.warn(s"Run ${state.run} of ${state.folder} was left unfinished; " +
       (if (commit) "completing it" else "undoing it"))
-    def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
     reach("recovery-decided")
-    val record = state.retire.getOrElse(RetireRecord(
+    // Read now that it is decided: until then a writer that was declared dead may have gone on.
+    val record = records.retired.getOrElse(RetireRecord(
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
     val newNames = state.prepare.exists(_.operation != LastOptimize.Restore)
     val files = new RunFiles(conf, state.folder, state.run, record, newNames)

@@ -116,17 +116,18 @@ private[publish] final class RunFiles(
 
   /**
    * Moves the inputs but the last away; an error, with some of them moved, when one is not the file
-   * that was read. A writer that was paused for so long that it may have been declared dead stops
-   * (`alive`), and puts back the one file it may have moved after that.
+   * that was read. A writer that was or may have been declared dead stops: asked between any two
+   * moves whether it is `alive`, it has made one at most since, and takes that back. Whoever undid
+   * the run did not see this move and took the markers away, so that nobody else would.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
     // Those of the last one too: after COMMIT no folder must be missing where a disk is full.
     record.retire.map(input => table.retiredPath(run, input.path).getParent).distinct
       .foreach(OwnFiles.makeFolder(hadoopConf, _))
+    if (!alive()) throw paused
     record.retire.dropRight(1).foreach { input =>
       val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
-      if (!alive()) throw paused
       checkSame(from, from, input)
       MoveFile.move(hadoopConf, from, to) match {
         case MoveFile.Moved | MoveFile.AlreadyThere => checkSame(to, from, input)
@@ -159,6 +160,9 @@ private[publish] final class RunFiles(
    * Undoes `retire`. A folder that was overwritten gets nothing back: its retired files stay where
    * they are until VACUUM, and the rows that the other writer replaced do not come back.
    *
+   * Several may do this at once: the first who is through writes DONE before it takes the markers
+   * away, so that a marker that is missing after DONE tells nothing, and all files are back.
+   *
    * @return what was in the way, empty: all files are back
    */
   def moveBack(moved: Int => Unit): Seq[String] = {
@@ -167,7 +171,7 @@ private[publish] final class RunFiles(
     record.retire.groupBy(_.folder).foreach { case (folder, inputs) =>
       val path = table.resolve(folder)
       if (!isIntact(folder)) {
-        problems += s"$path was overwritten or dropped"
+        if (!isDone) problems += s"$path was overwritten or dropped"
       } else {
         inputs.foreach { input =>
           val (back, from) = (table.resolve(input.path), table.retiredPath(run, input.path))
@@ -180,7 +184,7 @@ private[publish] final class RunFiles(
           count += 1
           moved(count)
         }
-        if (!isIntact(folder)) {
+        if (!isIntact(folder) && !isDone) {
           inputs.foreach { input =>
             placedFiles.remove(input.path)
             MoveFile.move(
@@ -266,5 +270,6 @@ private[publish] final class RunFiles(
     ZOrderErrors.conflict(s"$file was replaced or deleted")
 
   private def paused: Exception =
-    ZOrderErrors.conflict("this process gave no sign of life for longer than its lease")
+    ZOrderErrors.conflict("another writing command declared this one dead, or may have done so: " +
+      "it gave no sign of life for longer than its lease, or its lock was taken")
 }

@@ -25,6 +25,15 @@ private[publish] final class RunRecords(
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = false, by))) ||
       outcome.exists(!_.commit)
 
+  /** What the run replaces by what, as it is now; None: no record says so. */
+  def retired: Option[RetireRecord] = existing("retire").flatMap(Records.retire)
+
+  /** Whether the run was committed or aborted, by its writer or by one who declared that dead. */
+  def isDecided: Boolean = {
+    val path = Journal.path(folder, run, "outcome")
+    Journal.exists(path.getFileSystem(hadoopConf), path)
+  }
+
   def done(incarnation: String, placed: Seq[FileRef]): Unit =
     create("done", Records.writeDone(incarnation, placed))
 

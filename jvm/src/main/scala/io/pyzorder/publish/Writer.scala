@@ -89,7 +89,7 @@ final class Writer private (
       prepareMoves(retire, staged, entries, columns)
       records.retire(files.record)
       reach("after-retire")
-      files.retire(() => lease.held, count => if (count == 1) reach("mid-retire"))
+      files.retire(() => alive, count => if (count == 1) reach("mid-retire"))
       reach("before-commit")
       files.checkFolders()
       committing = true
@@ -131,7 +131,7 @@ final class Writer private (
         // Not aborted: the COMMIT whose outcome was not known arrived after all.
         if (records.abort(incarnation, owner)) Recovery.undo(session, files, _ => ())
         else Recovery.complete(session, files, _ => ())
-        if (!files.isDone) Recovery.close(records, files)
+        Recovery.close(records, files) // also after another's: it knew of no marker put since
       } else {
         files.unmark()
       }
@@ -144,6 +144,9 @@ final class Writer private (
       if (interrupted) Thread.currentThread().interrupt()
     }
   }
+
+  /** Whether nobody has declared this writer dead, nor can have done so by the end of its lease. */
+  private def alive: Boolean = lease.held && !records.isDecided
 
   private def prepareMoves(
       retire: Seq[FileRef],
