@@ -62,12 +62,14 @@ def create(spark: SparkSession, table: Path) -> None:
 
 def left_over(table: Path) -> list[Path]:
     """Files that neither a table nor its index, journal or retired files consist of."""
+    named = "".join(path.read_text() for path in table.rglob("_index/_v*.json"))
     return [
         path
         for path in table.rglob("*")
         if path.name.startswith(("_zorder.", "_temporary-"))
         or path.suffix in (".staged", ".lease")
         or (path.suffix == ".crc" and "_zorder" in path.parts)
+        or (path.name.startswith("_snapshot-") and path.name not in named)
     ]
 
 
@@ -117,6 +119,24 @@ def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: in
         assert by_others(spark, table) == ALL, room
         room += step
     assert room > 2 * step
+
+
+def test_vacuum_makes_room_for_itself(spark: SparkSession, disk: Disk) -> None:
+    """On a disk that is full to the last byte, and keeps what is younger than it is told."""
+    table = disk.folder / "t"
+    create(spark, table)
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
+    retired = set(map(str, table.rglob("*.retired")))
+    with disk.room(pages=0):
+        assert refused(spark, f"VACUUM '{table}' RETAIN 1 HOURS", "ZORDER_NO_SPACE")
+        assert set(map(str, table.rglob("*.retired"))) == retired
+        told = spark.sql(f"VACUUM '{table}' RETAIN 0 HOURS").collect()
+        assert {row["path"].removeprefix("file:") for row in told} == retired
+        assert not list(table.rglob("*.retired"))
+        assert by_extension(spark, table) == by_others(spark, table) == ALL
+    assert left_over(table) == []
+    assert not refused(spark, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", "")
 
 
 #: (what cannot be changed, what RESTORE says, what OPTIMIZE says); of a folder: the names in it.

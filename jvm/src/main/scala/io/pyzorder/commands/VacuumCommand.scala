@@ -47,12 +47,29 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
         Vacuum.garbage(session, table).find(TimeUnit.HOURS.toMillis(hours.toLong),
           System.currentTimeMillis(), if (journal.unfinished) Some(journal.run) else None)
       } else {
-        val writer = Writer.begin(session, table.root, "VACUUM")
-        try Vacuum.delete(session, table, writer, hours)
+        val (room, writer) = begin(session, hours)
+        try room ++ Vacuum.delete(session, table, writer, hours)
         finally writer.abort()
       }
     found.map(file => Row(file.getPath.toString, file.getLen))
   }
+
+  /**
+   * Takes the lock, which takes room for a few records. Where a full disk has none, some is made
+   * first, of files that need no lock to go.
+   *
+   * @return what was deleted to make room
+   */
+  private def begin(session: shim.SparkSession, hours: Int): (Seq[FileStatus], Writer) =
+    try (Nil, Writer.begin(session, table.root, "VACUUM"))
+    catch {
+      case NonFatal(failure) if StoreFailures.isFull(failure) =>
+        val garbage = Vacuum.garbage(session, table)
+        val files = garbage.replaced(TimeUnit.HOURS.toMillis(hours.toLong))
+        if (files.isEmpty) throw failure
+        garbage.deleteFiles(files, _ => ())
+        (files, Writer.begin(session, table.root, "VACUUM"))
+    }
 }
 
 /** What VACUUM shares with OPTIMIZE, which deletes what has expired before it begins. */

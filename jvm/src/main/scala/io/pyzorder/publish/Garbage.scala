@@ -37,6 +37,21 @@ final class Garbage(hadoopConf: Configuration, table: TableFolder, outside: Seq[
       at - file.getModificationTime >= math.max(kept, Garbage.SurelyDead)
     }
 
+  /**
+   * Of these, what can go without a lock: files that a run replaced which was done so long ago.
+   * Of all commands only a RESTORE would read them: none while one is under way.
+   */
+  def replaced(kept: Long): Seq[FileStatus] = {
+    val journal = Journal.read(hadoopConf, table)
+    if (journal.unfinished && journal.prepare.forall(_.operation == LastOptimize.Restore)) Nil
+    else {
+      val at = Lease.storeTime(hadoopConf, table)
+      val ended = Journal.ended(hadoopConf, table).filter(at - _._2 >= kept)
+      runFolders.collect { case (run, true, folder) if ended.contains(run) => folder.getPath }
+        .flatMap(filesBelow).filter(_.getPath.getName.endsWith(".retired"))
+    }
+  }
+
   private def replacedOrStaged(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] = {
     val ended = Journal.ended(hadoopConf, table)
     val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
@@ -54,15 +69,19 @@ final class Garbage(hadoopConf: Configuration, table: TableFolder, outside: Seq[
    * @param deleted told after each file how many there were so far
    */
   def delete(files: Seq[FileStatus], deleted: Int => Unit): Unit = {
-    files.zipWithIndex.foreach { case (file, i) =>
-      file.getPath.getFileSystem(hadoopConf).delete(file.getPath, false)
-      deleted(i + 1)
-    }
+    deleteFiles(files, deleted)
     runFolders.foreach { case (_, _, folder) =>
       val path = folder.getPath
       if (filesBelow(path).isEmpty) path.getFileSystem(hadoopConf).delete(path, true)
     }
   }
+
+  /** Leaves the folders, which a run that is under way may need. */
+  def deleteFiles(files: Seq[FileStatus], deleted: Int => Unit): Unit =
+    files.zipWithIndex.foreach { case (file, i) =>
+      file.getPath.getFileSystem(hadoopConf).delete(file.getPath, false)
+      deleted(i + 1)
+    }
 
   /** Number, whether of retired files (else of staged ones), and folder, of all runs. */
   private def runFolders: Seq[(Long, Boolean, FileStatus)] =

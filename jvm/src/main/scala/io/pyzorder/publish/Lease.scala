@@ -96,7 +96,7 @@ private[publish] object Lease {
   }
 
   /** The time it is now by the clock that stamps the journal's files, milliseconds. */
-  private def storeTime(hadoopConf: Configuration, folder: TableFolder): Long = {
+  private[publish] def storeTime(hadoopConf: Configuration, folder: TableFolder): Long = {
     val fs = fileSystem(hadoopConf, folder)
     val probe = new Path(folder.journal, s"_temporary-${UUID.randomUUID()}")
     fs.create(probe, false).close()
