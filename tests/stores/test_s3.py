@@ -78,9 +78,11 @@ def test_refused_without_conditional_puts(folder: Folder) -> None:
         "fs__s3a__create__conditional__enabled": "false",
         "fs__s3a__impl__disable__cache": "true",
     }
-    with (
-        scans.settings(folder.spark, **off, **disabled),
-        pytest.raises(PySparkException, match="ZORDER_UNSUPPORTED_STORE"),
-    ):
-        table.optimize()
-    assert folder.data() == table.files and table.ids() == ALL
+    for statement in ("OPTIMIZE {} ZORDER BY (id)", "CREATE SKIPPING INDEX ON {}"):
+        with (
+            scans.settings(folder.spark, **off, **disabled),
+            pytest.raises(PySparkException, match="ZORDER_UNSUPPORTED_STORE"),
+        ):
+            table.run(statement)
+        assert folder.data() == table.files and table.ids() == ALL
+        assert folder.ours() == []

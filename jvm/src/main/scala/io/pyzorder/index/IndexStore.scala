@@ -122,6 +122,7 @@ object IndexStore {
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
     val hadoopConf = session.sessionState.newHadoopConf()
     val fileSystem = folder.index.getFileSystem(hadoopConf)
+    CreateIfAbsent.of(hadoopConf, folder.index) // an error, before anything is made
     OwnFiles.makeFolder(hadoopConf, folder.index)
     var published: Option[SnapshotRef] = None
     while (published.isEmpty) {
@@ -174,7 +175,15 @@ object IndexStore {
     SnapshotFiles.write(fileSystem, data, bytes)
     OwnFiles.share(conf, data)
     val pointer = new Path(folder.index, ref.pointer)
-    if (CreateIfAbsent.of(conf, pointer).create(pointer, ref.toJson.getBytes(UTF_8))) {
+    val created =
+      try CreateIfAbsent.of(conf, pointer).create(pointer, ref.toJson.getBytes(UTF_8))
+      catch {
+        case NonFatal(failure) =>
+          // Not where the pointer arrived all the same, or may have.
+          if (Try(!fileSystem.exists(pointer)).getOrElse(false)) fileSystem.delete(data, false)
+          throw failure
+      }
+    if (created) {
       Some(ref)
     } else {
       fileSystem.delete(data, false)
