@@ -39,6 +39,7 @@ jars: ## Compile the jars for all of SPARKS into pyzorder/jars
 	@for spark in $(SPARKS); do $(MAKE) --no-print-directory jar SPARK=$$spark || exit 1; done
 
 test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another, in JOBS=2 processes
+	@$(RUN) -m tests.archive
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
 test-cli: jar ## The command line, interrupted at every step of OPTIMIZE

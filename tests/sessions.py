@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -17,7 +19,15 @@ import pyzorder
 
 #: For every Spark that a test starts: in short lives, to compile well takes longer than to run, and
 #: to collect garbage in several threads takes them from other tests.
-SUBMIT_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+#: The classes that Spark loads, if `tests.archive` has put them there.
+ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
+
+#: The options of every JVM that tests start.
+SUBMIT_OPTIONS = (
+    f"{JVM_OPTIONS} -XX:SharedArchiveFile={ARCHIVE}" if ARCHIVE.exists() else JVM_OPTIONS
+)
 
 
 def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSession:
