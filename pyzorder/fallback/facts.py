@@ -39,7 +39,7 @@ class Facts:
     def frame(self, spark: SparkSession, numbers: Iterable[int], files: Sequence[int]) -> DataFrame:
         """A row for each of `files`, numbers of entries, with what filters ask of these columns.
 
-        The entry's number is the column i; the others are those of index_filters.
+        The entry's number is the column i; the others are those of bound_filters.
         """
         from pyspark.sql import functions as F
 
@@ -80,7 +80,7 @@ class Facts:
         return least, greatest
 
     def _flags(self, column: IndexedColumn, known: list[bool]) -> tuple[Flags, ...]:
-        """b, e, q, u, v of index_filters."""
+        """b, e, q, u, v of bound_filters."""
         bounded = np.array(known, dtype=bool)
         empty = self._bools(f"{column.name}_empty") & self._agrees(column)
         nan = np.zeros(len(bounded), dtype=bool)

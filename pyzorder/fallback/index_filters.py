@@ -4,27 +4,26 @@ The rules are those of io.pyzorder.skipping.PredicateToIndexFilter and IndexFilt
 its proof: a filter is false only for files without a row for which the predicate is TRUE; FALSE
 and NULL are the same to it. So it composes through AND and OR alone, after NOT has gone to the
 leaves. None stands for "every file is kept".
-
-Over column number n of the index a filter speaks of these columns, a row a file:
-
-    m<n>, x<n>  the bounds, of the column's own type
-    b<n>        both bounds are known
-    e<n>        proved: no value but null and NaN
-    q<n>        a value is NaN, or may be
-    u<n>, v<n>  a row may be null; may be something else (NaN counts)
-
-Spark itself converts bounds and constants as it converts the query's, so that all that is decided
-here is which conversions keep the order. Whatever it finds to be NULL keeps the file.
 """
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from pyzorder.fallback import order_keeping
+from pyzorder.fallback.bound_filters import (
+    NEVER,
+    Constant,
+    Filter,
+    both,
+    compared,
+    either,
+    listed,
+    ordered,
+    starting,
+)
 from pyzorder.fallback.columns import Find
 from pyzorder.fallback.conditions import (
     NotUnderstood,
@@ -36,37 +35,11 @@ from pyzorder.fallback.conditions import (
     operands,
     unwrapped,
 )
-from pyzorder.fallback.order_keeping import FLOATS, Side, Types, comparable, is_number
-
-Filter = str | None
-NEVER = "false"
+from pyzorder.fallback.order_keeping import Side, Types
 
 _COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ, exp.Like, exp.ILike)
 
 _NEGATED = {exp.LT: exp.GTE, exp.LTE: exp.GT, exp.GT: exp.LTE, exp.GTE: exp.LT}
-
-
-def both(left: Filter, right: Filter) -> Filter:
-    """`a AND b`: a side without a proof is no loss."""
-    return f"({left} AND {right})" if left and right else left or right
-
-
-def either(left: Filter, right: Filter) -> Filter:
-    """`a OR b`: a side without a proof leaves none."""
-    return f"({left} OR {right})" if left and right else None
-
-
-@dataclass(frozen=True)
-class Constant:
-    """A value that depends on no row: its text and Spark's name of its type."""
-
-    text: str
-    data_type: str
-
-    @property
-    def is_nan(self) -> str:
-        """Whether it is NaN."""
-        return f"isnan(CAST({self.text} AS DOUBLE))"
 
 
 class IndexFilters:
@@ -108,8 +81,8 @@ class IndexFilters:
         if isinstance(node, exp.Null):
             return NEVER
         if isinstance(node, exp.Column):
-            return self._compared(exp.EQ, self._side(node), Constant(
-                "FALSE" if negated else "TRUE", "boolean"))  # fmt: skip
+            wanted = Constant("FALSE" if negated else "TRUE", "boolean")
+            return compared(exp.EQ, self._side(node), wanted, self._types)
         if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
             side = self._side(operands(node)[0])
             return side.may_have_value if negated else side.may_be_null
@@ -130,7 +103,9 @@ class IndexFilters:
                 self._comparison(exp.GTE, value, low), self._comparison(exp.LTE, value, high)
             )
         if isinstance(node, exp.In):
-            return self._listed(operands(node), negated)
+            value, *others = operands(node)
+            side, constants = self._side(value), [self._constant(other) for other in others]
+            return listed(side, constants, negated, self._types)
         if isinstance(node, exp.Like):
             return self._like(operands(node), negated)
         return self._called(node, negated)
@@ -142,7 +117,7 @@ class IndexFilters:
         if name == "startswith" and len(arguments) == 2:
             side, constant = self._side(arguments[0]), self._constant(arguments[1])
             if side.data_type == constant.data_type == "string":
-                return self._prefix(side, constant, negated)
+                return starting(side, constant, negated)
         return None
 
     def _equality(self, node: exp.Expression, negated: bool) -> Filter:
@@ -151,11 +126,11 @@ class IndexFilters:
         if isinstance(right, Side):
             if negated:
                 return None
-            equal = both(self._ordered(exp.LTE, left, right), self._ordered(exp.LTE, right, left))
+            equal = both(ordered(exp.LTE, left, right), ordered(exp.LTE, right, left))
             if not null_safe or equal is None:
                 return equal
             return either(both(left.may_be_null, right.may_be_null), equal)
-        found = self._compared(exp.NEQ if negated else exp.EQ, left, right)
+        found = compared(exp.NEQ if negated else exp.EQ, left, right, self._types)
         if not null_safe or found is None:
             return found
         # Never NULL: TRUE for a null and a NULL, NOT it for one of them.
@@ -170,88 +145,10 @@ class IndexFilters:
         if not self._is_side(a):
             kind = turned[kind]
         if isinstance(right, Constant):
-            return self._compared(kind, left, right)
+            return compared(kind, left, right, self._types)
         if kind in (exp.GT, exp.GTE):
             left, right, kind = right, left, turned[kind]
-        return self._ordered(kind, left, right)
-
-    def _compared(self, kind: type, side: Side, constant: Constant) -> Filter:
-        """A column against a constant."""
-        if not comparable(side.data_type, constant.data_type):
-            return None
-        if self._types.date_is_string and constant.data_type == "string" != side.data_type:
-            return None
-        value = constant.text
-        may_be_nan = is_number(side.data_type) and constant.data_type in {*FLOATS, "string"}
-        nan = constant.is_nan if may_be_nan else "false"
-        unbounded = f"(NOT {side.empty} AND {side.may_have_value})"
-
-        def bounded(test: str) -> str:
-            return f"(CASE WHEN {side.bounded} THEN {test} ELSE {unbounded} END)"
-
-        low, high = (f"coalesce({b} {{0}} {value}, true)" for b in (side.low, side.high))
-        if kind in (exp.LT, exp.LTE):
-            # NaN is above every value, and equals itself.
-            test = bounded(low.format("<" if kind is exp.LT else "<="))
-            test = f"({test} OR ({nan} AND {side.may_have_value}))"
-        elif kind in (exp.GT, exp.GTE):
-            test = bounded(high.format(">" if kind is exp.GT else ">="))
-            test = f"({test} OR {side.may_be_nan})"
-        elif kind is exp.EQ:
-            test = bounded(f"({low.format('<=')} AND {high.format('>=')})")
-            test = f"({test} OR ({nan} AND {side.may_be_nan}))"
-        else:  # FALSE or NULL for all rows only where all that are no null are the value
-            zero = f"{value} = 0" if side.data_type in FLOATS else "false"
-            only = f"coalesce({side.low} = {side.high} AND {side.high} = {value}, false)"
-            test = (f"({side.may_have_value} AND (NOT {side.bounded} OR {side.may_be_nan} OR "
-                    f"coalesce({zero}, true) OR NOT {only}))")  # fmt: skip
-        return f"({value} IS NOT NULL AND {test})"
-
-    def _ordered(self, kind: type, left: Side, right: Side) -> Filter:
-        """`l < r`, `l <= r` of two columns."""
-        if not comparable(left.data_type, right.data_type, constant=False):
-            return None
-        test = f"coalesce({left.low} {'<' if kind is exp.LT else '<='} {right.high}, true)"
-        return (
-            f"({left.may_have_value} AND {right.may_have_value} AND ({right.may_be_nan} OR (NOT "
-            f"{left.empty} AND NOT {right.empty} AND (NOT {left.bounded} OR NOT {right.bounded} OR "
-            f"{test}))))"
-        )
-
-    def _listed(self, nodes: list[exp.Expression], negated: bool) -> Filter:
-        """IN: each value is searched, not the list's span. A NULL in it makes NOT IN never TRUE.
-
-        All are compared as one type, the column's as well.
-        """
-        side = self._side(nodes[0])
-        constants = [self._constant(node) for node in nodes[1:]]
-        if not all(
-            comparable(side.data_type, c.data_type)
-            and (c.data_type == "string") == (side.data_type == "string")  # fmt: skip
-            or c.data_type == "void"
-            for c in constants
-        ):
-            return None
-        texts = ", ".join(c.text for c in constants)
-        common = self._types.of(f"array({side.source}, {texts})")
-        common = common[len("array<") : -1]
-        if not (common == side.data_type or comparable(side.data_type, common)):
-            return None
-        low, high = (f"CAST({bound} AS {common})" for bound in (side.low, side.high))
-        values = f"CAST(array({texts}) AS ARRAY<{common}>)"
-        is_float = common in FLOATS
-        nan = f"exists({values}, r -> coalesce(isnan(r), false))" if is_float else "false"
-        among = f"exists({values}, r -> coalesce({low} <= r AND {high} >= r, r IS NOT NULL))"
-        if not negated:
-            unbounded = f"(NOT {side.empty} AND {side.may_have_value})"
-            return (f"((CASE WHEN {side.bounded} THEN {among} ELSE {unbounded} END) OR "
-                    f"({nan} AND {side.may_be_nan}))")  # fmt: skip
-        zero = "r != 0" if is_float else "true"  # -0.0 and 0.0 are equal, but not to every hash set
-        only = f"exists({values}, r -> coalesce({low} = {high} AND {high} = r AND {zero}, false))"
-        return (
-            f"(NOT exists({values}, r -> r IS NULL) AND {side.may_have_value} AND "
-            f"({side.may_be_nan} OR NOT {side.bounded} OR NOT {only}))"
-        )
+        return ordered(kind, left, right)
 
     def _like(self, nodes: list[exp.Expression], negated: bool) -> Filter:
         """Without a backslash nothing is escaped: what stands before a wildcard stands for
@@ -266,25 +163,11 @@ class IndexFilters:
         text = str(pattern.this)
         cut = next((i for i, c in enumerate(text) if c in "%_\ufffd"), len(text))
         if cut == len(text):
-            return self._compared(exp.NEQ if negated else exp.EQ, side, constant)
+            return compared(exp.NEQ if negated else exp.EQ, side, constant, self._types)
         if negated and text[cut:] != "%":
             return None
         prefix = Constant(self._bare.of(exp.Literal.string(text[:cut])), "string")
-        return self._prefix(side, prefix, negated)
-
-    def _prefix(self, side: Side, prefix: Constant, negated: bool) -> Filter:
-        p = prefix.text
-        starts = [f"coalesce(startswith({b}, {p}), {{0}})" for b in (side.low, side.high)]
-        if negated:  # where both bounds start with it, all between them do
-            all_start = " AND ".join(s.format("false") for s in starts)
-            outside = f"NOT ({side.bounded} AND {all_start})"
-            return f"({p} IS NOT NULL AND {side.may_have_value} AND {outside})"
-        inside = (f"(coalesce({side.high} >= {p}, true) AND (coalesce({side.low} <= {p}, true) OR "
-                  f"{starts[0].format('true')}))")  # fmt: skip
-        unbounded = f"(NOT {side.empty} AND {side.may_have_value})"
-        return (
-            f"({p} IS NOT NULL AND (CASE WHEN {side.bounded} THEN {inside} ELSE {unbounded} END))"
-        )
+        return starting(side, prefix, negated)
 
     def _not_null(self, node: exp.Expression) -> Filter:
         """A comparison, or NOT one, is TRUE only where what it is of is not null."""
