@@ -6,14 +6,13 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from pyspark.sql import SparkSession
 
 from pyzorder import fallback
 from pyzorder.errors import ZOrderError
 from tests.fallback.files import kept, selection
 from tests.fuzz import differential
-from tests.fuzz.worlds import World, worlds, write
+from tests.fuzz.worlds import World, on_drawn
 from tests.spark import indexes, scans
 from tests.spark.tables import data_files, sales
 
@@ -166,34 +165,23 @@ def test_drawn_tables(spark: SparkSession, tmp_path: Path, number: int) -> None:
     """What the jar and the fallback skip by the fallback's index, they may skip."""
     counts = [0, 0]
 
-    @seed(number)
-    @settings(
-        max_examples=1 if number == 0 else 10,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(worlds(cases=4 if number == 0 else 8))
     def run(world: World) -> None:
         check(spark, tmp_path / str(counts[1]), world, counts)
 
-    run()
+    on_drawn(run, examples=10 if number else 1, cases=8 if number else 4, number=number)
     assert number == 0 or counts[0] > 0
 
 
 def check(spark: SparkSession, folder: Path, world: World, counts: list[int]) -> None:
     counts[1] += 1
     table = folder / "t"
-    table.mkdir(parents=True)
     with differential.session(spark, world):
-        for file in world.files:
-            write(spark, table, world, file)
+        differential.lay_out(spark, table, world)
         spark.sql("DROP TABLE IF EXISTS drawn")
         spark.sql(f"CREATE TABLE drawn ({world.ddl()}) USING {world.format} LOCATION '{table}'")
         try:
-            with scans.plain(spark):
-                differential.run(spark.table("drawn"))
+            if not differential.readable(spark, spark.table("drawn")):
+                return
             fallback.create_index(spark, "drawn")
             asked = differential.answerable(spark, "drawn", world.predicates)
             if not asked:

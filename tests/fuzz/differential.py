@@ -12,9 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.fuzz.worlds import World, write
 from tests.spark import indexes, scans
+from tests.spark.tables import data_files
 
 #: So many predicates of a world are executed as well; of all it is checked which files they open.
 ROWS_OF = 3
+
+#: The view over a world's table.
+VIEW = "fuzzed"
 
 
 @dataclass
@@ -39,48 +43,66 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
 
     A predicate that fails without skipping is left out; a world that plain Spark cannot read too.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    table = folder / "t"
-    table.mkdir(parents=True)
     with session(spark, world):
-        for file in world.files:
-            write(spark, table, world, file)
-        schema = spark.sql(f"SELECT * FROM (SELECT {nulls(world)}) LIMIT 0").schema
-        try:
-            with scans.plain(spark):
-                run(spark.read.schema(world.ddl()).format(world.format).load(str(table)))
-        except scans.FAILURES:
-            return Tally(worlds=1, unreadable=1)
-        indexes.build(spark, table, world.format, schema)
-        gone = [name for name in world.unindexed if (table / name).exists()]
-        if gone:
-            indexes.remove(spark, table, gone)
-        for action, file in world.later:
-            if action == "remove":
-                (table / file.name).unlink(missing_ok=True)
-            else:
-                write(spark, table, world, file)
-        if not any(f.name[0] not in "._" for f in table.iterdir()):
-            return Tally(worlds=1, unreadable=1)
-        view = "fuzzed"
-        reader = spark.read.schema(world.ddl()).format(world.format)
-        reader.load(str(table)).createOrReplaceTempView(view)
-        asked = answerable(spark, view, world.predicates)
+        asked = make(spark, folder / "t", world)
         if asked is None:
             return Tally(worlds=1, unreadable=1)
         tally = Tally(worlds=1)
         try:
-            total = len([f for f in table.iterdir() if f.name[0] not in "._"])
-            found = scans.check_sound(spark, view, asked)
+            total = len(data_files(folder / "t"))
+            found = scans.check_sound(spark, VIEW, asked)
             tally.cases += len(found)
             for opened in found.values():
                 tally.pruned += opened < total
                 tally.files += total
                 tally.skipped += total - opened
-            check_rows(spark, view, list(found)[:ROWS_OF])
+            check_rows(spark, VIEW, list(found)[:ROWS_OF])
         except AssertionError as error:
             raise AssertionError(f"{world!r}\n{error}") from None
         return tally
+
+
+def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
+    """Makes a world's files in a folder, the jar's index of them, and the view VIEW; in `session`.
+
+    Gives the predicates that plain Spark answers; None: it cannot read the rows.
+    """
+    lay_out(spark, table, world)
+    schema = spark.sql(f"SELECT * FROM (SELECT {nulls(world)}) LIMIT 0").schema
+    reader = spark.read.schema(world.ddl()).format(world.format)
+    if not readable(spark, reader.load(str(table))):
+        return None
+    indexes.build(spark, table, world.format, schema)
+    gone = [name for name in world.unindexed if (table / name).exists()]
+    if gone:
+        indexes.remove(spark, table, gone)
+    for action, file in world.later:
+        if action == "remove":
+            (table / file.name).unlink(missing_ok=True)
+        else:
+            write(spark, table, world, file)
+    if not data_files(table):
+        return None
+    reader.load(str(table)).createOrReplaceTempView(VIEW)
+    return answerable(spark, VIEW, world.predicates)
+
+
+def lay_out(spark: SparkSession, table: Path, world: World) -> None:
+    """Writes a world's files into a folder that is made anew."""
+    shutil.rmtree(table, ignore_errors=True)
+    table.mkdir(parents=True)
+    for file in world.files:
+        write(spark, table, world, file)
+
+
+def readable(spark: SparkSession, df: DataFrame) -> bool:
+    """Whether plain Spark can read every row."""
+    try:
+        with scans.plain(spark):
+            run(df)
+    except scans.FAILURES:
+        return False
+    return True
 
 
 def nulls(world: World) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from pyspark.sql import SparkSession
 
 from tests import sessions
 from tests.fuzz.differential import Tally, check
-from tests.fuzz.worlds import World, worlds
+from tests.fuzz.worlds import World, on_drawn
 
 #: Worlds of a seed, and predicates of a world.
 WORLDS, CASES = 10, 30
@@ -29,20 +28,11 @@ def one(number: int) -> Tally:
     spark = session()
     with tempfile.TemporaryDirectory() as folder:
 
-        @seed(number)
-        @settings(
-            max_examples=WORLDS,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate, Phase.shrink],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(worlds(CASES))
         def run(world: World) -> None:
             tally.add(check(spark, Path(folder), world))
 
         try:
-            run()
+            on_drawn(run, examples=WORLDS, cases=CASES, number=number, shrink=True)
         except Exception as error:  # as text alone: it goes to another process
             notes = getattr(error, "__notes__", [])
             raise AssertionError("\n".join([f"{type(error).__name__}: {error}", *notes])) from None

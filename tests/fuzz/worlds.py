@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -168,3 +169,27 @@ def write(spark: SparkSession, folder: Path, world: World, file: File) -> None:
         os.replace(written[0], path)
     elif path.exists():
         path.unlink()  # Spark writes no file for no rows
+
+
+def on_drawn(
+    check: Callable[[World], None],
+    *,
+    examples: int,
+    cases: int,
+    number: int | None = None,
+    shrink: bool = False,
+) -> None:
+    """Checks drawn worlds: `examples` of them, of so many predicates each, those of seed `number`.
+
+    None: the same at every run, by the name of `check`. `shrink`: makes a failing one small.
+    """
+    drawn = given(worlds(cases))(check)
+    drawn = settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=number is None,
+        phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )(drawn)
+    (drawn if number is None else seed(number)(drawn))()
