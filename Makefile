@@ -49,7 +49,7 @@ test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fi
 	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py tests/spark/test_store_failures.py \
 		tests/spark/test_failing_tasks.py tests/spark/test_shared_folders.py
 
-test-fallback: jar ## The fallback without the jar, whole: queries, indexes and drawn tables
+test-fallback: jar ## The fallback without the jar, whole: OPTIMIZE, kills, Connect, indexes, drawn queries
 	$(RUN) -m pytest -m "" tests/fallback
 
 test-report: $(VENV)/made-test,browser ## Look at a report in a browser: Chromium of the machine, or playwright's own

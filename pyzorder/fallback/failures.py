@@ -5,20 +5,12 @@ from __future__ import annotations
 from pyzorder.errors import ZOrderError
 
 
-def missing_package(name: str) -> ZOrderError:
-    """A package that only the fallback needs is not installed."""
-    return ZOrderError(
-        "ZORDER_FALLBACK_PACKAGES",
-        f"pyzorder.fallback needs {name}: pip install 'pyzorder[fallback]'.",
-    )
-
-
 def unfinished(folder: str, run: int) -> ZOrderError:
     """A reader came while files change places, or after a writer died there."""
     return ZOrderError(
         "ZORDER_FALLBACK_UNFINISHED",
         f"Run {run} on {folder} is replacing files, or died while it did: read the table again, "
-        "or, if its writer is dead, have it finished by a writing command of a Spark with the jar.",
+        "or, if its writer is dead, finish the run with pyzorder.fallback.recover(spark, table).",
     )
 
 
@@ -49,13 +41,53 @@ def paused() -> ZOrderError:
     return conflict("this process gave no sign of life for longer than its lease")
 
 
-def concurrent(owner: str, run: int) -> ZOrderError:
-    """Another writer holds the lock, or held it when it died."""
+def concurrent(owner: str, run: int, lease: int) -> ZOrderError:
+    """Another writer holds the lock, or held it when it died. `lease` in milliseconds."""
     return ZOrderError(
         "ZORDER_CONCURRENT_OPTIMIZE",
         f"Run {run} of the table, {owner}, is not finished. Wait for its end; if it is dead, its "
-        f"lock ends two minutes after its last sign of life, and SET "
+        f"lock ends {lease // 1000} seconds after its last sign of life, and SET "
         f"spark.sql.zorder.journal.takeOver={run} takes it at once.",
+    )
+
+
+def shared_folder(folder: str, journal: str) -> ZOrderError:
+    """A partition's folder is a table of its own, too. `journal`: of that one."""
+    return ZOrderError(
+        "ZORDER_SHARED_FOLDER",
+        f"{folder} is the folder of another table as well, which has a journal of its own there. "
+        "Nothing was changed. Optimize it through one of the two tables only, and leave it out "
+        f"with where in the other; if the other table is gone, delete {journal}.",
+    )
+
+
+def shared_now(folder: str, marker: str) -> ZOrderError:
+    """Another table's command is at work in a folder. `marker`: of that command."""
+    return ZOrderError(
+        "ZORDER_SHARED_FOLDER",
+        f"{folder} is the folder of another table as well, a command on which is at work there, or "
+        "was killed. Nothing was changed. Wait for its end, or run pyzorder.fallback.recover on "
+        f"that table to finish what it left; if that table is gone, delete {marker}.",
+    )
+
+
+def incomplete(folder: str, failure: Exception) -> ZOrderError:
+    """After COMMIT, not all files could be moved."""
+    return ZOrderError(
+        "ZORDER_UNFINISHED",
+        f"The new files of {folder} count from now on, but not all files could be brought to their "
+        f"places: {failure}. Mend that, and run pyzorder.fallback.recover on the table: until then "
+        "readers without pyzorder's jar may miss rows or read some twice.",
+    )
+
+
+def retention(hours: float) -> ZOrderError:
+    """VACUUM would delete what queries read."""
+    return ZOrderError(
+        "ZORDER_RETENTION_TOO_SHORT",
+        f"Retaining {hours} hours would delete files that running queries may still read, and that "
+        "RESTORE needs. Retain at least 1 hour, or, to erase data at once, SET "
+        "spark.sql.zorder.vacuum.retentionCheck=false.",
     )
 
 
@@ -68,12 +100,12 @@ def row_count(folder: str, read: int, written: int) -> ZOrderError:
     )
 
 
-def undeclared(table: str, column: str, file: str) -> ZOrderError:
-    """A file has a column that queries of the table do not read."""
+def undeclared(table: str, columns: list[str], file: str) -> ZOrderError:
+    """A file has columns that queries of the table do not read."""
     return ZOrderError(
         "ZORDER_UNDECLARED_COLUMNS",
-        f"{file} has a column {column} that {table} does not declare, and that would be lost: add "
-        "it to the table, or give the path a folder whose files have the same columns.",
+        f"The file {file} has columns that {table} does not declare ({', '.join(columns)}), and "
+        "rewriting it would lose them: add them to the table, or leave its partition out.",
     )
 
 

@@ -25,9 +25,7 @@ from pyzorder.fallback.tables import Table, frame_of
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
-
-#: How many columns get statistics when none are named: spark.sql.zorder.index.maxColumns.
-MAX_COLUMNS = 32
+    from pyspark.sql.types import StructType
 
 #: What folders of other table formats, and of streaming sinks, hold.
 _FOREIGN = {
@@ -57,8 +55,6 @@ def create_index(
     rows = frame_of(spark, found)
     wanted = _columns(spark, found, rows.schema, columns)
     settings = read_settings(spark)
-    if matches_field_ids(spark) or (found.format == "orc" and matches_positions(settings)):
-        wanted = []
     folder = TableFolder(found.location)
     entries = statistics.entries(folder, statistics.collect(rows, wanted), settings)
     pointer = index_store.publish(
@@ -165,16 +161,34 @@ def split(name: str) -> tuple[str, ...]:
 
 
 def _columns(
-    spark: SparkSession, table: Table, schema: object, names: Sequence[str]
+    spark: SparkSession, table: Table, schema: StructType, names: Sequence[str]
 ) -> list[IndexedColumn]:
-    able = statistics.indexable(schema, table)  # type: ignore[arg-type]
-    is_denied = denied(spark, table)
+    able, is_denied = statistics.indexable(schema, table), denied(spark, table)
+    if not names:
+        return statistics_columns(spark, table, able)
     able = [column for column in able if not is_denied(column)]
-    if names:
-        return [named(table, able, name) for name in names]
-    known = latest(TableFolder(table.location))
-    kept = [c for c in able if known is not None and c in known.columns]
-    return kept or able[:MAX_COLUMNS]
+    wanted = [named(table, able, name) for name in names]
+    return [] if _finds_otherwise(spark, table) else wanted
+
+
+def statistics_columns(
+    spark: SparkSession, table: Table, able: Sequence[IndexedColumn],
+    clustering: Sequence[IndexedColumn] = (),
+) -> list[IndexedColumn]:  # fmt: skip
+    """The index's columns, or those it starts with, and the clustering columns; no denied ones."""
+    if _finds_otherwise(spark, table):
+        return []
+    is_denied, known = denied(spark, table), latest(TableFolder(table.location))
+    able = [column for column in able if not is_denied(column)]
+    limit = int(own_setting(spark, "index.maxColumns", "32", table.properties))
+    kept = [c for c in able if known is not None and c in known.columns] or able[:limit]
+    return [column for column in able if column in kept or column in clustering]
+
+
+def _finds_otherwise(spark: SparkSession, table: Table) -> bool:
+    """Whether columns are not found by their names: no statistics are kept then."""
+    positions = table.format == "orc" and matches_positions(read_settings(spark))
+    return positions or matches_field_ids(spark)
 
 
 def named(table: Table, able: Sequence[IndexedColumn], name: str) -> IndexedColumn:

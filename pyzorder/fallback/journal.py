@@ -9,9 +9,13 @@ from typing import Any
 from pyzorder.fallback import failures
 from pyzorder.fallback.stores import Store, TableFolder, leaves, store_of
 
-KINDS = ("prepare", "retire", "outcome", "done")
+#: What each kind of record says, but for what all do.
+FIELDS: dict[str, tuple[str, ...]] = {
+    "prepare": ("operation", "owner", "host", "pid", "started", "began", "lease"),
+    "retire": ("retire", "add", "folders"), "outcome": ("outcome", "by"), "done": (),
+}  # fmt: skip
 
-_RECORD = re.compile(r"_(\d+)\.(prepare|retire|outcome|done)")
+_RECORD = re.compile(rf"_(\d+)\.({'|'.join(FIELDS)})")
 
 
 class JournalState:
@@ -51,7 +55,9 @@ def whole(text: bytes, kind: str) -> dict[str, Any] | None:
         named = [f["path"] for name in ("retire", "add") for f in record.get(name, [])]
         named += [folder for folder in record.get("folders", []) if folder]
         is_whole = record["record"] == kind and isinstance(record["incarnation"], str)
-        return record if is_whole and not any(map(leaves, named)) else None
+        is_whole = is_whole and all(name in record for name in FIELDS[kind])
+        is_told = kind != "outcome" or record["outcome"] in ("COMMIT", "ABORT")
+        return record if is_whole and is_told and not any(map(leaves, named)) else None
     except (ValueError, KeyError, TypeError):
         return None
 

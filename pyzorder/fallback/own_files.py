@@ -10,6 +10,9 @@ import os
 import stat
 import uuid
 
+#: How the names begin that files have until they are complete.
+TEMPORARY = "_temporary-"
+
 
 def make_folder(folder: str) -> None:
     """Makes a folder at or below a `_zorder`, with those on the way but not what holds it.
@@ -48,7 +51,7 @@ def create_if_absent(path: str, data: bytes) -> bool:
 
     False: the name is taken, nothing was done. A hard link is what can have one winner only.
     """
-    temporary = os.path.join(os.path.dirname(path), f"_temporary-{uuid.uuid4()}")
+    temporary = os.path.join(os.path.dirname(path), f"{TEMPORARY}{uuid.uuid4()}")
     with open(temporary, "xb") as file:
         file.write(data)
         file.flush()
@@ -72,7 +75,7 @@ def move(source: str, target: str) -> str:
     # Hadoop's own checksum file of a file that has moved would lie about it.
     remove(os.path.join(os.path.dirname(source), f".{os.path.basename(source)}.crc"))
     try:
-        os.link(source, target)
+        _link_or_rename(source, target)
     except FileExistsError:
         if os.path.exists(source) and not os.path.samefile(source, target):
             return "taken"
@@ -82,6 +85,19 @@ def move(source: str, target: str) -> str:
         return "moved" if os.path.exists(target) else "gone"
     remove(source)
     return "moved"
+
+
+def _link_or_rename(source: str, target: str) -> None:
+    """A link, which never replaces; a rename where links are not allowed, as of another user's
+    file or on some mounted stores."""
+    try:
+        os.link(source, target)
+    except (FileExistsError, FileNotFoundError):
+        raise
+    except OSError:
+        if os.path.exists(target):
+            raise FileExistsError(target) from None
+        os.rename(source, target)
 
 
 def remove(path: str) -> None:

@@ -1,4 +1,4 @@
-"""The settings of a scan on which it depends what values a file's bytes read as.
+"""Settings of a session; those of a scan decide what values a file's bytes read as.
 
 The texts are those of `io.pyzorder.index.ReadSettings`: entries count only for scans with the same.
 """
@@ -6,7 +6,8 @@ The texts are those of `io.pyzorder.index.ReadSettings`: entries count only for 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -46,6 +47,22 @@ def own_setting(
     given = spark.conf.get(f"spark.sql.zorder.{name}", None)
     of_table = {key.lower(): value for key, value in (properties or {}).items()}
     return str(given or of_table.get(f"zorder.{name}".lower()) or default).strip()
+
+
+@contextmanager
+def changed_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Runs what is in the block under these settings; the session has its own again after it."""
+    before = {name: spark.conf.get(name, None) for name in values}
+    try:
+        for name, value in values.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
 
 
 def is_on(spark: SparkSession, name: str) -> bool:

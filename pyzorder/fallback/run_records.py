@@ -1,0 +1,123 @@
+"""The records of one run, written: sql/FORMAT.md, section "Journal".
+
+What io.pyzorder.publish does with Records and RunRecords.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from pyzorder.fallback import failures, markers
+from pyzorder.fallback.journal import JournalState, path_of, whole
+from pyzorder.fallback.lease import current
+from pyzorder.fallback.own_files import create_if_absent, remove
+from pyzorder.fallback.stores import LocalStore, Stat, TableFolder
+
+
+@dataclass(frozen=True)
+class FileRef:
+    """One data file as it was seen; `path` relative to the table's folder."""
+
+    path: str
+    size: int
+    modified: int
+
+    @property
+    def folder(self) -> str:
+        """The folder that holds it, named as it is; empty: the table's own."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def stat(self) -> Stat:
+        """What tells it from others of its name."""
+        return Stat(self.size, self.modified)
+
+
+@dataclass(frozen=True)
+class Retirement:
+    """What a run replaces by what, and the folders that carry its marker."""
+
+    incarnation: str
+    retire: tuple[FileRef, ...] = ()
+    add: tuple[FileRef, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+def retirement_of(state: JournalState) -> Retirement | None:
+    """The RETIRE of the last run; None: there is none."""
+    record = state.record("retire")
+    if record is None:
+        return None
+    retire, add = (
+        tuple(FileRef(f["path"], int(f["size"]), int(f["modificationTime"])) for f in record[name])
+        for name in ("retire", "add")
+    )
+    return Retirement(record["incarnation"], retire, add, tuple(record["folders"]))
+
+
+def retirement_left(state: JournalState, incarnation: str) -> Retirement:
+    """The RETIRE of a run that was killed, or the folders that one killed before it has marked."""
+    folders = tuple(markers.left(state.folder, state.run, incarnation))
+    return retirement_of(state) or Retirement(incarnation, folders=folders)
+
+
+class RunRecords:
+    """Writes the records of one run."""
+
+    def __init__(self, folder: TableFolder, run: int) -> None:
+        self._folder, self._run = folder, run
+
+    def prepare(self, incarnation: str, operation: str, owner: str, lease: int) -> bool:
+        """Takes the lock; False: another writer was first. `lease` in milliseconds."""
+        began = int(time.time() * 1000)
+        record = {"operation": operation, "owner": owner, **current()._asdict(), "began": began}
+        return self._create("prepare", incarnation, {**record, "lease": lease})
+
+    def retire(self, record: Retirement) -> None:
+        """Says what the run replaces. Raises ZOrderError: it was said before."""
+        listed: dict[str, Any] = {
+            name: [{"path": f.path, "size": f.size, "modificationTime": f.modified} for f in refs]
+            for name, refs in (("retire", record.retire), ("add", record.add))
+        }
+        listed["folders"] = list(record.folders)
+        if not self._create("retire", record.incarnation, listed):
+            raise failures.conflict(f"record {path_of(self._folder, self._run, 'retire')} appeared")
+
+    def commit(self, incarnation: str, by: str) -> bool:
+        """Whether the run is committed now; False: someone declared its writer dead."""
+        if self._create("outcome", incarnation, {"outcome": "COMMIT", "by": by}):
+            return True
+        found = self._read("outcome")
+        return found is not None and (found["outcome"], found["by"]) == ("COMMIT", by)
+
+    def abort(self, incarnation: str, by: str) -> bool:
+        """Whether the run is aborted now; False: it was committed before."""
+        if self._create("outcome", incarnation, {"outcome": "ABORT", "by": by}):
+            return True
+        found = self._read("outcome")
+        return found is not None and found["outcome"] == "ABORT"
+
+    def done(self, incarnation: str) -> None:
+        """Nothing is left to do."""
+        self._create("done", incarnation, {})
+
+    def _create(self, kind: str, incarnation: str, more: dict[str, Any]) -> bool:
+        """False: there is such a record. A torn one is none: it is taken away, its place free."""
+        path = path_of(self._folder, self._run, kind)
+        record = {"formatVersion": 1, "record": kind, "incarnation": incarnation, **more}
+        data = json.dumps(record).encode()
+        if create_if_absent(path, data):
+            return True
+        if kind == "prepare" or self._read(kind) is not None:
+            return False
+        remove(path)
+        return create_if_absent(path, data)
+
+    def _read(self, kind: str) -> dict[str, Any] | None:
+        try:
+            return whole(LocalStore().read(path_of(self._folder, self._run, kind)), kind)
+        except FileNotFoundError:
+            return None

@@ -1,0 +1,152 @@
+"""SIGKILL at every boundary of a run: each row once for readers with the jar, and after the next
+writer, whichever of the two it is, for all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyzorder import fallback
+from pyzorder.errors import ZOrderError
+from tests.fallback.rewrite_driver import rewritten
+from tests.spark import journal_driver, scans
+from tests.spark.journal_driver import Rewrite, read, through_journal
+from tests.spark.tables import data_files
+from tests.spark.test_kill_points import ALL, COMPLETING, POINTS, UNDOING, ids
+
+#: Who is killed, and who comes next.
+TURNS = [("fallback", "jar"), ("fallback", "fallback"), ("jar", "fallback")]
+
+#: What `make test` kills at as well; `make test-fallback` takes all.
+SAMPLE = [("mid-retire", "fallback", "fallback"), ("mid-move-in", "fallback", "jar")]
+
+CASES = [(point, *turn) for point in POINTS for turn in TURNS]
+
+
+@pytest.mark.parametrize(
+    ("point", "killed", "writer"),
+    [c if c in SAMPLE else pytest.param(*c, marks=pytest.mark.fallback) for c in CASES],
+)
+def test_killed_at(
+    spark: SparkSession, tmp_path: Path, point: str, killed: str, writer: str
+) -> None:
+    table = tmp_path / "t"
+    rows = spark.range(0, 40, 1, 4).selectExpr("id", "id % 7 AS x", "id % 2 AS day")
+    rows.write.partitionBy("day").parquet(str(table))
+    planned = read(spark, table)
+    planned._jdf.queryExecution().executedPlan()
+    made = spark.read.parquet(str(table))
+    old = data_files(table)
+
+    child = (rewritten if killed == "fallback" else journal_driver.killed)(table, point)
+    records = [p.suffix[1:] for p in sorted((table / "_zorder" / "_journal").glob("_1.*"))]
+    assert [r for r in records if r != "lease"] == POINTS[point], child.stderr
+    committed = "outcome" in records
+
+    assert ids(read(spark, table)) == ALL
+    assert ids(through_journal(spark, made)) == ALL
+    assert ids(planned) == ALL
+    if "retire" in records and "done" not in records:
+        with pytest.raises(ZOrderError, match="ZORDER_FALLBACK_UNFINISHED"):
+            fallback.read(spark, str(table)).where("id = 5")
+
+    if writer == "jar":
+        Rewrite(spark, table).writer.abort()
+    else:
+        assert fallback.recover(spark, str(table)) == ("done" not in records)
+        fallback.vacuum(spark, str(table))
+
+    assert ids(read(spark, table)) == ALL
+    assert ids(spark.read.parquet(str(table))) == ALL
+    assert (data_files(table) == old) == (not committed)
+    assert ids(planned) == ALL
+    assert fallback.read(spark, str(table)).where("id = 5").count() == 1
+    assert not list(table.rglob("*.staged"))
+    assert not list(table.rglob("_zorder.*"))
+
+
+TWICE = [
+    (first, second)
+    for first, records in POINTS.items()
+    if "done" not in records
+    for second in [
+        *(COMPLETING if "outcome" in records else UNDOING if "retire" in records else UNDOING[::2]),
+        *POINTS,
+    ]
+]
+
+
+@pytest.mark.fallback
+@pytest.mark.parametrize("first", sorted({first for first, _ in TWICE}))
+def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str) -> None:
+    """The second while it recovers what the first left, or after that."""
+    for second in [s for f, s in TWICE if f == first]:
+        table = tmp_path / second
+        spark.range(0, 40, 1, 4).write.parquet(str(table))
+        frame = spark.read.parquet(str(table))
+        for point in (first, second):
+            rewritten(table, point)
+            assert ids(through_journal(spark, frame)) == ALL, second
+        rewritten(table)
+        assert ids(frame) == ALL, second
+        with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
+            assert ids(spark.read.parquet(str(table))) == ALL, second
+        assert not list(table.rglob("*.staged")) and not list(table.rglob("_zorder.*")), second
+
+
+def optimized(table: Path, point: str) -> int:
+    """The end of a process of plain Spark that optimizes the table; -9: it was killed."""
+    driver = Path(__file__).parent / "optimize_driver.py"
+    child = subprocess.run(
+        [sys.executable, str(driver), str(table), point],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": str(driver.parents[2])},
+    )
+    return child.returncode
+
+
+@pytest.mark.fallback
+@pytest.mark.parametrize("point", ["after-index", "mid-retire", "mid-move-in"])
+def test_optimize_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
+    table = tmp_path / "t"
+    rows = spark.range(0, 40, 1, 4).selectExpr("id", "id % 7 AS x", "id % 2 AS day")
+    rows.write.partitionBy("day").parquet(str(table))
+    assert optimized(table, point) == -9
+    assert ids(read(spark, table)) == ALL
+    assert optimized(table, "") == 0
+    assert ids(spark.read.parquet(str(table))) == ALL
+    assert len(data_files(table)) == 2
+    assert not list(table.rglob("*.staged")) and not list(table.rglob("_zorder.*"))
+
+
+@pytest.mark.fallback
+@pytest.mark.parametrize("point", ["vacuum-found", "mid-vacuum"])
+def test_vacuum_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
+    """The next VACUUM deletes what is left."""
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 4).write.parquet(str(table))
+    rewritten(table)
+    script = f"""
+import sys
+from pyzorder.fallback.run_settings import RunSettings
+from pyzorder.fallback.stores import TableFolder
+from pyzorder.fallback.vacuum import delete
+from pyzorder.fallback.writer import Writer
+settings = RunSettings(kill_at={point!r})
+delete(Writer.begin(TableFolder({str(table)!r}), "VACUUM", settings), 0, settings)
+"""
+    assert subprocess.run([sys.executable, "-c", script], cwd=Path(__file__).parents[2],
+                          check=False).returncode == -9  # fmt: skip
+    assert ids(spark.read.parquet(str(table))) == ALL
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        deleted = fallback.vacuum(spark, str(table), 0)
+    assert len(deleted) == (4 if point == "vacuum-found" else 3)
+    assert not list((table / "_zorder" / "_retired").iterdir())
+    assert ids(spark.read.parquet(str(table))) == ALL
