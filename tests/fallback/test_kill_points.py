@@ -76,7 +76,8 @@ TWICE = [
     if "done" not in records
     for second in [
         *(COMPLETING if "outcome" in records else UNDOING if "retire" in records else UNDOING[::2]),
-        *POINTS,
+        "mid-retire",
+        "mid-move-in",
     ]
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -187,7 +186,7 @@ def delete_one(table: Path, files: list[Path]) -> None:
 
 
 def overwrite(table: Path, files: list[Path]) -> None:
-    shutil.rmtree(table)
+    table.rename(table.with_name("gone"))  # and not rmtree, which the lease's thread races
     table.mkdir()
 
 
