@@ -88,7 +88,8 @@ def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str) -> None:
     """The second while it recovers what the first left, or after that."""
     for second in [s for f, s in TWICE if f == first]:
         table = tmp_path / second
-        spark.range(0, 40, 1, 4).write.parquet(str(table))
+        rows = spark.range(0, 40, 1, 2).selectExpr("id", "id % 2 AS day")
+        rows.write.partitionBy("day").parquet(str(table))
         frame = spark.read.parquet(str(table))
         for point in (first, second):
             rewritten(table, point)
