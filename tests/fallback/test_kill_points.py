@@ -43,7 +43,8 @@ def test_killed_at(
     made = spark.read.parquet(str(table))
     old = data_files(table)
 
-    child = (rewritten if killed == "fallback" else journal_driver.killed)(table, point)
+    own = killed == "fallback"
+    child = rewritten(table, point) if own else journal_driver.killed(table, point)
     records = [p.suffix[1:] for p in sorted((table / "_zorder" / "_journal").glob("_1.*"))]
     assert [r for r in records if r != "lease"] == POINTS[point], child.stderr
     committed = "outcome" in records
