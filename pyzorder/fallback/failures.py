@@ -37,8 +37,11 @@ def conflict(what: str) -> ZOrderError:
 
 
 def paused() -> ZOrderError:
-    """A run slept through its lease."""
-    return conflict("this process gave no sign of life for longer than its lease")
+    """A run slept through its lease, or its lock was taken."""
+    return conflict(
+        "another writing command declared this one dead, or may have done so: it gave no sign of "
+        "life for longer than its lease, or its lock was taken"
+    )
 
 
 def concurrent(owner: str, run: int, lease: int) -> ZOrderError:

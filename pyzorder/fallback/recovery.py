@@ -16,12 +16,7 @@ from pyzorder.fallback.index_store import incarnation_of
 from pyzorder.fallback.journal import JournalState
 from pyzorder.fallback.lease import LEASE, is_alive, process_of
 from pyzorder.fallback.run_files import RunFiles
-from pyzorder.fallback.run_records import (
-    FileRef,
-    RunRecords,
-    retirement_left,
-    retirement_of,
-)
+from pyzorder.fallback.run_records import FileRef, RunRecords, retirement_of
 from pyzorder.fallback.run_settings import RunSettings
 from pyzorder.fallback.snapshots import latest
 from pyzorder.fallback.stores import is_local
@@ -39,7 +34,7 @@ def take_over(state: JournalState, settings: RunSettings) -> None:
         prepare = state.record("prepare")
         by = f"{prepare['operation']} by {process_of(prepare)}" if prepare else "a writer"
         raise failures.concurrent(by, state.run, int(prepare["lease"]) if prepare else LEASE)
-    record = retirement_of(state)
+    record = retirement_of(state.record("retire"))
     for ref in (*record.retire, *record.add) if record else ():
         if not is_local(state.folder.resolve(ref.path)):
             raise failures.remote_writes(ref.path)
@@ -49,6 +44,7 @@ def take_over(state: JournalState, settings: RunSettings) -> None:
 def _finish(state: JournalState, settings: RunSettings) -> None:
     folder, incarnation = state.folder, incarnation_of(state.folder)
     records = RunRecords(folder, state.run)
+    settings.reach("recovery-begun")
     outcome = state.record("outcome")
     commit = (
         not records.abort(incarnation, "recovery")
@@ -58,7 +54,8 @@ def _finish(state: JournalState, settings: RunSettings) -> None:
     told = "completing" if commit else "undoing"
     log.warning("Run %s of %s was left unfinished; %s it", state.run, folder.root, told)
     settings.reach("recovery-decided")
-    files = RunFiles(folder, state.run, retirement_left(state, incarnation))
+    # Read now that it is decided: until then a writer that was declared dead may have gone on.
+    files = RunFiles(folder, state.run, records.left(incarnation))
     end = complete if commit else undo
     for problem in end(files, settings.at_first(f"recovery-{told}")):
         log.warning("Run %s of %s: %s meanwhile", state.run, folder.root, problem)

@@ -99,16 +99,17 @@ class RunFiles:
     def retire(self, is_alive: Callable[[], bool], moved: Callable[[int], None]) -> None:
         """Moves the inputs away but the last, so that the folder is never without a visible file.
 
-        A writer that was paused for so long that it may have been declared dead stops, and puts
-        back the one file it may have moved after that.
+        A writer that was or may have been declared dead stops: asked between any two moves whether
+        it is alive, it has made one at most since, and takes that back. Whoever undid the run did
+        not see this move and took the markers away, so that nobody else would.
         """
         # Those of the last one too: after COMMIT no folder must be missing where a disk is full.
         for folder in {os.path.dirname(self._places(ref)[1]) for ref in self.record.retire}:
             make_folder(folder)
+        if not is_alive():
+            raise failures.paused()
         for count, ref in enumerate(self.record.retire[:-1], start=1):
             source, target = self._places(ref)
-            if not is_alive():
-                raise failures.paused()
             self._check_same(source, ref)
             if move(source, target) != "moved":
                 raise failures.conflict(f"{source} was replaced or deleted")
@@ -129,12 +130,17 @@ class RunFiles:
                 move(source, target)
 
     def move_back(self, moved: Callable[[int], None]) -> list[str]:
-        """Undoes `retire`, but not where others overwrote a folder; gives what was in the way."""
+        """Undoes `retire`, but not where others overwrote a folder; gives what was in the way.
+
+        Several may do this at once: the first who is through writes DONE before it takes the
+        markers away, so that a marker that is missing after DONE tells nothing.
+        """
         problems, count = [], 0
         for folder in _folders(self.record.retire):
             path, inputs = self.table.resolve(folder), self._of(self.record.retire, folder)
             if not self.is_intact(folder):
-                problems.append(f"{path} was overwritten or dropped")
+                if not self.is_done:
+                    problems.append(f"{path} was overwritten or dropped")
                 continue
             for ref in inputs:
                 source, target = self._places(ref)
@@ -143,7 +149,7 @@ class RunFiles:
                     problems.append(f"{source} was written anew, or {path} was dropped")
                 count += 1
                 moved(count)
-            if not self.is_intact(folder):
+            if not self.is_intact(folder) and not self.is_done:
                 for ref in inputs:
                     move(*self._places(ref))
                 problems.append(f"{path} was overwritten or dropped")

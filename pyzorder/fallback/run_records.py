@@ -6,12 +6,13 @@ What io.pyzorder.publish does with Records and RunRecords.
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from pyzorder.fallback import failures, markers
-from pyzorder.fallback.journal import JournalState, path_of, whole
+from pyzorder.fallback.journal import path_of, whole
 from pyzorder.fallback.lease import current
 from pyzorder.fallback.own_files import create_if_absent, remove
 from pyzorder.fallback.stores import LocalStore, Stat, TableFolder
@@ -46,9 +47,8 @@ class Retirement:
     folders: tuple[str, ...] = ()
 
 
-def retirement_of(state: JournalState) -> Retirement | None:
-    """The RETIRE of the last run; None: there is none."""
-    record = state.record("retire")
+def retirement_of(record: dict[str, Any] | None) -> Retirement | None:
+    """What a RETIRE says; None: there is none."""
     if record is None:
         return None
     retire, add = (
@@ -56,12 +56,6 @@ def retirement_of(state: JournalState) -> Retirement | None:
         for name in ("retire", "add")
     )
     return Retirement(record["incarnation"], retire, add, tuple(record["folders"]))
-
-
-def retirement_left(state: JournalState, incarnation: str) -> Retirement:
-    """The RETIRE of a run that was killed, or the folders that one killed before it has marked."""
-    folders = tuple(markers.left(state.folder, state.run, incarnation))
-    return retirement_of(state) or Retirement(incarnation, folders=folders)
 
 
 class RunRecords:
@@ -99,6 +93,16 @@ class RunRecords:
             return True
         found = self._read("outcome")
         return found is not None and found["outcome"] == "ABORT"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether the run was committed or aborted, by its writer or one who declared that dead."""
+        return os.path.exists(path_of(self._folder, self._run, "outcome"))
+
+    def left(self, incarnation: str) -> Retirement:
+        """What the run replaces, as it says now; if it does not, the folders it has marked."""
+        folders = tuple(markers.left(self._folder, self._run, incarnation))
+        return retirement_of(self._read("retire")) or Retirement(incarnation, folders=folders)
 
     def done(self, incarnation: str) -> None:
         """Nothing is left to do."""

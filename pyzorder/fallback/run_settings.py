@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 POINTS = (
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",
     "before-commit", "after-commit", "mid-move-in", "before-done", "after-done",
-    "recovery-decided", "recovery-undoing", "recovery-completing", "recovery-moved",
-    "vacuum-found", "mid-vacuum",
+    "recovery-begun", "recovery-decided", "recovery-undoing", "recovery-completing",
+    "recovery-moved", "vacuum-found", "mid-vacuum",
 )  # fmt: skip
 
 

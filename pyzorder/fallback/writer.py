@@ -62,7 +62,7 @@ class Writer:
         if state.unfinished:
             recovery.take_over(state, settings)
         else:
-            finished = retirement_of(state)
+            finished = retirement_of(state.record("retire"))
             if finished is not None:  # killed after DONE, with its markers still there
                 RunFiles(folder, state.run, finished).unmark()
         run, owner = state.run + 1, str(uuid.uuid4())
@@ -136,7 +136,7 @@ class Writer:
             self._settings.reach("after-index")
             self._records.retire(self._files.record)
             self._settings.reach("after-retire")
-            self._files.retire(lambda: self._lease.held, self._settings.at_first("mid-retire"))
+            self._files.retire(lambda: self._is_alive, self._settings.at_first("mid-retire"))
             self._settings.reach("before-commit")
             self._files.check_folders()
             self._committing = True
@@ -160,8 +160,8 @@ class Writer:
                 aborted = self._records.abort(self.incarnation, self._lease.owner)
                 end = recovery.undo if aborted else recovery.complete
                 end(self._files, lambda count: None)
-                if not self._files.is_done:
-                    recovery.close(self._records, self._files)
+                # Also after another's: it knew of no marker put since.
+                recovery.close(self._records, self._files)
             else:
                 self._files.unmark()
         except Exception:
@@ -169,6 +169,11 @@ class Writer:
                         "does it", self.run, self.folder.root, exc_info=True)  # fmt: skip
         finally:
             self._end()
+
+    @property
+    def _is_alive(self) -> bool:
+        """Whether nobody has declared this writer dead, nor can have by the end of its lease."""
+        return self._lease.held and not self._records.is_decided
 
     def _prepare_moves(
         self,

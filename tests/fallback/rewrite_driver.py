@@ -47,7 +47,11 @@ def _staged(writer: Writer, parent: str, files: list[Path]) -> FileEntry:
 
 
 def main(table: Path, point: str = "") -> None:
-    writer = Writer.begin(TableFolder(str(table)), "TEST", RunSettings(kill_at=point))
+    rewrite(table, RunSettings(kill_at=point))
+
+
+def rewrite(table: Path, settings: RunSettings) -> None:
+    writer = Writer.begin(TableFolder(str(table)), "TEST", settings)
     files = data_files(table)
     names = [str(file.relative_to(table)) for file in files]
     stats = LocalStore().stats([str(file) for file in files])

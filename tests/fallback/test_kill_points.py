@@ -8,12 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from pyzorder import fallback
 from pyzorder.errors import ZOrderError
-from tests.fallback.rewrite_driver import rewritten
+from pyzorder.fallback.run_settings import RunSettings
+from pyzorder.fallback.stores import TableFolder
+from pyzorder.fallback.writer import Writer
+from tests.fallback.rewrite_driver import rewrite, rewritten
 from tests.spark import journal_driver, scans
 from tests.spark.journal_driver import Rewrite, read, through_journal
 from tests.spark.tables import data_files
@@ -44,9 +49,9 @@ def test_killed_at(
     old = data_files(table)
 
     own = killed == "fallback"
-    child = rewritten(table, point) if own else journal_driver.killed(table, point)
+    (rewritten if own else journal_driver.killed)(table, point)
     records = [p.suffix[1:] for p in sorted((table / "_zorder" / "_journal").glob("_1.*"))]
-    assert [r for r in records if r != "lease"] == POINTS[point], child.stderr
+    assert [r for r in records if r != "lease"] == POINTS[point]
     committed = "outcome" in records
 
     assert ids(read(spark, table)) == ALL
@@ -100,6 +105,29 @@ def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str) -> None:
         with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
             assert ids(spark.read.parquet(str(table))) == ALL, second
         assert not list(table.rglob("*.staged")) and not list(table.rglob("_zorder.*")), second
+
+
+@pytest.mark.parametrize(
+    "at", ["after-verify", "after-markers", "after-index", "after-retire", "mid-retire"]
+)
+def test_declared_dead(tmp_path: Path, at: str) -> None:
+    """A writer that stands still while another command takes over from it, and then goes on."""
+
+    class StandsStill(RunSettings):
+        def reach(self, point: str) -> None:
+            if point == at:
+                folder = TableFolder(str(tmp_path))
+                Writer.begin(folder, "OTHER", RunSettings(take_over="1")).abort()
+
+    for number in range(8):
+        file = tmp_path / f"day={number % 2}" / f"{number}.parquet"
+        file.parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"id": range(number * 5, number * 5 + 5)}), file)
+    before = data_files(tmp_path)
+    with pytest.raises(ZOrderError, match="ZORDER_CONFLICT"):
+        rewrite(tmp_path, StandsStill())
+    assert data_files(tmp_path) == before
+    assert not list(tmp_path.rglob("*.staged")) and not list(tmp_path.rglob("_zorder.*"))
 
 
 def optimized(table: Path, point: str) -> int:
