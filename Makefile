@@ -45,9 +45,10 @@ test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or anothe
 test-cli: jar ## The command line, interrupted at every step of OPTIMIZE
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/spark/test_cli.py
 
-test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill disks, lose executors
+test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill disks and memory, lose executors
 	$(RUN) -m pytest -m "" tests/spark/test_kill_points.py tests/spark/test_store_failures.py \
-		tests/spark/test_failing_tasks.py tests/spark/test_shared_folders.py
+		tests/spark/test_failing_tasks.py tests/spark/test_shared_folders.py \
+		tests/spark/test_driver_memory.py
 
 test-fallback: jar ## The fallback without the jar, whole: OPTIMIZE, kills, Connect, indexes, drawn queries
 	$(RUN) -m pytest -m "" tests/fallback
