@@ -1,7 +1,7 @@
 """Drives a Writer and the readers' side of the journal from Python, without any SQL statement.
 
-Run as a program it rewrites the table given as its first argument, or executes the statement given as
-its third, and kills itself at the fail point given as its second:
+Run as a program it rewrites the table given as its first argument, or executes the statements given as
+its third, `; ` between them, and kills itself at the fail point given as its second:
 `python journal_driver.py /path/of/table after-commit`. Settings follow, as `key=value`. `killed`
 runs it, and `paused` lets it stand still there instead.
 """
@@ -117,8 +117,9 @@ class Rewrite:
         file_ref = package(spark).FileRef
         retire = [file_ref(name, size, time) for name, (size, time) in self.inputs.items()]
         identity = getattr(spark._jvm.scala.Predef, "$conforms")()
+        entries, rows_of = scala_seq(spark, []), scala_seq(spark, [])
         self.writer.publish(
-            scala_seq(spark, retire), scala_seq(spark, self.staged), scala_seq(spark, []), identity
+            scala_seq(spark, retire), scala_seq(spark, self.staged), entries, identity, rows_of
         )
 
 
@@ -201,7 +202,8 @@ def main(table: Path, point: str, statement: str | None = None, *settings: str) 
     if statement is None:
         Rewrite(spark, table).publish()
     else:
-        spark.sql(statement).collect()
+        for one in statement.split("; "):
+            spark.sql(one).collect()
 
 
 if __name__ == "__main__":

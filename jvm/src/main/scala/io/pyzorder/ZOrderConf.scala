@@ -81,6 +81,24 @@ object ZOrderConf {
       "clustered already, where that makes them narrower. 0: it rewrites new files only.",
     notNegativeDouble)
 
+  /** `rename` or `location`. */
+  val publishMethod: TableSetting[String] = new TableSetting(
+    "spark.sql.zorder.publish.method",
+    "rename",
+    "How OPTIMIZE and RESTORE put new files in the place of old ones: 'rename' moves them within " +
+      "the table's folder; 'location' fills a new folder beside it and switches the table's " +
+      "location in the catalog to it, at once for readers of every engine. 'location' is for " +
+      "external tables without partitions that nobody reads by path, and that nobody else writes " +
+      "to meanwhile: catalogs have no compare-and-swap.",
+    oneOf("rename", "location"))
+
+  val readersByPath: TableSetting[Boolean] = new TableSetting(
+    "spark.sql.zorder.readers.byPath",
+    "false",
+    "True says that somebody reads the table's folder by its path, so that its location must " +
+      "stay: OPTIMIZE refuses to switch it.",
+    boolean)
+
   val writeCluster: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.write.cluster",
     "false",
@@ -195,9 +213,9 @@ object ZOrderConf {
   /** Names the settings above, and thereby makes sure that they are registered. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
-    rewriteFactor, writeCluster, writeIndex, indexMaxColumns, indexDenyColumns, indexCacheSize,
-    indexDriverLimit, indexTrusted, joinMaxKeys, vacuumRetention, vacuumCheck, journalLease,
-    journalTakeOver, testKillAt, testPauseAt)
+    rewriteFactor, publishMethod, readersByPath, writeCluster, writeIndex, indexMaxColumns,
+    indexDenyColumns, indexCacheSize, indexDriverLimit, indexTrusted, joinMaxKeys, vacuumRetention,
+    vacuumCheck, journalLease, journalTakeOver, testKillAt, testPauseAt)
 
   private def boolean(text: String): Boolean =
     text.trim.toLowerCase(Locale.ROOT) match {

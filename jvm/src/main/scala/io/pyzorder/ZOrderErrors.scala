@@ -220,6 +220,35 @@ object ZOrderErrors {
         "With pyzorder every row is read once; other readers may miss rows or read some twice. " +
         "Mend that, and run VACUUM on the table to finish it.")
 
+  /** After COMMIT. `failure`: what switching the location raised. */
+  def unfinishedSwitch(from: String, to: String, failure: Throwable): ZOrderException =
+    error("ZORDER_UNFINISHED", "58030",
+      s"The table's location was to be switched from $from to $to, which hold the same rows, and " +
+        "it is not certain that it was: " +
+        s"${String.valueOf(failure.getMessage).takeWhile(_ != '\n').stripSuffix(".")}. Mend " +
+        "that, and run VACUUM on the table to finish it.")
+
+  /** `why`: ends a sentence. */
+  def cannotSwitch(table: String, why: String): ZOrderException =
+    error("ZORDER_CANNOT_SWITCH_LOCATION", "0A000",
+      s"The location of $table cannot be switched to a new folder, because $why. Set " +
+        s"${ZOrderConf.publishMethod.property} to 'rename' to replace its files in their folder.",
+      "table" -> table)
+
+  /** The journal of `from` says that its table lies in `to` since. */
+  def tableMoved(from: String, to: String): ZOrderException =
+    error("ZORDER_TABLE_MOVED", "55000",
+      s"OPTIMIZE has switched the table that was in $from to $to. Name the table as the catalog " +
+        s"does, after REFRESH TABLE; if it is to stay in $from, delete $to.",
+      "from" -> from, "to" -> to)
+
+  def overwrittenBehind(from: String, to: String): ZOrderException =
+    error("ZORDER_OVERWRITTEN_BEHIND", "55000",
+      s"$from was overwritten by a command that was planned before OPTIMIZE switched the table " +
+        s"to $to, so that its rows do not show. Run that command again and delete $from, or take " +
+        s"$from for the table by ALTER TABLE … SET LOCATION and delete $to.",
+      "from" -> from, "to" -> to)
+
   /** `journal`: of the other table. */
   def sharedFolder(folder: String, journal: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER", "55000",

@@ -15,7 +15,7 @@ import org.apache.spark.sql.catalyst.trees.Origin
  * @param parameters the names and values that the sentence holds
  */
 final class ZOrderException(
-    condition: String,
+    val condition: String,
     state: String,
     val sentence: String,
     parameters: Map[String, String] = Map.empty,

@@ -9,7 +9,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.{JobDescription, ZOrderConf, ZOrderErrors}
 import io.pyzorder.index._
 import io.pyzorder.layout._
-import io.pyzorder.publish.{FileRef, StagedFile, TableFolder, Writer}
+import io.pyzorder.publish.{FileRef, Predecessors, StagedFile, TableFolder, Writer}
 
 /**
  * One OPTIMIZE: lock the table → list → choose → sample → lay out and write → publish → refresh
@@ -34,6 +34,7 @@ final class OptimizeRun(
 
   /** What `execute` would do; takes no lock, writes nothing. Samples the rows, to cluster them. */
   def estimate(): OptimizeMetrics = {
+    if (switches) SwitchingTables.checkFlat(table, everyFile(list()))
     val files = list()
     val choice = choose(files)
     if (zOrderBy.isEmpty) {
@@ -54,30 +55,38 @@ final class OptimizeRun(
   }
 
   /**
-   * Does it, batch by batch, each published by itself. Throws ZORDER_CONCURRENT_OPTIMIZE,
-   * ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS; what was published before stays.
+   * Does it; within the table's folder batch by batch, each published by itself. Throws
+   * ZORDER_CONCURRENT_OPTIMIZE, ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS,
+   * ZORDER_CANNOT_SWITCH_LOCATION; what was published before stays.
    */
-  def execute(): OptimizeMetrics =
+  def execute(): OptimizeMetrics = {
+    val bySwitch = switches
     if (list().isEmpty) metrics(Nil, Choice(Nil, Nil, 1.0), Nil, Nil, dryRun = false)
     else {
       var writer = Writer.begin(session, table.root, "OPTIMIZE")
       var reading = Seq.empty[FileRef]
       try {
+        new Predecessors(session, folder).carry()
         Vacuum.expired(session, table, writer)
         val files = list()
         val choice = choose(files)
         reading = filesOf(choice.groups)
         val (groups, facts) = withRows(choice.groups)
         val chosen = choice.copy(groups = groups)
-        val written = chosen.batches(batchSize).zipWithIndex.flatMap { case (batch, number) =>
-          if (number > 0) writer = Writer.begin(session, table.root, "OPTIMIZE")
-          reading = filesOf(batch)
-          writer.checkAlone(batch.map(_.folder).distinct)
-          val written = rewrite(writer, batch, facts)
-          publish(writer, batch, written)
-          written
+        if (bySwitch) {
+          reading = everyFile(files)
+          bySwitching(writer, files, chosen, facts, reading)
+        } else {
+          val written = chosen.batches(batchSize).zipWithIndex.flatMap { case (batch, number) =>
+            if (number > 0) writer = Writer.begin(session, table.root, "OPTIMIZE")
+            reading = filesOf(batch)
+            writer.checkAlone(batch.map(_.folder).distinct)
+            val written = rewrite(writer, batch, facts)
+            publish(writer, batch, written)
+            written
+          }
+          metrics(files, chosen, written.map(_.size), Nil, dryRun = false)
         }
-        metrics(files, chosen, written.map(_.size), Nil, dryRun = false)
       } catch {
         case NonFatal(failure) => throw writer.reason(failure, reading)
       } finally {
@@ -85,9 +94,52 @@ final class OptimizeRun(
         table.refresh(session)
       }
     }
+  }
+
+  private lazy val switches: Boolean = SwitchingTables.asks(session, table)
+
+  /** Into a new folder: what was chosen anew, and copies of the other files. */
+  private def bySwitching(
+      writer: Writer,
+      files: Seq[PartitionFiles],
+      choice: Choice,
+      facts: Map[String, FileFacts],
+      all: Seq[FileRef]): OptimizeMetrics = {
+    SwitchingTables.checkFlat(table, all)
+    if (choice.groups.isEmpty) metrics(files, choice, Nil, Nil, dryRun = false)
+    else {
+      val kept = all.filterNot(filesOf(choice.groups).toSet)
+      var written = Seq.empty[WrittenFile]
+      val to = writer.switchLocation(table.identifier.get, all) { to =>
+        val filler = Writer.begin(session, to.root, "OPTIMIZE")
+        try {
+          filler.checkSpace(all.map(_.size).sum)
+          written = rewrite(filler, choice.groups, facts)
+          val copies = FileCopies.stage(
+            session, filler, SwitchingTables.placesOf(folder, kept), "OPTIMIZE")
+          val columns = columnsWith(written)
+          val known = knownOf(kept, columns(Nil)) ++ entries(written)
+          filler.publish(Nil, staged(written) ++ copies, known, columns,
+            rowsOf = all.map(file => folder.resolve(file.path)))
+        } finally filler.abort()
+      }
+      metrics(files, choice, written.map(_.size), Nil, dryRun = false).copy(path = to.root.toString)
+    }
+  }
+
+  /** What the index says of files that are kept, in these columns. */
+  private def knownOf(kept: Seq[FileRef], columns: Seq[IndexedColumn]): Seq[FileEntry] =
+    index.toSeq.flatMap { known =>
+      val names = columns.filter(known.columns.contains).map(_.name).toSet
+      SkippingIndex.valid(known.entries, kept).map(entry =>
+        entry.copy(statistics = entry.statistics.filter { case (name, _) => names(name) }))
+    }
 
   private def filesOf(groups: Seq[RewriteGroup]): Seq[FileRef] =
     groups.flatMap(_.files).map(PartitionListing.refOf(folder, _))
+
+  private def everyFile(partitions: Seq[PartitionFiles]): Seq[FileRef] =
+    partitions.flatMap(_.files).map(PartitionListing.refOf(folder, _))
 
   private def list(): Seq[PartitionFiles] =
     PartitionListing.list(table.relation.location, folder, where)
@@ -184,21 +236,29 @@ final class OptimizeRun(
       writer: Writer,
       groups: Seq[RewriteGroup],
       written: Seq[WrittenFile]): Unit = {
+    writer.publish(filesOf(groups), staged(written), entries(written), columnsWith(written))
+  }
+
+  private def staged(written: Seq[WrittenFile]): Seq[StagedFile] = written.map { file =>
+    StagedFile(new Path(file.stagedPath), file.path, file.size, file.numRecords)
+  }
+
+  /** Without modification times. */
+  private def entries(written: Seq[WrittenFile]): Seq[FileEntry] = {
     val settings = ReadSettings.of(session, table.options).fingerprint
-    val retire = filesOf(groups)
-    val staged = written.map { file =>
-      StagedFile(new Path(file.stagedPath), file.path, file.size, file.numRecords)
-    }
-    val entries = written.map { file =>
+    written.map { file =>
       FileEntry(file.path, file.size, 0L, file.numRecords, names, settings, file.statistics)
     }
+  }
+
+  /** From the columns that had statistics in the index to those that have them with these files. */
+  private def columnsWith(
+      written: Seq[WrittenFile]): Seq[IndexedColumn] => Seq[IndexedColumn] = {
     val columns = statisticsColumns ++ written.headOption.toSeq.flatMap { file =>
       val curve = CurveColumn(zOrderBy)
       if (file.statistics.contains(curve.name)) Some(curve) else None
     }
-    writer.publish(retire, staged, entries,
-      old =>
-        old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns)
+    old => old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns
   }
 
   /** The index's columns, or those it starts with, and the clustering columns. */

@@ -26,8 +26,10 @@ case class OptimizeTableCommand(
   override val output: Seq[Attribute] = OptimizeMetrics.output
 
   override def run(session: SparkSession): Seq[Row] = {
-    val run = new OptimizeRun(
-      session.asInstanceOf[shim.SparkSession], table, where, zOrderBy, full)
-    Seq(StoreFailures.told(table.root)(if (dryRun) run.estimate() else run.execute()).toRow)
+    val own = session.asInstanceOf[shim.SparkSession]
+    Seq(StoreFailures.told(table.root)(SwitchingTables.following(own, table) { table =>
+        val run = new OptimizeRun(own, table, where, zOrderBy, full)
+        if (dryRun) run.estimate() else run.execute()
+      }).toRow)
   }
 }

@@ -2,16 +2,15 @@ package io.pyzorder.commands
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.{FileUtil, Path}
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.LongType
-import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.{JobDescription, StoreFailures, TaskFunction}
+import io.pyzorder.StoreFailures
+import io.pyzorder.index.IndexedColumn
 import io.pyzorder.publish._
 
 /**
@@ -29,55 +28,78 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] =
-    StoreFailures.told(table.root)(restore(sparkSession.asInstanceOf[shim.SparkSession]))
+    StoreFailures.told(table.root) {
+      val session = sparkSession.asInstanceOf[shim.SparkSession]
+      SwitchingTables.following(session, table)(restore(session, _))
+    }
 
-  private def restore(session: shim.SparkSession): Seq[Row] = {
+  private def restore(session: shim.SparkSession, table: ResolvedTable): Seq[Row] = {
     val writer = Writer.begin(session, table.root, LastOptimize.Restore)
     try {
-      val last = LastOptimize.find(session.sessionState.newHadoopConf(), writer)
-      writer.checkSpace(last.record.retire.map(_.size).sum)
-      writer.publish(last.record.add, copies(session, writer, last), Nil, identity)
-      reindex(session)
-      Seq(Row(
-          last.record.retire.length.toLong, last.record.retire.map(_.size).sum,
-          last.record.add.length.toLong, last.record.add.map(_.size).sum))
+      val behind = new Predecessors(session, writer.folder)
+      behind.carry()
+      val hadoopConf = session.sessionState.newHadoopConf()
+      if (LastOptimize.exists(hadoopConf, writer) || behind.isEmpty) {
+        val last = LastOptimize.find(hadoopConf, writer)
+        writer.checkSpace(last.record.retire.map(_.size).sum)
+        val places = last.record.retire.map(file =>
+          file.path -> writer.folder.retiredPath(last.run, file.path))
+        val copies = FileCopies.stage(session, writer, places, LastOptimize.Restore)
+        writer.publish(last.record.add, copies, Nil, identity)
+        reindex(session, table)
+        told(last.record.retire, last.record.add)
+      } else {
+        val last = behind.lastOptimize
+        switchBack(session, table, writer, last)
+        told(last.retire, last.add)
+      }
     } finally {
       writer.abort()
       table.refresh(session)
     }
   }
 
-  private def copies(
+  /** Into a folder of copies: of what was replaced, and of what others have added since. */
+  private def switchBack(
       session: shim.SparkSession,
+      table: ResolvedTable,
       writer: Writer,
-      last: LastOptimize): Seq[StagedFile] = {
-    val moves = last.record.retire.map { file =>
-      val from = writer.folder.retiredPath(last.run, file.path)
-      (file.path, from.toString, writer.stagedPath(file.path).toString)
+      last: Replaced): Unit = {
+    SwitchingTables.check(session, table)
+    val now = TableFiles.list(session, table)
+    SwitchingTables.checkFlat(table, now)
+    val added = last.add.map(_.path).toSet
+    val places = SwitchingTables.placesOf(last.home, last.retire) ++
+      SwitchingTables.placesOf(writer.folder, now.filterNot(file => added(file.path)))
+    val to = writer.switchLocation(table.identifier.get, now) { to =>
+      val filler = Writer.begin(session, to.root, LastOptimize.Restore)
+      try {
+        filler.checkSpace(last.retire.map(_.size).sum)
+        val copies = FileCopies.stage(session, filler, places, LastOptimize.Restore)
+        filler.publish(Nil, copies, Nil, identity, rowsOf = places.map(_._2))
+      } finally filler.abort()
     }
-    val context = session.sparkContext
-    val conf =
-      context.broadcast(new SerializableConfiguration(session.sessionState.newHadoopConf()))
-    def copied = context.parallelize(moves, math.min(moves.length, 10000))
-      .map(TaskFunction { (move: (String, String, String)) =>
-        val (path, from, to) = (move._1, new Path(move._2), new Path(move._3))
-        val hadoopConf = conf.value.value
-        val fs = to.getFileSystem(hadoopConf)
-        OwnFiles.makeFolder(hadoopConf, to.getParent)
-        FileUtil.copy(from.getFileSystem(hadoopConf), from, fs, to, false, true, hadoopConf)
-        StagedFile(to, path, fs.getFileStatus(to).getLen, RowCounts.of(hadoopConf, to))
-      }).collect().toSeq
-    JobDescription.during(
-      context, s"RESTORE ${table.root}: copy ${moves.length} files")(copied)
+    val columns = SkippingIndex.latest(session, table).map(_.columns)
+    val restored = SwitchingTables.current(session, table)
+    columns.filter(_ => restored.root == to.root).foreach(reindex(session, restored, _))
   }
+
+  private def told(restored: Seq[FileRef], removed: Seq[FileRef]): Seq[Row] = Seq(Row(
+      restored.length.toLong, restored.map(_.size).sum,
+      removed.length.toLong, removed.map(_.size).sum))
 
   /**
    * The files that came back get their entries again, if the table has an index. They are back
    * with entries or without: what is not indexed is read.
    */
-  private def reindex(session: shim.SparkSession): Unit =
-    try SkippingIndex.latest(session, table).foreach(ref =>
-        SkippingIndex.update(session, table, ref.columns))
+  private def reindex(session: shim.SparkSession, table: ResolvedTable): Unit =
+    SkippingIndex.latest(session, table).foreach(ref => reindex(session, table, ref.columns))
+
+  private def reindex(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      columns: Seq[IndexedColumn]): Unit =
+    try SkippingIndex.update(session, table, columns)
     catch {
       case NonFatal(failure) =>
         RestoreCommand.log.warn(

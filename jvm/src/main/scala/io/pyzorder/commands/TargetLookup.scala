@@ -35,9 +35,22 @@ final class TargetLookup(session: shim.SparkSession) {
       Some(entry.identifier.copy(catalog = Some(CatalogAccess.sessionCatalog))),
       root,
       provider,
-      relationOf(entry, provider),
+      currentRelation(entry, provider, root),
       entry.properties,
       Some(entry))
+  }
+
+  /** Spark keeps a table's relation after another session has changed the table's location. */
+  private def currentRelation(
+      entry: CatalogTable,
+      provider: String,
+      root: Path): HadoopFsRelation = {
+    val known = relationOf(entry, provider)
+    if (known.location.rootPaths.map(qualified).contains(root)) known
+    else {
+      session.catalog.refreshTable(entry.identifier.copy(catalog = None).quotedString)
+      relationOf(entry, provider)
+    }
   }
 
   /** The table that lies in a folder; `provider` None: as the names or bytes of its files say. */

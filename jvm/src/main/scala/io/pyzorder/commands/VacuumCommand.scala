@@ -14,7 +14,7 @@ import org.slf4j.LoggerFactory
 
 import io.pyzorder.{StoreFailures, ZOrderConf, ZOrderErrors}
 import io.pyzorder.layout.PartitionListing
-import io.pyzorder.publish.{FailPoints, Garbage, Journal, TableFolder, Writer}
+import io.pyzorder.publish._
 
 /**
  * VACUUM: deletes what OPTIMIZE runs replaced longer ago than it is kept, and what dead writers
@@ -32,9 +32,12 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] =
-    StoreFailures.told(table.root)(vacuum(sparkSession.asInstanceOf[shim.SparkSession]))
+    StoreFailures.told(table.root) {
+      val session = sparkSession.asInstanceOf[shim.SparkSession]
+      SwitchingTables.following(session, table)(vacuum(session, _))
+    }
 
-  private def vacuum(session: shim.SparkSession): Seq[Row] = {
+  private def vacuum(session: shim.SparkSession, table: ResolvedTable): Seq[Row] = {
     val conf = session.sessionState.conf
     val hours = retainHours.getOrElse(ZOrderConf.vacuumRetention.get(conf, table.properties))
     if (hours < 1 && ZOrderConf.vacuumCheck.get(conf)) throw ZOrderErrors.retentionTooShort(hours)
@@ -44,12 +47,20 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
       if (!folder.zorder.getFileSystem(hadoopConf).exists(folder.zorder)) Nil
       else if (dryRun) {
         val journal = Journal.read(hadoopConf, folder)
-        Vacuum.garbage(session, table).find(TimeUnit.HOURS.toMillis(hours.toLong),
-          System.currentTimeMillis(), if (journal.unfinished) Some(journal.run) else None)
+        val (kept, now) = (TimeUnit.HOURS.toMillis(hours.toLong), System.currentTimeMillis())
+        Vacuum.garbage(session, table)
+          .find(kept, now, if (journal.unfinished) Some(journal.run) else None) ++
+          new Predecessors(session, folder).garbage(kept, now)
       } else {
-        val (room, writer) = begin(session, hours)
-        try room ++ Vacuum.delete(session, table, writer, hours)
-        finally writer.abort()
+        val (room, writer) = begin(session, table, hours)
+        val behind = new Predecessors(session, folder)
+        try {
+          behind.carry()
+          room ++ Vacuum.delete(session, table, writer, hours)
+        } finally {
+          writer.abort()
+          if (!behind.isEmpty) table.refresh(session)
+        }
       }
     found.map(file => Row(file.getPath.toString, file.getLen))
   }
@@ -60,7 +71,10 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
    *
    * @return what was deleted to make room
    */
-  private def begin(session: shim.SparkSession, hours: Int): (Seq[FileStatus], Writer) =
+  private def begin(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      hours: Int): (Seq[FileStatus], Writer) =
     try (Nil, Writer.begin(session, table.root, "VACUUM"))
     catch {
       case NonFatal(failure) if StoreFailures.isFull(failure) =>
@@ -104,11 +118,14 @@ private[commands] object Vacuum {
       writer: Writer,
       hours: Int): Seq[FileStatus] = {
     val found = garbage(session, table)
-    val files = found.find(
-      TimeUnit.HOURS.toMillis(hours.toLong), writer.began, Some(writer.run))
+    val kept = TimeUnit.HOURS.toMillis(hours.toLong)
+    val files = found.find(kept, writer.began, Some(writer.run))
+    val behind = new Predecessors(session, writer.folder)
+    val left = behind.garbage(kept, writer.began)
     def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
-    if (files.nonEmpty) reach("vacuum-found")
+    if (files.nonEmpty || left.nonEmpty) reach("vacuum-found")
     found.delete(files, n => if (n == 1) reach("mid-vacuum"))
-    files
+    behind.delete(kept, writer.began, n => if (n == 1) reach("mid-vacuum"))
+    files ++ left
   }
 }

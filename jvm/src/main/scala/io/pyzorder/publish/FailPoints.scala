@@ -12,12 +12,16 @@ import io.pyzorder.ZOrderConf
  */
 object FailPoints {
 
-  /** Every point: of a run, of the recovery of one, of VACUUM, each in the order they come. */
+  /**
+   * Every point: of a run, of the recovery of one, of VACUUM, of a run that switches the table's
+   * location, each in the order they come.
+   */
   val all: Seq[String] = Seq(
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",
     "before-commit", "after-commit", "mid-move-in", "before-done", "after-done",
     "recovery-begun", "recovery-decided", "recovery-undoing", "recovery-completing",
-    "recovery-moved", "vacuum-found", "mid-vacuum")
+    "recovery-moved", "vacuum-found", "mid-vacuum",
+    "switch-recorded", "switch-filled", "switch-committed", "before-switch", "after-switch")
 
   /** Sends the process SIGKILL here, or SIGSTOP until it gets SIGCONT, if the session says so. */
   def reach(conf: SQLConf, point: String): Unit = {

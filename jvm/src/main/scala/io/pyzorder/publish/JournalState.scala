@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
  *
  * @param fs      the table's file system; null: no journal
  * @param run     the last run's number, 0: no journal
- * @param records the last run's records by kind: prepare, retire, outcome, done
+ * @param records the last run's records by kind: prepare, retire, switch, outcome, done
  */
 final class JournalState private[publish] (
     fs: FileSystem,
@@ -31,6 +31,9 @@ final class JournalState private[publish] (
   lazy val prepare: Option[PrepareRecord] = body("prepare").flatMap(Records.prepare)
 
   lazy val retire: Option[RetireRecord] = body("retire").flatMap(Records.retire)
+
+  /** In place of `retire`, of a run that switches the table's location. */
+  lazy val switch: Option[SwitchRecord] = body("switch").flatMap(Records.switch)
 
   lazy val outcome: Option[OutcomeRecord] = body("outcome").flatMap(Records.outcome)
 

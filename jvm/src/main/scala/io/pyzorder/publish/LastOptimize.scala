@@ -19,17 +19,9 @@ object LastOptimize {
    */
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder
-    var undone = Set.empty[Set[String]]
-    val runs = Journal.runs(hadoopConf, folder).sortBy(_.run).filter(run =>
-      run.run < writer.run &&
-        run.retire.exists(r => r.incarnation == writer.incarnation && r.retire.nonEmpty))
-    val last = runs.filter(isCommitted).reverse.find { run =>
-      val record = run.retire.get
-      val isRestore = run.prepare.exists(_.operation == Restore)
-      val isUndone = undone(namesOf(record.retire))
-      if (isRestore) undone += namesOf(record.add)
-      !isRestore && !isUndone
-    }.getOrElse(throw cannot(folder, "no OPTIMIZE has replaced files of it"))
+    val runs = runsBefore(hadoopConf, writer)
+    val last = lastOf(runs)
+      .getOrElse(throw cannot(folder, "no OPTIMIZE has replaced files of it"))
     val written = last.retire.get
     // What a later RESTORE brought back is a copy, with a time of its own, and so is on some stores
     // what any run moved.
@@ -39,6 +31,26 @@ object LastOptimize {
     val record = written.copy(add = written.add.map(file => since.getOrElse(file.path, file)))
     check(hadoopConf, folder, last.run, record)
     LastOptimize(last.run, record)
+  }
+
+  /** Whether an OPTIMIZE before `writer` has replaced files within the table's folder. */
+  def exists(hadoopConf: Configuration, writer: Writer): Boolean =
+    lastOf(runsBefore(hadoopConf, writer)).isDefined
+
+  private def runsBefore(hadoopConf: Configuration, writer: Writer): Seq[JournalState] =
+    Journal.runs(hadoopConf, writer.folder).sortBy(_.run).filter(run =>
+      run.run < writer.run &&
+        run.retire.exists(r => r.incarnation == writer.incarnation && r.retire.nonEmpty))
+
+  private def lastOf(runs: Seq[JournalState]): Option[JournalState] = {
+    var undone = Set.empty[Set[String]]
+    runs.filter(isCommitted).reverse.find { run =>
+      val record = run.retire.get
+      val isRestore = run.prepare.exists(_.operation == Restore)
+      val isUndone = undone(namesOf(record.retire))
+      if (isRestore) undone += namesOf(record.add)
+      !isRestore && !isUndone
+    }
   }
 
   /** The operation of a writer that undoes one. */
@@ -74,7 +86,7 @@ object LastOptimize {
 
   private def namesOf(files: Seq[FileRef]): Set[String] = files.map(_.path).toSet
 
-  private def cannot(folder: TableFolder, why: String): Exception =
+  private[publish] def cannot(folder: TableFolder, why: String): Exception =
     ZOrderErrors.error("ZORDER_CANNOT_RESTORE", "55000",
       s"${folder.root} cannot be put back to what it was before an OPTIMIZE: $why. Nothing was " +
         "changed.")

@@ -43,12 +43,17 @@ object OwnFiles {
 
   /** Gives a file or folder that was just made what the folder around it has, as far as it may. */
   def share(hadoopConf: Configuration, made: Path): Unit =
+    share(hadoopConf, made, made.getParent)
+
+  /** Gives it what another folder of the same store has. */
+  def share(hadoopConf: Configuration, made: Path, like: Path): Unit =
     try {
       val fs = made.getFileSystem(hadoopConf)
       fs.getUri.getScheme match {
-        case "file" => shareLocal(Paths.get(made.toUri.getPath))
+        case "file" =>
+          shareLocal(Paths.get(made.toUri.getPath), Paths.get(like.toUri.getPath))
         case "s3a" => ()
-        case _ => shareRemote(fs, made)
+        case _ => shareRemote(fs, made, like)
       }
     } catch {
       case failure @ (_: IOException | _: UnsupportedOperationException) =>
@@ -77,9 +82,9 @@ object OwnFiles {
         }
     }
 
-  private def shareLocal(made: LocalPath): Unit = {
+  private def shareLocal(made: LocalPath, like: LocalPath): Unit = {
     def view(path: LocalPath) = Files.getFileAttributeView(path, classOf[PosixFileAttributeView])
-    val around: PosixFileAttributes = view(made.getParent).readAttributes()
+    val around: PosixFileAttributes = view(like).readAttributes()
     val own: PosixFileAttributes = view(made).readAttributes()
     val wanted =
       if (own.isDirectory) around.permissions.asScala.toSet
@@ -94,8 +99,8 @@ object OwnFiles {
     if (own.owner != around.owner) view(made).setOwner(around.owner)
   }
 
-  private def shareRemote(fs: FileSystem, made: Path): Unit = {
-    val (around, own) = (fs.getFileStatus(made.getParent), fs.getFileStatus(made))
+  private def shareRemote(fs: FileSystem, made: Path, like: Path): Unit = {
+    val (around, own) = (fs.getFileStatus(like), fs.getFileStatus(made))
     val granted = around.getPermission
     val wanted =
       if (own.isDirectory) granted

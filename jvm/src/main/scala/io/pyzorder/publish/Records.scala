@@ -5,6 +5,7 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.spark.sql.catalyst.TableIdentifier
 
 /** Who holds the lock: `owner` is random, which tells apart the writers of one process. */
 final case class PrepareRecord(
@@ -21,6 +22,19 @@ final case class RetireRecord(
     retire: Seq[FileRef],
     add: Seq[FileRef],
     folders: Seq[String])
+
+/**
+ * What a run that publishes by a change in the catalog does: see LocationSwitch.
+ *
+ * @param table of the session catalog, with its database
+ * @param to    name of the folder, beside the table's, that the table's location is switched to
+ * @param read  every file of the table's folder, which `to` is filled from
+ */
+final case class SwitchRecord(
+    incarnation: String,
+    table: TableIdentifier,
+    to: String,
+    read: Seq[FileRef])
 
 /** How a run ended: `commit`, or else it was aborted. */
 final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
@@ -41,6 +55,12 @@ object Records {
     putFiles(node, "retire", record.retire)
     putFiles(node, "add", record.add)
     record.folders.foreach(node.withArray("folders").add)
+  }
+
+  def write(record: SwitchRecord): Array[Byte] = bytes("switch", record.incarnation) { node =>
+    node.put("database", record.table.database.get).put("table", record.table.table)
+      .put("to", record.to)
+    putFiles(node, "read", record.read)
   }
 
   def write(record: OutcomeRecord): Array[Byte] = bytes("outcome", record.incarnation) { node =>
@@ -68,6 +88,18 @@ object Records {
       files(node, "add"),
       required(node, "folders").elements().asScala.map(_.asText)
         .map(folder => if (folder.isEmpty) folder else inside(folder)).toVector)
+  }
+
+  def switch(text: Array[Byte]): Option[SwitchRecord] = parse(text, "switch") { node =>
+    val to = string(node, "to")
+    if (!SiblingFolder.isOne(to) || to.contains("/")) {
+      throw new IllegalArgumentException(s"$to is no folder of ours")
+    }
+    SwitchRecord(
+      string(node, "incarnation"),
+      TableIdentifier(string(node, "table"), Some(string(node, "database"))),
+      to,
+      files(node, "read"))
   }
 
   def outcome(text: Array[Byte]): Option[OutcomeRecord] = parse(text, "outcome") { node =>

@@ -35,9 +35,15 @@ private[publish] object Recovery {
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
     val newNames = state.prepare.exists(_.operation != LastOptimize.Restore)
     val files = new RunFiles(conf, state.folder, state.run, record, newNames)
+    val switch = records.switched.map(new LocationSwitch(session, state.folder, state.run, _))
     val problems =
-      if (commit) complete(session, files, n => if (n == 1) reach("recovery-completing"))
-      else undo(session, files, n => if (n == 1) reach("recovery-undoing"))
+      if (commit) {
+        complete(session, files, n => if (n == 1) reach("recovery-completing")) ++
+          switch.toSeq.flatMap(_.complete(() => true, reach))
+      } else {
+        switch.foreach(_.undo())
+        undo(session, files, n => if (n == 1) reach("recovery-undoing"))
+      }
     problems.foreach(p => log.warn(s"Run ${state.run} of ${state.folder}: $p meanwhile"))
     reach("recovery-moved")
     close(records, files)

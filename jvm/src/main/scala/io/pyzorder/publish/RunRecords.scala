@@ -15,6 +15,9 @@ private[publish] final class RunRecords(
   def retire(record: RetireRecord): Unit =
     if (!create("retire", Records.write(record))) throw taken("retire")
 
+  def switch(record: SwitchRecord): Unit =
+    if (!create("switch", Records.write(record))) throw taken("switch")
+
   /** Whether the run is committed now: false says that someone declared its writer dead. */
   def commit(incarnation: String, by: String): Boolean =
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = true, by))) ||
@@ -27,6 +30,9 @@ private[publish] final class RunRecords(
 
   /** What the run replaces by what, as it is now; None: no record says so. */
   def retired: Option[RetireRecord] = existing("retire").flatMap(Records.retire)
+
+  /** Where the run switches the table's location to, as it is now; None: no record says so. */
+  def switched: Option[SwitchRecord] = existing("switch").flatMap(Records.switch)
 
   /** Whether the run was committed or aborted, by its writer or by one who declared that dead. */
   def isDecided: Boolean = {

@@ -7,6 +7,7 @@ import java.util.UUID
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
@@ -40,6 +41,7 @@ final class Writer private (
   private val records = new RunRecords(hadoopConf, folder, run)
   private var files = new RunFiles(
     hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, Nil))
+  private var moving: Option[LocationSwitch] = None
   private var ended = false
   private var committing = false
 
@@ -78,15 +80,17 @@ final class Writer private (
    * @param staged  the files that hold the same rows
    * @param entries what the index shall say of the staged ones; modification times are set here
    * @param columns from the columns that had statistics to those that shall have them
+   * @param rowsOf  the files whose rows the staged ones hold, where these are none to retire
    */
   def publish(
       retire: Seq[FileRef],
       staged: Seq[StagedFile],
       entries: Seq[FileEntry],
-      columns: Seq[IndexedColumn] => Seq[IndexedColumn]): Unit = {
+      columns: Seq[IndexedColumn] => Seq[IndexedColumn],
+      rowsOf: Seq[Path] = Nil): Unit = {
     var committed = false
     try {
-      prepareMoves(retire, staged, entries, columns)
+      prepareMoves(retire, staged, entries, columns, rowsOf)
       records.retire(files.record)
       reach("after-retire")
       files.retire(() => alive, count => if (count == 1) reach("mid-retire"))
@@ -101,6 +105,42 @@ final class Writer private (
       if (!committed) abort()
     }
     complete()
+  }
+
+  /**
+   * Publishes by a switch of the table's location to a folder that `fill` makes the table of, and
+   * ends this writer. Either all of it happens or, with an error, nothing.
+   *
+   * @param table in the session catalog, with its database
+   * @param read  every file of the table, as it was read
+   * @param fill  given the new folder, which is empty, publishes the table's rows there
+   * @return the new folder
+   */
+  def switchLocation(table: TableIdentifier, read: Seq[FileRef])(
+      fill: TableFolder => Unit): TableFolder = {
+    val record = SwitchRecord(incarnation, table, SiblingFolder.newName(folder), read)
+    val switch = new LocationSwitch(session, folder, run, record)
+    moving = Some(switch)
+    var committed = false
+    try {
+      switch.check()
+      records.switch(record)
+      reach("switch-recorded")
+      switch.make()
+      fill(switch.to)
+      reach("switch-filled")
+      switch.carry()
+      switch.check()
+      committing = true
+      if (!lease.held || !records.commit(incarnation, owner)) {
+        throw ZOrderErrors.conflict("another writing command declared this one dead and undid it")
+      }
+      committed = true
+    } finally {
+      if (!committed) abort()
+    }
+    complete()
+    switch.to
   }
 
   /**
@@ -129,10 +169,16 @@ final class Writer private (
         // Nobody else can commit this run. Where the disk is full, this is room for the records.
         if (!committing) files.removeStaged()
         // Not aborted: the COMMIT whose outcome was not known arrived after all.
-        if (records.abort(incarnation, owner)) Recovery.undo(session, files, _ => ())
-        else Recovery.complete(session, files, _ => ())
+        if (records.abort(incarnation, owner)) {
+          moving.foreach(_.undo())
+          Recovery.undo(session, files, _ => ())
+        } else {
+          Recovery.complete(session, files, _ => ())
+          moving.foreach(_.complete(() => lease.held, _ => ()))
+        }
         Recovery.close(records, files) // also after another's: it knew of no marker put since
       } else {
+        moving.foreach(_.undo())
         files.unmark()
       }
     } catch {
@@ -152,7 +198,8 @@ final class Writer private (
       retire: Seq[FileRef],
       staged: Seq[StagedFile],
       entries: Seq[FileEntry],
-      columns: Seq[IndexedColumn] => Seq[IndexedColumn]): Unit = {
+      columns: Seq[IndexedColumn] => Seq[IndexedColumn],
+      rowsOf: Seq[Path]): Unit = {
     files.checkFolders() // no folders yet: whether the table was overwritten as a whole
     val added = staged.map { file =>
       require(file.stagedPath == stagedPath(file.path), s"${file.stagedPath} is no staged path")
@@ -164,7 +211,7 @@ final class Writer private (
     files = new RunFiles(
       hadoopConf, folder, run, RetireRecord(incarnation, retire, added, folders))
     files.checkInputs()
-    try checkRows(retire, staged)
+    try checkRows(retire.map(file => folder.resolve(file.path)) ++ rowsOf, staged)
     catch {
       case NonFatal(failure) =>
         files.checkInputs() // a better reason, if one of them is gone
@@ -192,9 +239,10 @@ final class Writer private (
 
   private def complete(): Unit =
     try {
-      reach("after-commit")
+      reach(if (moving.isEmpty) "after-commit" else "switch-committed")
       val problems =
-        Recovery.complete(session, files, count => if (count == 1) reach("mid-move-in"))
+        Recovery.complete(session, files, count => if (count == 1) reach("mid-move-in")) ++
+          moving.toSeq.flatMap(_.complete(() => lease.held, reach))
       reach("before-done")
       if (!files.isDone) close()
       reach("after-done")
@@ -202,7 +250,9 @@ final class Writer private (
     } catch {
       case told: ZOrderException => throw told
       case NonFatal(failure) =>
-        throw Writer.because(failure, ZOrderErrors.unfinished(folder.root.toString, failure))
+        val root = folder.root.toString
+        throw Writer.because(failure, moving.fold(ZOrderErrors.unfinished(root, failure))(switch =>
+          ZOrderErrors.unfinishedSwitch(root, switch.to.root.toString, failure)))
     } finally {
       end()
     }
@@ -217,8 +267,8 @@ final class Writer private (
     }
 
   /** What was written must hold as many rows as what was read, by the files' own footers. */
-  private def checkRows(retire: Seq[FileRef], staged: Seq[StagedFile]): Unit = {
-    val read = RowCounts.sum(session, retire.map(file => folder.resolve(file.path)))
+  private def checkRows(inputs: Seq[Path], staged: Seq[StagedFile]): Unit = {
+    val read = RowCounts.sum(session, inputs)
     val written = RowCounts.sum(session, staged.map(_.stagedPath))
     if (read != written || written != staged.map(_.numRecords).sum) {
       throw ZOrderErrors.error("ZORDER_ROW_COUNT", "XX000",
@@ -275,6 +325,9 @@ object Writer {
       val state = Journal.read(conf, folder)
       if (state.unfinished) takeOver(session, state, length)
       else state.retire.foreach(new RunFiles(conf, folder, state.run, _).unmark())
+      val finished = if (state.unfinished) Journal.read(conf, folder) else state
+      Predecessors.done(session, finished).foreach(switch =>
+        throw ZOrderErrors.tableMoved(folder.root.toString, switch.to.root.toString))
       val record = PrepareRecord(
         incarnation, operation, UUID.randomUUID().toString, ProcessId.current,
         System.currentTimeMillis(), length)

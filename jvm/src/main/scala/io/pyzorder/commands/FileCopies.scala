@@ -1,0 +1,41 @@
+package io.pyzorder.commands
+
+import org.apache.hadoop.fs.{FileUtil, Path}
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.util.SerializableConfiguration
+
+import io.pyzorder.{JobDescription, TaskFunction}
+import io.pyzorder.publish.{OwnFiles, RowCounts, StagedFile, Writer}
+
+/** Copies of whole files in a writer's staging folder, made by one Spark job. */
+private[commands] object FileCopies {
+
+  /**
+   * @param files   the name that each shall have in the table, and where it lies
+   * @param command what the job is described as a part of, such as RESTORE
+   */
+  def stage(
+      session: shim.SparkSession,
+      writer: Writer,
+      files: Seq[(String, Path)],
+      command: String): Seq[StagedFile] = if (files.isEmpty) Nil
+  else {
+    val moves = files.map { case (name, from) =>
+      (name, from.toString, writer.stagedPath(name).toString)
+    }
+    val context = session.sparkContext
+    val conf =
+      context.broadcast(new SerializableConfiguration(session.sessionState.newHadoopConf()))
+    def copied = context.parallelize(moves, math.min(moves.length, 10000))
+      .map(TaskFunction { (move: (String, String, String)) =>
+        val (path, from, to) = (move._1, new Path(move._2), new Path(move._3))
+        val hadoopConf = conf.value.value
+        val fs = to.getFileSystem(hadoopConf)
+        OwnFiles.makeFolder(hadoopConf, to.getParent)
+        FileUtil.copy(from.getFileSystem(hadoopConf), from, fs, to, false, true, hadoopConf)
+        StagedFile(to, path, fs.getFileStatus(to).getLen, RowCounts.of(hadoopConf, to))
+      }).collect().toSeq
+    JobDescription.during(
+      context, s"$command ${writer.folder.root}: copy ${moves.length} files")(copied)
+  }
+}

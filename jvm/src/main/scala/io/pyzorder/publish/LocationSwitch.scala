@@ -1,0 +1,226 @@
+package io.pyzorder.publish
+
+import java.io.IOException
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.{FileStatus, FileUtil, Path}
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.pyzorder.shim
+import org.slf4j.LoggerFactory
+
+import io.pyzorder.{ZOrderErrors, ZOrderException}
+
+/**
+ * A run that publishes by one change in the catalog: the folder `to` is filled beside the table's
+ * folder `from`, then the table's location is switched to it. No file of `from` is touched, so that
+ * every reader, of any engine, sees all of the old folder or all of the new one:
+ *
+ *  - before the switch the table is `from`, which is what it was; that `to` is there, or half full,
+ *    is seen by nobody;
+ *  - the switch is one call of the catalog, which takes place or does not;
+ *  - after it the table is `to`, which held every row before COMMIT; a query that was planned
+ *    before reads `from`, which stays until VACUUM.
+ *
+ * Each folder has a `_zorder` of its own. A reader that found a folder in the catalog finds there
+ * the index and the journal of just the files it lists: entries of one folder are never held
+ * against files of the other.
+ *
+ * Before COMMIT the run is undone: `to` is deleted. After it the run is completed, by whoever holds
+ * the lock: to switch to the same folder twice is to switch once, so that a call of a writer that
+ * was declared dead does no harm when it arrives late, unless the table went on from `to` by then.
+ *
+ * A catalog has no compare-and-swap. An INSERT that was planned before the switch and commits after
+ * it writes into `from`: `carry` brings its files over, at once after the switch or with the next
+ * writing command. If `from` was overwritten around the moment of the switch, it is taken back.
+ *
+ * @param from   the table's folder when the run began; not partitioned
+ * @param run    its number in the journal of `from`
+ * @param record what it says of itself there
+ */
+private[publish] final class LocationSwitch(
+    session: shim.SparkSession,
+    val from: TableFolder,
+    run: Long,
+    val record: SwitchRecord) {
+
+  private val hadoopConf = session.sessionState.newHadoopConf()
+  private val fs = from.root.getFileSystem(hadoopConf)
+  private val known = record.read.toSet
+  private val files = new RunFiles(
+    hadoopConf, from, run, RetireRecord(record.incarnation, record.read, Nil, Nil))
+
+  /** The folder that the table is switched to. */
+  val to: TableFolder = SiblingFolder.of(from, record.to)
+
+  /** An error unless the catalog's table lies in `from`, whose files are those that were read. */
+  def check(): Unit = {
+    if (!location.contains(from.root)) {
+      throw ZOrderErrors.conflict(s"$tableName lies at ${location.getOrElse("no place")} by now")
+    }
+    checkFiles()
+  }
+
+  private def checkFiles(): Unit = {
+    files.checkFolders()
+    files.checkInputs()
+  }
+
+  /** Makes `to`, open to those whom `from` is open to; it says where it comes from. */
+  def make(): Unit = {
+    if (!fs.mkdirs(to.root)) throw new IOException(s"cannot create ${to.root}")
+    OwnFiles.share(hadoopConf, to.root, from.root)
+    OwnFiles.makeFolder(hadoopConf, to.zorder)
+    val origin = SiblingFolder.originFile(to)
+    CreateIfAbsent.of(hadoopConf, origin).create(origin, from.root.getName.getBytes(UTF_8))
+  }
+
+  /** Before COMMIT: nobody has been told of `to`, and nobody will be. */
+  def undo(): Unit = if (!location.contains(to.root)) fs.delete(to.root, true)
+
+  /**
+   * After COMMIT. May be repeated.
+   *
+   * @param alive whether nobody else can be doing the same by now
+   * @param reach tells where it is, for tests
+   * @return what others did meanwhile, empty: nothing
+   */
+  def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = location match {
+    case Some(place) if place == from.root =>
+      changed match {
+        case Some(conflict) =>
+          undo()
+          Seq(conflict)
+        case None =>
+          carry()
+          if (!alive()) throw ZOrderErrors.conflict(
+            "this process gave no sign of life for longer than its lease")
+          reach("before-switch")
+          val filled = visible(to)
+          alter(to)
+          reach("after-switch")
+          changed match {
+            case Some(conflict) if visible(to).toSet == filled.toSet =>
+              alter(from)
+              undo()
+              Seq(conflict)
+            case conflict => settle(conflict)
+          }
+      }
+    case Some(place) if place == to.root => settle(changed)
+    case Some(place) => Seq(s"the location of $tableName was changed to $place")
+    case None => Seq(s"$tableName was dropped or renamed")
+  }
+
+  /** After the switch; `conflict`: what others did to `from`. */
+  private def settle(conflict: Option[String]): Seq[String] = {
+    if (conflict.isEmpty) carry()
+    conflict.toSeq
+  }
+
+  /** What others did to the files that were read; None: nothing. */
+  private def changed: Option[String] =
+    try {
+      checkFiles()
+      None
+    } catch {
+      case conflict: ZOrderException => Option(conflict.getMessageParameters.get("what"))
+        .orElse(Some(conflict.sentence))
+    }
+
+  /** Files in `from` that came after it was read, and were not carried into `to` yet. */
+  def late: Seq[FileStatus] = visible(from).filterNot(status =>
+      status.getLen == 0 || known(refOf(status)) || Journal.exists(fs, carriedMark(status)))
+
+  /** Whether a file that was read is not in `from` any more. */
+  def incomplete: Boolean = !record.read.forall(visible(from).map(refOf).toSet)
+
+  /**
+   * Copies the files of `late` into the folder that is the table now, and notes it in `from`. What
+   * cannot be read yet is still being written: it stays for the next time. The copy's name is this
+   * run's alone, by which it is found again after a kill between copy and note.
+   *
+   * @param table `to`, or what it was switched to since
+   */
+  def carry(table: TableFolder = to): Unit = late.foreach { status =>
+    val target = new Path(
+      table.root, s"carried-${record.to.takeRight(8)}-${status.getPath.getName}")
+    if (Journal.exists(fs, target) || copy(status, table, target)) {
+      LocationSwitch.log.info(s"${status.getPath}, written after $tableName had been read, was " +
+        s"copied into ${table.root}")
+      val mark = carriedMark(status)
+      OwnFiles.makeFolder(hadoopConf, mark.getParent)
+      CreateIfAbsent.of(hadoopConf, mark).create(mark, Array.emptyByteArray)
+    }
+  }
+
+  /** Readers see the copy when it is whole; false: there is none. */
+  private def copy(status: FileStatus, table: TableFolder, target: Path): Boolean = {
+    val staged = new Path(table.zorder, s"_carried/_${target.getName}.staged")
+    try {
+      OwnFiles.makeFolder(hadoopConf, staged.getParent)
+      FileUtil.copy(fs, status.getPath, fs, staged, false, true, hadoopConf)
+      RowCounts.of(hadoopConf, staged)
+      val same = Journal.status(fs, status.getPath).map(refOf).contains(refOf(status))
+      same && MoveFile.move(hadoopConf, staged, target) == MoveFile.Moved
+    } catch {
+      case NonFatal(failure) =>
+        LocationSwitch.log.warn(
+          s"${status.getPath} is not copied into ${table.root} yet", failure)
+        false
+    } finally {
+      fs.delete(staged, false)
+    }
+  }
+
+  /** The files of the table in `from`, which others' files may lie beside; for VACUUM. */
+  def ownFiles: Seq[FileStatus] = visible(from).filter { status =>
+    known(refOf(status)) || Journal.exists(fs, carriedMark(status))
+  }
+
+  /** What else is ours in `from`: the files below its `_zorder`. */
+  def ownRecords: Seq[FileStatus] = {
+    def below(folder: Path): Seq[FileStatus] = Journal.list(fs, folder).flatMap(entry =>
+        if (entry.isDirectory) below(entry.getPath) else Seq(entry))
+    below(from.zorder)
+  }
+
+  private def carriedMark(status: FileStatus): Path =
+    new Path(from.zorder, s"_carried/_$run/_${status.getPath.getName}.carried")
+
+  private def visible(folder: TableFolder): Seq[FileStatus] =
+    SiblingFolder.dataFiles(hadoopConf, folder)
+
+  private def refOf(status: FileStatus): FileRef =
+    FileRef(from.relativize(status.getPath), status.getLen, status.getModificationTime)
+
+  private def tableName: String = record.table.copy(catalog = None).quotedString
+
+  /** Where the catalog says that the table lies; None: it knows no such table. */
+  private def location: Option[Path] = LocationSwitch.location(session, record.table)
+
+  private def alter(place: TableFolder): Unit = {
+    val catalog = session.sessionState.catalog
+    val entry = catalog.externalCatalog.getTable(record.table.database.get, record.table.table)
+    catalog.alterTable(entry.copy(storage = entry.storage.copy(
+          locationUri = Some(place.root.toUri))))
+    catalog.refreshTable(record.table.copy(catalog = None))
+  }
+}
+
+object LocationSwitch {
+
+  private val log = LoggerFactory.getLogger(classOf[LocationSwitch])
+
+  /** Where the catalog says that a table lies, asked anew; None: it knows no such table. */
+  def location(session: shim.SparkSession, table: TableIdentifier): Option[Path] = {
+    val catalog = session.sessionState.catalog.externalCatalog
+    val database = table.database.get
+    if (!catalog.databaseExists(database) || !catalog.tableExists(database, table.table)) None
+    else {
+      val path = new Path(catalog.getTable(database, table.table).location)
+      Some(path.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(path))
+    }
+  }
+}

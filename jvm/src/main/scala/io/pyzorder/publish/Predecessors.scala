@@ -1,0 +1,137 @@
+package io.pyzorder.publish
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.{ZOrderErrors, ZOrderException}
+
+/**
+ * @param home    the folder that the files `retire` lie in
+ * @param retire  what was replaced
+ * @param add     what took its place
+ */
+final case class Replaced(home: TableFolder, retire: Seq[FileRef], add: Seq[FileRef])
+
+/**
+ * The folders that a table's location was switched away from and that VACUUM has not deleted, each
+ * known by the last run of its own journal. For the holder of the lock of the table's folder.
+ *
+ * @param folder the table's folder now
+ */
+final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
+
+  private val hadoopConf = session.sessionState.newHadoopConf()
+
+  /** With the time, by the store's clock, when the table was switched away; the first one first. */
+  private lazy val switches: Seq[(LocationSwitch, Long)] = {
+    val all = SiblingFolder.others(hadoopConf, folder).flatMap { sibling =>
+      Predecessors.done(session, Journal.read(hadoopConf, sibling))
+    }
+    def before(now: TableFolder): Seq[LocationSwitch] = {
+      val direct = all.filter(_.to == now)
+      direct.flatMap(switch => before(switch.from)) ++ direct
+    }
+    before(folder).map(switch => switch -> since(switch))
+  }
+
+  def isEmpty: Boolean = switches.isEmpty
+
+  private def since(switch: LocationSwitch): Long =
+    Journal.ended(hadoopConf, switch.from).values.max
+
+  /**
+   * What the OPTIMIZE that brought the table here replaced by what, for who undoes it: `retire` are
+   * files of `home`, `add` files of `folder`. Throws ZORDER_CANNOT_RESTORE when there is none, when
+   * others have replaced what it wrote, or when what it replaced is gone.
+   */
+  def lastOptimize: Replaced = {
+    val switch = switches.lastOption.map(_._1)
+      .filter(last => !operationOf(last).contains(LastOptimize.Restore))
+      .getOrElse(throw LastOptimize.cannot(folder, "no OPTIMIZE has replaced files of it"))
+    val filled = Journal.runs(hadoopConf, folder).minBy(_.run)
+    val added = filled.retire.fold(Seq.empty[FileRef])(_.add)
+      .map(file => filled.placed.find(_.path == file.path).getOrElse(file))
+    if (switch.incomplete) {
+      throw LastOptimize.cannot(folder,
+        s"files in ${switch.from.root}, which the last OPTIMIZE replaced, were deleted or replaced")
+    }
+    val there = new RunFiles(
+      hadoopConf, folder, filled.run, RetireRecord(switch.record.incarnation, added, Nil, Nil))
+    try there.checkInputs()
+    catch {
+      case _: ZOrderException => throw LastOptimize.cannot(folder,
+          "files that the last OPTIMIZE wrote were replaced or deleted since")
+    }
+    Replaced(switch.from, switch.record.read, added)
+  }
+
+  private def operationOf(switch: LocationSwitch): Option[String] =
+    Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
+
+  /**
+   * Copies what was written into these folders, by INSERTs that were planned before a switch, into
+   * the table's folder. Throws overwrittenBehind where one was overwritten instead.
+   */
+  def carry(): Unit = {
+    (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
+      .flatMap(SiblingFolder.origin(hadoopConf, _)).filter(isAnew).foreach(refuse)
+    switches.map(_._1).filter(_.late.nonEmpty).foreach { switch =>
+      if (switch.incomplete) refuse(switch.from)
+      switch.carry(folder)
+    }
+  }
+
+  /** An overwrite that deletes the folder takes the journal along. */
+  private def isAnew(left: TableFolder): Boolean =
+    !Journal.read(hadoopConf, left).exists &&
+      SiblingFolder.dataFiles(hadoopConf, left).nonEmpty
+
+  private def refuse(overwritten: TableFolder): Unit =
+    throw ZOrderErrors.overwrittenBehind(overwritten.root.toString, folder.root.toString)
+
+  /**
+   * The table's files in the folders that are kept for long enough, and ours. A folder into which
+   * others have written rows is left as it is, and so are those that came after it: they tell where
+   * these rows belong.
+   *
+   * @param kept milliseconds since a switch for which the folder is kept
+   * @param at   milliseconds since the epoch, by the store's clock
+   */
+  def garbage(kept: Long, at: Long): Seq[FileStatus] =
+    expired(kept, at).flatMap(switch => switch.ownFiles ++ switch.ownRecords)
+
+  /**
+   * Deletes them, the records last: a killed one goes on where it was. What else lies in a folder
+   * stays, and then the folder, too.
+   *
+   * @param deleted told after each data file of a folder how many there were so far
+   */
+  def delete(kept: Long, at: Long, deleted: Int => Unit): Unit =
+    expired(kept, at).foreach { switch =>
+      val root = switch.from.root
+      val fs = root.getFileSystem(hadoopConf)
+      // From here on another table may come to lie where this folder was.
+      fs.delete(SiblingFolder.originFile(switch.to), false)
+      switch.ownFiles.zipWithIndex.foreach { case (file, i) =>
+        fs.delete(file.getPath, false)
+        deleted(i + 1)
+      }
+      fs.delete(switch.from.zorder, true)
+      fs.delete(new Path(root, "_SUCCESS"), false)
+      if (Journal.list(fs, root).isEmpty) fs.delete(root, true)
+    }
+
+  private def expired(kept: Long, at: Long): Seq[LocationSwitch] =
+    switches.takeWhile { case (switch, since) => at - since >= kept && switch.late.isEmpty }
+      .map(_._1)
+}
+
+private[publish] object Predecessors {
+
+  /** The switch that a journal's last run has done; None: the table was not switched away. */
+  def done(session: shim.SparkSession, state: JournalState): Option[LocationSwitch] =
+    if (!state.done || !state.outcome.exists(_.commit)) None
+    else state.switch.map(new LocationSwitch(session, state.folder, state.run, _)).filter(switch =>
+      Journal.exists(
+        switch.to.root.getFileSystem(session.sessionState.newHadoopConf()), switch.to.root))
+}

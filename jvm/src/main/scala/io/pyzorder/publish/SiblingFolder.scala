@@ -1,0 +1,64 @@
+package io.pyzorder.publish
+
+import java.io.FileNotFoundException
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+/**
+ * The folders that a table's location is switched between: `sales`, then `sales-zorder-3f2a9c1d`
+ * beside it. A name is random and never used twice, so that what a record says of one is never true
+ * of another.
+ */
+private[publish] object SiblingFolder {
+
+  private val Switched = "(.+)-zorder-[0-9a-f]{8}".r
+
+  /** A name that no folder has, for a folder beside `folder`. */
+  def newName(folder: TableFolder): String =
+    s"${baseOf(folder.root.getName)}-zorder-${UUID.randomUUID().toString.take(8)}"
+
+  /** Whether `newName` gives such names. */
+  def isOne(name: String): Boolean = Switched.findFirstIn(name).contains(name)
+
+  /** The folder of that name beside `folder`. */
+  def of(folder: TableFolder, name: String): TableFolder =
+    new TableFolder(new Path(folder.root.getParent, name))
+
+  /** Folders that `folder` may have been switched from; one listing of the folder around them. */
+  def others(hadoopConf: Configuration, folder: TableFolder): Seq[TableFolder] =
+    if (!isOne(folder.root.getName)) Nil
+    else {
+      val base = baseOf(folder.root.getName)
+      val around = folder.root.getParent
+      Journal.list(around.getFileSystem(hadoopConf), around)
+        .filter(entry => entry.isDirectory && baseOf(entry.getPath.getName) == base)
+        .map(entry => of(folder, entry.getPath.getName)).filter(_ != folder)
+    }
+
+  /** The data files that any engine sees in a folder. */
+  def dataFiles(hadoopConf: Configuration, folder: TableFolder): Seq[FileStatus] =
+    Journal.list(folder.root.getFileSystem(hadoopConf), folder.root).filter { status =>
+      val name = status.getPath.getName
+      status.isFile && !name.startsWith("_") && !name.startsWith(".") &&
+      !name.endsWith("._COPYING_")
+    }
+
+  /** The file of a folder that names the one it was filled from. */
+  def originFile(folder: TableFolder): Path = new Path(folder.zorder, "_from")
+
+  /** The folder that a folder was filled from; None: it was not, or VACUUM has deleted that one. */
+  def origin(hadoopConf: Configuration, folder: TableFolder): Option[TableFolder] = {
+    val file = originFile(folder)
+    try Some(new String(Journal.readFully(file.getFileSystem(hadoopConf), file), UTF_8).trim)
+      .filterNot(TableFolder.leaves).map(of(folder, _))
+    catch { case _: FileNotFoundException => None }
+  }
+
+  private def baseOf(name: String): String = name match {
+    case Switched(base) => base
+    case other => other
+  }
+}

@@ -1,0 +1,69 @@
+"""Statements in a Spark of its own that shares a Hive metastore, on Derby, with the next one.
+
+`python -m tests.spark.hive_session /folder plain|pyzorder fail-point statement …` runs the
+statements, then prints the table's rows and location as JSON. `run` does so.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tests import sessions
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(
+    folder: Path, table: str, *statements: str, plain: bool = False, killed_at: str = ""
+) -> tuple[list[int], Path]:
+    """Ids and location of the table, as that Spark sees them in the end.
+
+    `plain` is a Spark without pyzorder; one that is killed tells nothing: ([], the folder).
+    """
+    kind = "plain" if plain else "pyzorder"
+    child = subprocess.run(
+        [sys.executable, "-m", __name__, str(folder), kind, killed_at, table, *statements],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=ROOT,
+    )
+    if killed_at:
+        assert child.returncode != 0, f"{killed_at} was not reached"
+        return [], folder
+    assert child.returncode == 0, child.stderr[-3000:]
+    told = json.loads(child.stdout.splitlines()[-1])
+    return told["ids"], Path(told["location"].removeprefix("file:"))
+
+
+def main(folder: str, kind: str, killed_at: str, table: str, *statements: str) -> None:
+    settings = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.hadoop.javax.jdo.option.ConnectionURL": (
+            f"jdbc:derby:;databaseName={folder}/metastore;create=true"
+        ),
+    }
+    if kind == "plain":
+        builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        spark = builder.getOrCreate()
+    else:
+        named = {name.replace(".", "__"): value for name, value in settings.items()}
+        spark = sessions.session(spark__sql__zorder__test__killAt=killed_at, **named)
+    for statement in statements:
+        spark.sql(statement).collect()
+    ids = sorted(row["id"] for row in spark.table(table).select("id").collect())
+    described = spark.sql(f"DESCRIBE EXTENDED {table}").collect()
+    (location,) = {row["data_type"] for row in described if row["col_name"] == "Location"}
+    print(json.dumps({"ids": ids, "location": location}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,368 @@
+"""OPTIMIZE that fills a new folder and switches the table's location to it in the catalog.
+
+Who reads here is, besides Spark, PyArrow: an engine that asks the catalog where the table lies, and
+reads every data file there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.dataset
+import pyarrow.parquet
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark import hive_session, scans
+from tests.spark.journal_driver import killed
+from tests.spark.tables import aim_at, data_files, metrics
+
+ALL = list(range(400))
+BY_LOCATION = "'zorder.publish.method' = 'location'"
+
+
+def ids(df: DataFrame) -> list[int]:
+    return sorted(row["id"] for row in df.select("id").collect())
+
+
+def location(spark: SparkSession, table: str = "switched") -> Path:
+    """Where the catalog says that a table lies."""
+    catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
+    return Path(catalog.getTable("default", table).location().getPath())
+
+
+def read_there(spark: SparkSession) -> list[int]:
+    """The rows by an engine that knows nothing of pyzorder."""
+    folder = location(spark)
+    form = "orc" if any(p.suffix == ".orc" for p in data_files(folder)) else "parquet"
+    found = pyarrow.dataset.dataset(str(folder), format=form).to_table(columns=["id"])
+    return sorted(found.column("id").to_pylist())
+
+
+def make(spark: SparkSession, folder: Path, provider: str = "parquet", more: str = "") -> Path:
+    """The external table `switched`, of eight files in a folder."""
+    home = folder / "t"
+    spark.range(0, 400, 1, 8).selectExpr("id", "id * 7919 % 400 AS other").write.format(
+        provider
+    ).save(str(home))
+    spark.sql(
+        f"CREATE TABLE switched (id BIGINT, other BIGINT) USING {provider} "
+        f"LOCATION '{home}' TBLPROPERTIES ({BY_LOCATION} {more})"
+    )
+    aim_at(spark, home, 8)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def _dropped(spark: SparkSession) -> Iterator[None]:
+    yield
+    spark.sql("DROP TABLE IF EXISTS switched")
+    spark.conf.unset("spark.sql.zorder.optimize.targetFileSize")
+
+
+def optimize(spark: SparkSession, how: str = "ZORDER BY (id, other)") -> DataFrame:
+    return spark.sql(f"OPTIMIZE switched {how}")
+
+
+@pytest.mark.parametrize("provider", ["parquet", "orc"])
+def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
+    """The old folder is not touched; the new one has an index of its own."""
+    home = make(spark, tmp_path, provider)
+    old = {path: path.stat().st_mtime_ns for path in data_files(home)}
+    planned, made = spark.table("switched"), spark.read.format(provider).load(str(home))
+    planned._jdf.queryExecution().executedPlan()
+    done = optimize(spark).collect()[0]
+    new = location(spark)
+    assert (
+        new.parent == home.parent
+        and new.name.startswith("t-zorder-")
+        and done.path.endswith(str(new))
+    )
+    assert done.metrics.numFilesRemoved == 8 and done.metrics.numFilesAdded == len(data_files(new))
+    assert {path: path.stat().st_mtime_ns for path in data_files(home)} == old
+    assert read_there(spark) == ids(spark.table("switched")) == ids(planned) == ids(made) == ALL
+    found = spark.table("switched").where("id = 7")
+    assert ids(found) == [7] and len(scans.opened(found)) < len(data_files(new))
+    assert [path.name for path in new.iterdir() if path.is_dir()] == ["_zorder"]
+    assert new.stat().st_mode == home.stat().st_mode
+
+
+def test_life(spark: SparkSession, tmp_path: Path) -> None:
+    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, one after the other."""
+    home = make(spark, tmp_path)
+    optimize(spark)
+    assert metrics(optimize(spark)).numFilesRemoved == 0
+    first = location(spark)
+    kept = {path.name for path in data_files(first)}
+    spark.sql("INSERT INTO switched VALUES (1000, 1), (1001, 2)")
+    assert len(scans.opened(spark.table("switched").where("id = 1001"))) == 1
+    with scans.settings(spark, spark__sql__zorder__optimize__rewriteFactor="0"):
+        optimize(spark)
+    second = location(spark)
+    assert second != first and kept <= {path.name for path in data_files(second)}
+    assert read_there(spark) == ids(spark.table("switched")) == [*ALL, 1000, 1001]
+    for value in (7, 1001):
+        assert len(scans.opened(spark.table("switched").where(f"id = {value}"))) < 5
+
+    spark.sql("INSERT INTO switched VALUES (2000, 1)")
+    spark.sql("RESTORE switched TO BEFORE OPTIMIZE")
+    assert location(spark) not in (home, first, second)
+    assert read_there(spark) == ids(spark.table("switched")) == [*ALL, 1000, 1001, 2000]
+    assert kept <= {path.name for path in data_files(location(spark))}
+    with pytest.raises(PySparkException, match="ZORDER_CANNOT_RESTORE"):
+        spark.sql("RESTORE switched TO BEFORE OPTIMIZE")
+
+    (home / "archive").mkdir()
+    (home / "archive" / "theirs.parquet").write_bytes(data_files(home)[0].read_bytes())
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        told = {row.path for row in spark.sql("VACUUM switched RETAIN 0 HOURS DRY RUN").collect()}
+        gone = {row.path for row in spark.sql("VACUUM switched RETAIN 0 HOURS").collect()}
+    assert told == gone and len(gone) > 24
+    assert {path for path in tmp_path.iterdir() if path.is_dir()} == {home, location(spark)}
+    assert [path.name for path in home.rglob("*") if path.is_file()] == ["theirs.parquet"]
+    assert read_there(spark) == ids(spark.table("switched")) == [*ALL, 1000, 1001, 2000]
+
+
+REFUSED = {
+    "managed": ("DROP TABLE switched; CREATE TABLE switched (id BIGINT) USING parquet", "managed"),
+    "partitioned": (
+        "DROP TABLE switched; CREATE TABLE switched (id BIGINT, other BIGINT) USING parquet "
+        "PARTITIONED BY (other) LOCATION '{}/p'",
+        "partitioned",
+    ),
+    "by path": (
+        "ALTER TABLE switched SET TBLPROPERTIES ('zorder.readers.byPath' = 'true')",
+        "path",
+    ),
+    "two tables": (
+        "CREATE TABLE switched_too (id BIGINT) USING parquet LOCATION '{}/t'",
+        "too lies",
+    ),
+    "partition": ("ALTER TABLE switched SET LOCATION '{}/t/day=1'", "another table's"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    make(spark, tmp_path)
+    statements, why = REFUSED[case]
+    for statement in statements.format(tmp_path).split("; "):
+        spark.sql(statement)
+    with (
+        pytest.raises(PySparkException, match=f"ZORDER_CANNOT_SWITCH_LOCATION.*{why}"),
+        scans.settings(spark, spark__sql__zorder__publish__method="location"),
+    ):
+        optimize(spark, "FULL ZORDER BY (id)").collect()
+    spark.sql("DROP TABLE IF EXISTS switched_too")
+
+
+def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """By its path a table is not found in the catalog; a folder that was left is not its table."""
+    home = make(spark, tmp_path)
+    with (
+        pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*named by its path"),
+        scans.settings(spark, spark__sql__zorder__publish__method="location"),
+    ):
+        spark.sql(f"OPTIMIZE '{home}' ZORDER BY (id)").collect()
+    optimize(spark)
+    with pytest.raises(PySparkException, match="ZORDER_TABLE_MOVED"):
+        spark.sql(f"OPTIMIZE '{home}' FULL ZORDER BY (id)").collect()
+
+
+def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
+    """While the location is switched again and again, who asks for the rows gets all of them."""
+    make(spark, tmp_path)
+    wrong: list[object] = []
+    seen: set[Path] = set()
+    ended = threading.Event()
+
+    def reading(read: Callable[[], list[int]]) -> None:
+        while not ended.is_set():
+            try:
+                seen.add(location(spark))
+                if (found := read()) != ALL:
+                    wrong.append(len(found))
+            except Exception as failure:
+                wrong.append(failure)
+
+    plain = spark.newSession()
+    plain.conf.set("spark.sql.zorder.skipping.enabled", "false")
+    plain.conf.set("spark.sql.zorder.journal.overlay", "false")
+
+    def refreshed() -> list[int]:
+        plain.catalog.refreshTable("switched")
+        return ids(plain.table("switched"))
+
+    reads = (lambda: read_there(spark), refreshed, lambda: ids(spark.table("switched")))
+    readers = [threading.Thread(target=reading, args=[read]) for read in reads]
+    for reader in readers:
+        reader.start()
+    for _ in range(4):
+        optimize(spark, "FULL ZORDER BY (id, other)")
+    ended.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == [] and len(seen) >= 3
+
+
+def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
+    """Files that come into the folder that the catalog has just named: none is lost or doubled."""
+    make(spark, tmp_path)
+    ended = threading.Event()
+    appended: list[int] = []
+
+    def append() -> None:
+        while not ended.is_set():
+            row = 1000 + len(appended)
+            schema = pyarrow.schema([("id", pyarrow.int64()), ("other", pyarrow.int64())])
+            file = location(spark) / f"_by-hand-{row}.parquet"
+            pyarrow.parquet.write_table(
+                pyarrow.table({"id": [row], "other": [row]}, schema=schema), file
+            )
+            file.rename(file.with_name(file.name[1:]))
+            appended.append(row)
+            ended.wait(0.3)
+
+    writer = threading.Thread(target=append)
+    writer.start()
+    for _ in range(3):
+        optimize(spark, "FULL ZORDER BY (id, other)")
+    ended.set()
+    writer.join()
+    spark.sql("VACUUM switched")
+    assert len(appended) > 5
+    assert read_there(spark) == ids(spark.table("switched")) == [*ALL, *appended]
+
+
+def test_other_session(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark keeps where a table lies: a session that has read it writes into the old folder."""
+    make(spark, tmp_path)
+    other = spark.newSession()
+    assert ids(other.table("switched")) == ALL
+    optimize(spark)
+    other.sql("INSERT INTO switched VALUES (1000, 1)")
+    spark.sql("VACUUM switched")
+    assert read_there(spark) == ids(spark.table("switched")) == [*ALL, 1000]
+    spark.sql("VACUUM switched")
+    assert read_there(spark) == [*ALL, 1000]
+    other.sql("OPTIMIZE switched FULL ZORDER BY (id)")
+    assert read_there(spark) == ids(other.table("switched")) == [*ALL, 1000]
+
+
+#: Where a kill leaves the table, and whether the next writer switches it.
+POINTS = {
+    "after-prepare": False,
+    "switch-recorded": False,
+    "mid-move-in": False,
+    "switch-filled": False,
+    "switch-committed": True,
+    "before-switch": True,
+}
+
+
+def killed_at(spark: SparkSession, home: Path, point: str) -> None:
+    """The catalog of the process that is killed is gone with it: here the table is not switched."""
+    statement = (
+        f"CREATE TABLE switched (id BIGINT, other BIGINT) USING parquet LOCATION '{home}' "
+        f"TBLPROPERTIES ({BY_LOCATION}); OPTIMIZE switched ZORDER BY (id, other)"
+    )
+    killed(home, point, statement)
+    assert location(spark) == home
+    assert read_there(spark) == ids(spark.table("switched")) == ALL
+
+
+@pytest.mark.parametrize(
+    "point",
+    [p if p == "switch-committed" else pytest.param(p, marks=pytest.mark.crash) for p in POINTS],
+)
+def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
+    home = make(spark, tmp_path)
+    killed_at(spark, home, point)
+    spark.sql("VACUUM switched")  # the next writer
+    assert (location(spark) != home) == POINTS[point]
+    assert read_there(spark) == ids(spark.table("switched")) == ALL
+    assert len([p for p in tmp_path.iterdir() if p.is_dir()]) == (2 if POINTS[point] else 1)
+    optimize(spark, "FULL ZORDER BY (id)")
+    assert read_there(spark) == ids(spark.table("switched")) == ALL
+
+
+#: What others do to the folder between COMMIT and the switch, and the ids that the table has then.
+MEANWHILE: dict[str, tuple[str, list[int]]] = {
+    "append": ("INSERT INTO switched VALUES (1000, 1)", [*ALL, 1000]),
+    "overwrite": ("INSERT OVERWRITE switched VALUES (1000, 1)", [1000]),
+    "overwrite as Hive does": ("", [1000]),
+}
+
+
+@pytest.mark.parametrize(
+    "case", [c if c == "append" else pytest.param(c, marks=pytest.mark.crash) for c in MEANWHILE]
+)
+def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    home = make(spark, tmp_path)
+    killed_at(spark, home, "switch-committed")
+    statement, expected = MEANWHILE[case]
+    if statement:
+        spark.sql(statement)
+    else:
+        for path in data_files(home):
+            path.unlink()
+        spark.range(1000, 1001).selectExpr("id", "id AS other").write.mode("append").parquet(
+            str(home)
+        )
+    for _ in range(2):
+        spark.sql("VACUUM switched")
+        spark.sql("REFRESH TABLE switched")
+        assert read_there(spark) == ids(spark.table("switched")) == expected
+    assert (location(spark) == home) == (case != "append")
+
+
+@pytest.mark.parametrize("mode", ["overwrite", "append"])
+def test_overwritten_behind(spark: SparkSession, tmp_path: Path, mode: str) -> None:
+    """A folder that was overwritten after the switch is told, by the next writing command."""
+    home = make(spark, tmp_path)
+    optimize(spark)
+    for path in data_files(home) if mode == "append" else []:  # Hive leaves `_zorder` in place
+        path.unlink()
+    spark.range(3).selectExpr("id", "id AS other").write.mode(mode).parquet(str(home))
+    with pytest.raises(PySparkException, match="ZORDER_OVERWRITTEN_BEHIND"):
+        spark.sql("VACUUM switched").collect()
+    assert read_there(spark) == ALL
+
+
+#: Where a process is killed, and whether a metastore names the new folder then, and in the end.
+IN_METASTORE = {
+    "switch-recorded": (False, False),
+    "switch-filled": (False, False),
+    "switch-committed": (False, True),
+    "before-switch": (False, True),
+    "after-switch": (True, True),
+}
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("table", ["USING parquet", "STORED AS PARQUET"])
+@pytest.mark.parametrize("point", IN_METASTORE)
+def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
+    """A Spark without pyzorder, after the kill and after the next writer: each row once."""
+    home = tmp_path / "t"
+    spark.range(0, 400, 1, 8).write.parquet(str(home))
+    external = "EXTERNAL " if "STORED" in table else ""
+    hive_session.run(
+        tmp_path,
+        "t",
+        f"CREATE {external}TABLE t (id BIGINT) {table} LOCATION '{home}' "
+        f"TBLPROPERTIES ({BY_LOCATION})",
+        "OPTIMIZE t ZORDER BY (id)",
+        killed_at=point,
+    )
+    for writer, switched in zip((None, "VACUUM t"), IN_METASTORE[point], strict=True):
+        if writer:
+            assert hive_session.run(tmp_path, "t", writer)[0] == ALL
+        found, place = hive_session.run(tmp_path, "t", plain=True)
+        assert found == ALL
+        assert (place != home) == switched
