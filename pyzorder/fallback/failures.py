@@ -54,6 +54,15 @@ def concurrent(owner: str, run: int, lease: int) -> ZOrderError:
     )
 
 
+def switched(folder: str) -> ZOrderError:
+    """The run is one of those that publish by another location of the table."""
+    return ZOrderError(
+        "ZORDER_FALLBACK_TABLE",
+        f"A command of the jar has switched the location of the table in {folder}, or was killed "
+        "before it had. Name the table by where it lies now, or run VACUUM on it with the jar.",
+    )
+
+
 def shared_folder(folder: str, journal: str) -> ZOrderError:
     """A partition's folder is a table of its own, too. `journal`: of that one."""
     return ZOrderError(

@@ -12,7 +12,8 @@ from pyzorder.fallback.stores import Store, TableFolder, leaves, store_of
 #: What each kind of record says, but for what all do.
 FIELDS: dict[str, tuple[str, ...]] = {
     "prepare": ("operation", "owner", "host", "pid", "started", "began", "lease"),
-    "retire": ("retire", "add", "folders"), "outcome": ("outcome", "by"), "done": (),
+    "retire": ("retire", "add", "folders"), "switch": ("to",), "outcome": ("outcome", "by"),
+    "done": (),
 }  # fmt: skip
 
 _RECORD = re.compile(rf"_(\d+)\.({'|'.join(FIELDS)})")
@@ -32,6 +33,13 @@ class JournalState:
     def unfinished(self) -> bool:
         """Whether the run still has something to do."""
         return self.run > 0 and "done" not in self._kinds
+
+    @property
+    def switches(self) -> bool:
+        """Whether the run has switched the table's location to another folder, or may yet."""
+        outcome = self.record("outcome")
+        is_undone = not self.unfinished and outcome is not None and outcome["outcome"] == "ABORT"
+        return "switch" in self._kinds and not is_undone
 
     def record(self, kind: str) -> dict[str, Any] | None:
         """A record of the run; None: there is none, or it is torn."""

@@ -94,7 +94,11 @@ def recover(spark: SparkSession, table: str, format: str = "parquet") -> bool:
 def _check_settings(spark: SparkSession, table: Table) -> None:
     if table.is_bucketed:
         raise failures.refused(table.name, "is bucketed, and cannot be optimized")
-    for key, served in (("optimize.curve", "zorder"), ("optimize.method", "boundaries")):
+    for key, served in (
+        ("optimize.curve", "zorder"),
+        ("optimize.method", "boundaries"),
+        ("publish.method", "rename"),
+    ):
         asked = own_setting(spark, key, served, table.properties)
         if asked.lower() != served:
             reason = f"asks for zorder.{key} {asked}, which only the jar serves"

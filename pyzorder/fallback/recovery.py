@@ -30,6 +30,8 @@ def take_over(state: JournalState, settings: RunSettings) -> None:
     Raises:
         ZOrderError: ZORDER_CONCURRENT_OPTIMIZE, the writer may be alive.
     """
+    if state.switches:
+        raise failures.switched(state.folder.root)
     if settings.take_over != str(state.run) and is_alive(state, LEASE):
         prepare = state.record("prepare")
         by = f"{prepare['operation']} by {process_of(prepare)}" if prepare else "a writer"

@@ -59,6 +59,8 @@ class Writer:
         """None: another writer was first, or the table was overwritten."""
         incarnation = incarnation_of(folder)
         state = JournalState(LocalStore(), folder)
+        if state.switches:
+            raise failures.switched(folder.root)
         if state.unfinished:
             recovery.take_over(state, settings)
         else:

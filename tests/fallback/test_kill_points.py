@@ -3,6 +3,7 @@ writer, whichever of the two it is, for all."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -128,6 +129,34 @@ def test_declared_dead(tmp_path: Path, at: str) -> None:
         rewrite(tmp_path, StandsStill())
     assert data_files(tmp_path) == before
     assert not list(tmp_path.rglob("*.staged")) and not list(tmp_path.rglob("_zorder.*"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_done", "refuses"),
+    [(None, False, True), ("COMMIT", False, True), ("COMMIT", True, True), ("ABORT", True, False)],
+)
+def test_a_location_that_the_jar_switches(
+    tmp_path: Path, outcome: str | None, is_done: bool, refuses: bool
+) -> None:
+    """Only the jar can finish that, and nobody may write into a folder that was left."""
+    pq.write_table(pa.table({"id": range(5)}), tmp_path / "f.parquet")
+    folder = TableFolder(str(tmp_path))
+    Writer.begin(folder, "TEST", RunSettings()).abort()
+    (done,) = (tmp_path / "_zorder" / "_journal").glob("_1.done")
+    record = json.loads(done.read_text())
+    records = {"prepare": json.loads(done.with_suffix(".prepare").read_text())}
+    records["switch"] = {**record, "to": "t-zorder-00000000", "read": []}
+    if outcome:
+        records["outcome"] = {**record, "outcome": outcome, "by": "test"}
+    if is_done:
+        records["done"] = record
+    for kind, said in records.items():
+        done.with_name(f"_2.{kind}").write_text(json.dumps({**said, "record": kind}))
+    if refuses:
+        with pytest.raises(ZOrderError, match="switched the location"):
+            Writer.begin(folder, "TEST", RunSettings(take_over="2"))
+    else:
+        Writer.begin(folder, "TEST", RunSettings()).abort()
 
 
 def optimized(table: Path, point: str) -> int:

@@ -140,6 +140,8 @@ REFUSED = {
     ("CREATE TABLE x (a INTERVAL DAY) USING parquet", "a"): "cannot be clustered by here",
     ("CREATE TABLE x (a INT) USING parquet TBLPROPERTIES ('zorder.optimize.curve' = 'hilbert')", "a"):
         "asks for zorder.optimize.curve hilbert",
+    ("CREATE TABLE x (a INT) USING parquet TBLPROPERTIES ('zorder.publish.method' = 'location')", "a"):
+        "asks for zorder.publish.method location",
 }  # fmt: skip
 
 
