@@ -1,6 +1,6 @@
 """What an OPTIMIZE costs, against an ORDER BY and a plain rewrite of the same table.
 
-    python benchmarks/optimize.py [--rounds 3] [--files 64] [--scales 1,10]
+    python benchmarks/optimize.py [--rounds 5] [--files 64] [--scales 1,10]
 
 TPC-H lineitem in 64 files, its rows in the order they came, clustered by (l_partkey, l_shipdate,
 l_suppkey) into as many files, in a heap of 2 GiB. A plain rewrite is one task and one new file for
@@ -193,7 +193,7 @@ PEERS_HEADER = ["peer", "Spark", "plain rewrite, s", "pyzorder, s", "peer, s",
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--files", type=int, default=64, help="at scale factor 1")
     parser.add_argument("--scales", default="1,10", help="TPC-H scale factors")
     arguments = parser.parse_args()
