@@ -156,7 +156,7 @@ def test_batches_of_draws(spark: SparkSession, tmp_path: Path, mode: str) -> Non
     size = 60
 
     @settings(
-        max_examples=2,
+        max_examples=1,
         deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),

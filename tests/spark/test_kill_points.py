@@ -145,12 +145,6 @@ OTHERS: dict[str, Callable[[SparkSession, Path], object]] = {
 }
 
 
-def some(point: str, other: str, now: str) -> object:
-    """One case of `make test`, the others of `make test-crash`."""
-    marks = [] if point == now and other == "gives up" else [pytest.mark.crash]
-    return pytest.param(point, other, marks=marks)
-
-
 def create(spark: SparkSession, table: Path) -> DataFrame:
     """Two partitions with an index; a DataFrame of them."""
     rows = spark.range(0, 40, 1, 4).selectExpr("id", "id % 2 AS day")
@@ -168,9 +162,9 @@ def check(spark: SparkSession, table: Path, frame: DataFrame) -> None:
     assert not list(table.rglob("_zorder.*"))
 
 
-@pytest.mark.parametrize(
-    ("point", "other"), [some(p, other, "mid-retire") for p in POINTS for other in OTHERS]
-)
+@pytest.mark.crash
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("point", POINTS)
 def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other: str) -> None:
     """A writer stands still, another takes its lock, and it goes on: it can change nothing more."""
     table = tmp_path / "t"
@@ -189,14 +183,13 @@ def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other
     check(spark, table, frame)
 
 
+@pytest.mark.crash
+@pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize(
-    ("first", "point", "other"),
+    ("first", "point"),
     [
-        pytest.param(first, *case.values, marks=case.marks)
-        for first, points in {"mid-retire": UNDOING, "after-commit": COMPLETING}.items()
-        for point in points
-        for other in OTHERS
-        for case in [some(point, other, "recovery-undoing")]
+        *(("mid-retire", point) for point in UNDOING),
+        *(("after-commit", point) for point in COMPLETING),
     ],
 )
 def test_two_recover(
