@@ -75,8 +75,9 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
       session: shim.SparkSession,
       table: ResolvedTable,
       hours: Int): (Seq[FileStatus], Writer) =
-    try (Nil, Writer.begin(session, table.root, "VACUUM"))
-    catch {
+    try {
+      (Nil, Writer.begin(session, table.root, "VACUUM"))
+    } catch {
       case NonFatal(failure) if StoreFailures.isFull(failure) =>
         val garbage = Vacuum.garbage(session, table)
         val files = garbage.replaced(TimeUnit.HOURS.toMillis(hours.toLong))
