@@ -1,6 +1,7 @@
 package io.pyzorder.layout
 
 import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
@@ -20,9 +21,9 @@ import org.apache.spark.unsafe.types.ByteArray
 import io.pyzorder.index.BytesStatistics
 
 /**
- * Writes the same Parquet file as Spark's own writer, in about two thirds of the time: a thousand
- * rows at a time, column by column, so that the processor stays with one column's dictionary and
- * one kind of value. What the file says of itself is asked of Spark's writer; pages, encodings,
+ * Writes the same Parquet file as Spark's own writer, for less processor time: a thousand rows at a
+ * time, column by column, so that the processor stays with one column's dictionary and one kind of
+ * value. What the file says of itself is asked of Spark's writer; pages, encodings,
  * dictionaries, statistics and compression are made by the same classes of Parquet's.
  *
  * @param context what Spark's writer would tell Parquet
@@ -102,7 +103,19 @@ private[layout] final class FlatParquetWriter private (
       writeBatch()
       endRowGroup()
       file.end(context.getExtraMetaData)
+    } catch {
+      case NonFatal(failure) =>
+        closeStream(failure)
+        throw failure
     } finally codecs.release()
+
+  /** Where the file has no end, nothing else gives its stream back; before Parquet 1.14 nothing. */
+  private def closeStream(failure: Throwable): Unit = (file: Any) match {
+    case open: AutoCloseable =>
+      try open.close()
+      catch { case NonFatal(further) => failure.addSuppressed(further) }
+    case _ =>
+  }
 
   private def startRowGroup(): Unit = {
     pages = new ColumnChunkPageWriteStore(
