@@ -16,6 +16,9 @@ Ids = npt.NDArray[np.int32]
 #: A file may hold this share more than its neighbours before another column is tried.
 TOLERATED = 0.25
 
+#: Columns of this share of the widest one's spread are as wide: their order decides.
+ABOUT_AS_WIDE = 0.9
+
 
 class KdTree(NamedTuple):
     """
@@ -47,12 +50,18 @@ class KdTree(NamedTuple):
 
 
 def build(ids: Sequence[Ids], leaves: int) -> KdTree:
-    """The tree over a sample of rows: `ids` of each column, one a row, null being 0."""
+    """The tree over a sample of rows: `ids` of each column, one a row, null being 0.
+
+    Of two trees, in which columns of equal spread are cut in their order or the last one first, the
+    one in which the first columns are narrower in the end.
+    """
     if leaves < 1:
         raise ValueError(f"a k-d tree has at least one leaf, not {leaves}")
     if leaves == 1 or not len(ids) or not len(ids[0]):
         return _tree([(-1, 0, leaves)], leaves)
-    return _Builder(ids).build(leaves)
+    builders = [_Builder(ids, backwards) for backwards in [False, True][: len(ids)]]
+    trees = [builder.build(leaves) for builder in builders]
+    return trees[min(range(len(trees)), key=lambda n: builders[n].width)]
 
 
 class _Split(NamedTuple):
@@ -66,7 +75,10 @@ class _Builder:
     """Grows a tree top down: a node of n leaves goes to n/2 and the rest, cut where the sampled
     rows have that proportion; where equal ids do not let it be cut there, at the nearest place."""
 
-    def __init__(self, ids: Sequence[Ids]) -> None:
+    def __init__(self, ids: Sequence[Ids], backwards: bool) -> None:
+        self._backwards = backwards
+        #: What is left of the columns in the files grown, the first column counting most.
+        self.width = 0.0
         self._ids = [np.asarray(column, dtype=np.int32) for column in ids]
         self._places = [_places(column) for column in self._ids]
         self._nodes: list[Any] = []
@@ -78,6 +90,8 @@ class _Builder:
     def _grow(self, rows: npt.NDArray[np.int64], first: int, leaves: int) -> None:
         split = self._choose(rows, leaves) if leaves > 1 else None
         if split is None:
+            for c in range(len(self._ids)):
+                self.width += leaves * self._spread(c, rows) / (c + 1)
             self._nodes.append((-1, first, leaves))
             return
         number = len(self._nodes)
@@ -91,15 +105,20 @@ class _Builder:
         """The widest column that can be cut into even files, else the one that can be cut most
         evenly; None where all rows share their ids."""
         spreads = [(c, self._spread(c, rows)) for c in range(len(self._ids))]
-        wide = sorted((p for p in spreads if p[1] > 0), key=lambda p: (-p[1], p[0]))
         best: _Split | None = None
-        for c, _ in wide:
+        for c in self._widest_first({c: width for c, width in spreads if width > 0}):
             if best is not None and best.unevenness <= TOLERATED:
                 break
             found = self._split(c, rows, leaves)
             if best is None or best.unevenness > found.unevenness:
                 best = found
         return best
+
+    def _widest_first(self, widths: dict[int, float]) -> list[int]:
+        enough = ABOUT_AS_WIDE * max(widths.values(), default=0)
+        equal = [c for c in widths if widths[c] >= enough]
+        narrower = sorted(widths.keys() - equal, key=lambda c: (-widths[c], c))
+        return (equal[::-1] if self._backwards else equal) + narrower
 
     def _split(self, c: int, rows: npt.NDArray[np.int64], leaves: int) -> _Split:
         """The cut of one column nearest to half of the leaves. The column has two ids at least."""

@@ -7,11 +7,16 @@ import scala.collection.mutable.ArrayBuffer
 /**
  * Grows a KdTree from a sample, top down: a node of n leaves goes to n/2 and the rest, cut where
  * the sampled rows have that proportion. Where equal ids do not let it be cut there, the nearest
- * possible cut decides how many leaves either side gets.
+ * possible cut decides how many leaves either side gets. Grows one tree.
  *
- * @param ids range ids, first by column, then by sampled row
+ * @param ids       range ids, first by column, then by sampled row
+ * @param lexical   as in `KdTree.build`
+ * @param backwards of columns about as wide as each other, cut the last one first
  */
-private[layout] final class KdTreeBuilder(ids: Array[Array[Int]], lexical: Boolean) {
+private[layout] final class KdTreeBuilder(
+    ids: Array[Array[Int]],
+    lexical: Boolean,
+    backwards: Boolean) {
   import KdTreeBuilder._
 
   private val numRows = ids.head.length
@@ -19,6 +24,10 @@ private[layout] final class KdTreeBuilder(ids: Array[Array[Int]], lexical: Boole
   private val scratch = new Array[Int](numRows)
   private val places = ids.map(placesOf)
   private val column, cut, right = ArrayBuffer.empty[Int]
+  private var widths = 0.0
+
+  /** What is left of the columns in the files grown, the first column counting most. */
+  def width: Double = widths
 
   /**
    * @param leaves  of all regions together; each has one at least, and else its rows' share
@@ -56,7 +65,9 @@ private[layout] final class KdTreeBuilder(ids: Array[Array[Int]], lexical: Boole
   /** Adds the subtree of rows(from until to), whose files are firstLeaf and the following ones. */
   private def grow(from: Int, to: Int, firstLeaf: Int, leaves: Int): Unit =
     (if (leaves == 1) None else chooseSplit(from, to, leaves)) match {
-      case None => add(-1, firstLeaf, leaves)
+      case None =>
+        ids.indices.foreach(c => widths += leaves * spread(c, from, to) / (c + 1))
+        add(-1, firstLeaf, leaves)
       case Some(split) =>
         val node = add(split.column, split.cut, 0)
         val middle = partition(from, to, split.column, split.cut)
@@ -76,7 +87,7 @@ private[layout] final class KdTreeBuilder(ids: Array[Array[Int]], lexical: Boole
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
-    val ordered = if (lexical) wide else wide.sortBy { case (c, width) => (-width, c) }
+    val ordered = if (lexical || wide.isEmpty) wide else widestFirst(wide)
     val splits = ordered.iterator.map { case (c, _) => splitOf(c, from, to, leaves) }
     var best: Option[Split] = None
     while (splits.hasNext && best.forall(_.unevenness > Tolerated)) {
@@ -85,6 +96,12 @@ private[layout] final class KdTreeBuilder(ids: Array[Array[Int]], lexical: Boole
       if (lexical) return best
     }
     best
+  }
+
+  private def widestFirst(wide: Seq[(Int, Double)]): Seq[(Int, Double)] = {
+    val (equal, narrower) = wide.partition(_._2 >= AboutAsWide * wide.map(_._2).max)
+    (if (backwards) equal.reverse else equal) ++
+      narrower.sortBy { case (c, width) => (-width, c) }
   }
 
   /** The cut of one column nearest to half of the leaves. The column has two ids at least. */
@@ -134,6 +151,9 @@ private[layout] object KdTreeBuilder {
 
   /** A file may hold this share more than its neighbours before another column is tried. */
   private val Tolerated = 0.25
+
+  /** What a sample says of widths is not more exact; the order of the columns decides then. */
+  private val AboutAsWide = 0.9
 
   /**
    * @param cut        first id of the right side
