@@ -7,7 +7,9 @@ from the minima and maxima in the Parquet footers, so that the figures are the s
 lookup is `column = value` for values of the table, averaged over values and columns; a box is a
 range on several columns around the values of a row. The rows of a box are those that Spark's reader
 gives back, which skips pages too. Other projects lay out the real and the hard tables, not the
-uniform ones. Prints a table, and writes it to benchmarks/results/layout.md.
+uniform ones. Prints a table, and writes the lines of each part to benchmarks/results as soon as it
+is done: layout_uniform.md, layout.md, and, for each other project, how many times the files it
+opens of those that pyzorder opens: layout_peers.md.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import argparse
 import itertools
 import math
 import shutil
+import subprocess
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -104,13 +107,12 @@ OWN: Layouts = {
     "pyzorder, hilbert": _pyzorder("hilbert"),
 }
 
-ALL: Layouts = {
-    "as it came": _as_it_came,
-    "ORDER BY": _order_by,
-    **OWN,
+OTHERS: Layouts = {
     f"delta-rs {deltalake.__version__}": _delta_rs,
     **{name: _peer(name) for name, peer in peers.PEERS.items() if peer.is_there},
 }
+
+ALL: Layouts = {"as it came": _as_it_came, "ORDER BY": _order_by, **OWN, **OTHERS}
 
 
 # ---- what a query opens ----
@@ -285,7 +287,11 @@ def measure(spark: SparkSession, dataset: Dataset, files: int, layouts: Layouts)
     for name, lay_out in layouts.items():
         folder = FOLDER / "laid out"
         shutil.rmtree(folder, ignore_errors=True)
-        lay_out(df, dataset.columns, files, folder)
+        try:
+            lay_out(df, dataset.columns, files, folder)
+        except subprocess.CalledProcessError as failure:  # another project's process
+            print(f"{dataset.name}  {name}  failed: {failure}", flush=True)
+            continue
         written = spark.read.schema(df.schema).parquet(*map(str, data_files(folder)))
         assert written.selectExpr(f"struct({fingerprint})").collect() == expected, name
         units, groups = footers(folder, dataset.columns)
@@ -307,30 +313,69 @@ HEADER = ["table", "layout", "files", "lookup", "by column", "box", "box, bytes"
           "box, rows", "best grid"]  # fmt: skip
 
 
+def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
+    """For each other project its shares of files by pyzorder's, table by table; and their means."""
+    shares = {(table, size, layout): (float(lookup), float(box))
+              for size, table, layout, _, lookup, _, box, *_ in lines}  # fmt: skip
+    rows = []
+    for other in OTHERS:
+        ratios = []
+        for table, size, layout in shares:
+            if layout == other:
+                own = shares[table, size, "pyzorder"]
+                ratios.append([theirs / ours for theirs, ours in zip(
+                    shares[table, size, other], own, strict=True)])  # fmt: skip
+                rows.append([other, table, size, *(f"{ratio:.2f}" for ratio in ratios[-1])])
+        if ratios:
+            means = np.exp(np.mean(np.log(ratios), axis=0))
+            rows.append([other, "geometric mean", "", *(f"{mean:.2f}" for mean in means)])
+    return rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="names of tables, with commas")
     parser.add_argument("--files", default="64,100,256,1000", help="of the uniform tables")
     arguments = parser.parse_args()
     sizes = [int(size) for size in arguments.files.split(",")]
-    planned = [
-        *itertools.product([uniform(columns) for columns in (2, 3, 4)], sizes, [OWN]),
-        *((dataset, 256 if dataset.name == "mixed" else 90, ALL) for dataset in DATASETS),
-    ]
-    if arguments.only:
-        wanted = arguments.only.split(",")
-        planned = [plan for plan in planned if plan[0].name in wanted]
+    rivals = {"pyzorder": OWN["pyzorder"], **OTHERS}
+    parts = {
+        "layout": [
+            *((dataset, 90, ALL) for dataset in DATASETS),
+            *((dataset, 100, rivals) for dataset in DATASETS),
+            *((dataset, 256, OWN) for dataset in DATASETS if dataset.name == "mixed"),
+        ],
+        "layout_uniform": list(
+            itertools.product([uniform(columns) for columns in (2, 3, 4)], sizes, [OWN])
+        ),
+    }
+    wanted = arguments.only.split(",") if arguments.only else None
     spark = demo.start_spark()
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     absent = [name for name, peer in peers.PEERS.items() if not peer.is_there]
     if absent:
         print(f"Left out, because `make peers` has not fetched them: {', '.join(absent)}")
-    print("  ".join(HEADER))
-    lines = [line for plan in planned for line in measure(spark, *plan)]
+    for part, planned in parts.items():
+        print("  ".join(HEADER), flush=True)
+        lines: list[list[str]] = []
+        for dataset, files, layouts in planned:
+            if wanted is None or dataset.name in wanted:
+                measured = measure(spark, dataset, files, layouts)
+                lines += [[str(files), *line] for line in measured]
+                report.write(
+                    part, "Layouts",
+                    "Shares of a table's files that queries open; `make bench-layout`.",
+                    [["wanted", *HEADER], *lines])  # fmt: skip
+        compared = against_pyzorder(lines)
+        for row in compared:
+            print("  ".join(row), flush=True)
+        if compared:
+            report.write(
+                "layout_peers", "Files opened, others' by pyzorder's",
+                "How many times as many; the same rows, file counts and columns; "
+                "`make bench-layout`.",
+                [["layout", "table", "files", "lookup", "box"], *compared])  # fmt: skip
     spark.stop()
-    report.write(
-        "layout", "Layouts", "Shares of a table's files that queries open; `make bench-layout`.",
-        [HEADER, *lines])  # fmt: skip
     return 0
 
 
