@@ -1,15 +1,15 @@
 """Files, row groups, bytes and rows that lookups and boxes read, layout by layout.
 
-    python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000]
+    python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000] [--resume]
 
 Every table is written in each layout as about the same number of files; what a query opens follows
 from the minima and maxima in the Parquet footers, so that the figures are the same each time. A
 lookup is `column = value` for values of the table, averaged over values and columns; a box is a
 range on several columns around the values of a row. The rows of a box are those that Spark's reader
 gives back, which skips pages too. Other projects lay out the real and the hard tables, not the
-uniform ones. Prints a table, and writes the lines of each part to benchmarks/results as soon as it
-is done: layout_uniform.md, layout.md, and, for each other project, how many times the files it
-opens of those that pyzorder opens: layout_peers.md.
+uniform ones. Prints a table, and writes each line to benchmarks/results as soon as it is measured:
+layout_uniform.md, layout.md, and, for each other project, how many times the files it opens of
+those that pyzorder opens: layout_peers.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import shutil
 import subprocess
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -64,7 +64,7 @@ def _binary_z_value(df: DataFrame, columns: Sequence[str], files: int, folder: P
 def _delta_rs(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
     """Again with another target size until the number of files is near enough."""
     source = folder.with_name(folder.name + ".source")
-    df.coalesce(1).write.parquet(str(source))
+    df.coalesce(1).write.mode("overwrite").parquet(str(source))
     target = size_of(source) // files
     for _ in range(5):
         shutil.rmtree(folder, ignore_errors=True)
@@ -277,13 +277,16 @@ def best_grid(files: int, columns: int) -> float:
 # ---- the table ----
 
 
-def measure(spark: SparkSession, dataset: Dataset, files: int, layouts: Layouts) -> list[list[str]]:
+def measure(
+    spark: SparkSession, dataset: Dataset, files: int, layouts: Layouts
+) -> Iterator[list[str]]:
     """One line a layout; raises AssertionError if a layout lost or doubled a row."""
+    if not layouts:
+        return
     df = dataset.read(spark)
     queries = Queries(dataset, data_files(FOLDER / f"{dataset.name}.parquet"))
     fingerprint = "count(*), sum(CAST(xxhash64(*) AS DECIMAL(38,0)))"
     expected = df.selectExpr(f"struct({fingerprint})").collect()
-    lines = []
     for name, lay_out in layouts.items():
         folder = FOLDER / "laid out"
         shutil.rmtree(folder, ignore_errors=True)
@@ -299,18 +302,16 @@ def measure(spark: SparkSession, dataset: Dataset, files: int, layouts: Layouts)
         lookups = queries.lookups(bounds)
         (box, box_bytes), (box_groups, _) = (
             queries.boxes(bounds), queries.boxes(queries.bounds(groups)))  # fmt: skip
-        lines.append([
-            dataset.name, name, str(len(units)), f"{np.mean(lookups):.3f}",
+        yield [
+            str(files), dataset.name, name, str(len(units)), f"{np.mean(lookups):.3f}",
             " ".join(f"{share:.3f}" for share in lookups), f"{box:.3f}", f"{box_bytes:.3f}",
             f"{box_groups:.3f}", f"{queries.rows_read(written):.3f}",
             f"{best_grid(len(units), len(dataset.columns)):.3f}",
-        ])  # fmt: skip
-        print("  ".join(lines[-1]), flush=True)
-    return lines
+        ]  # fmt: skip
 
 
-HEADER = ["table", "layout", "files", "lookup", "by column", "box", "box, bytes", "box, row groups",
-          "box, rows", "best grid"]  # fmt: skip
+HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "box, bytes",
+          "box, row groups", "box, rows", "best grid"]  # fmt: skip
 
 
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -335,6 +336,9 @@ def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="names of tables, with commas")
+    parser.add_argument(
+        "--resume", action="store_true", help="keep the results that there are, add what is missing"
+    )
     parser.add_argument("--files", default="64,100,256,1000", help="of the uniform tables")
     arguments = parser.parse_args()
     sizes = [int(size) for size in arguments.files.split(",")]
@@ -356,16 +360,23 @@ def main() -> int:
     if absent:
         print(f"Left out, because `make peers` has not fetched them: {', '.join(absent)}")
     for part, planned in parts.items():
+        lines = report.read(part) if arguments.resume else []
+        known = {tuple(line[:3]) for line in lines}
         print("  ".join(HEADER), flush=True)
-        lines: list[list[str]] = []
         for dataset, files, layouts in planned:
-            if wanted is None or dataset.name in wanted:
-                measured = measure(spark, dataset, files, layouts)
-                lines += [[str(files), *line] for line in measured]
+            if wanted is not None and dataset.name not in wanted:
+                continue
+            missing = {
+                name: way for name, way in layouts.items()
+                if (str(files), dataset.name, name) not in known
+            }  # fmt: skip
+            for line in measure(spark, dataset, files, missing):
+                print("  ".join(line), flush=True)
+                lines.append(line)
                 report.write(
                     part, "Layouts",
                     "Shares of a table's files that queries open; `make bench-layout`.",
-                    [["wanted", *HEADER], *lines])  # fmt: skip
+                    [HEADER, *lines])  # fmt: skip
         compared = against_pyzorder(lines)
         for row in compared:
             print("  ".join(row), flush=True)

@@ -1,6 +1,6 @@
 """A table laid out as Delta, Iceberg or Hudi lays it out, by their own code.
 
-    python benchmarks/peers.py fetch
+    python benchmarks/peers.py fetch [PEER …]
     python benchmarks/peers.py lay-out PEER SOURCE FOLDER COLUMNS FILES
     python benchmarks/peers.py time PEER SOURCE FOLDER COLUMNS FILES
 
@@ -73,6 +73,7 @@ PEERS = {
                 "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
             "spark.sql.catalog.peer": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.peer.type": "hadoop",
+            "spark.sql.ansi.enabled": "false",  # it casts dates to numbers
         },
     ),
     "Hudi 1.2.0": Peer(
@@ -124,9 +125,9 @@ def _run(
 
 
 def main() -> int:
-    if sys.argv[1:] == ["fetch"]:
-        for peer in PEERS.values():
-            fetch(peer)
+    if sys.argv[1:2] == ["fetch"]:
+        for name in sys.argv[2:] or PEERS:
+            fetch(PEERS[name])
         return 0
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["lay-out", "time"])
@@ -274,6 +275,8 @@ def hudi(  # type: ignore[no-untyped-def]
         "hoodie.layout.optimize.enable": "true",
         "hoodie.layout.optimize.strategy": "z-order",
         "hoodie.parquet.max.file.size": str(size),
+        "hoodie.parquet.compression.codec": "snappy",
+        "hoodie.metadata.enable": "false",
     }  # fmt: skip
     rows = spark.read.parquet(str(source))
     return (

@@ -25,3 +25,10 @@ def write(name: str, title: str, said: str, rows: Sequence[Sequence[str]]) -> No
     lines = [f"# {title}", "", said, "", versions, "", *(f"| {' | '.join(row)} |" for row in table)]
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.md").write_text("\n".join(lines) + "\n")
+
+
+def read(name: str) -> list[list[str]]:
+    """The rows of results/`name`.md without the header; none if there is no such file."""
+    path = RESULTS / f"{name}.md"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [line[2:-2].split(" | ") for line in lines if line.startswith("|")][2:]
