@@ -16,9 +16,11 @@ object StoreFailures {
     catch {
       case known: ZOrderException => throw known
       case NonFatal(failure) if isFull(failure) =>
-        throw because(failure, ZOrderErrors.noSpace(root.toString, said(failure, saysFull)))
+        val error = ZOrderErrors.noSpace(root.toString, said(failure, saysFull))
+        throw ZOrderErrors.because(failure, error)
       case NonFatal(failure) if isDenied(failure) =>
-        throw because(failure, ZOrderErrors.notWritable(root.toString, said(failure, saysDenied)))
+        val error = ZOrderErrors.notWritable(root.toString, said(failure, saysDenied))
+        throw ZOrderErrors.because(failure, error)
     }
 
   /** Whether the store had no room left, or a quota was used up. */
@@ -54,9 +56,4 @@ object StoreFailures {
 
   private def causes(failure: Throwable): Seq[Throwable] =
     Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).toSeq
-
-  private def because(cause: Throwable, error: ZOrderException): ZOrderException = {
-    error.addSuppressed(cause)
-    error
-  }
 }

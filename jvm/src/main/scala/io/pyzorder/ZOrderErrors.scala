@@ -107,6 +107,12 @@ object ZOrderErrors {
       case _ => false
     }
 
+  /** The error, keeping what it was made of for who reads the stack trace. */
+  def because(cause: Throwable, error: ZOrderException): ZOrderException = {
+    error.addSuppressed(cause)
+    error
+  }
+
   private def damaged(path: String, failure: Throwable): ZOrderException = {
     val messages = ExceptionUtils.getThrowables(failure).toSeq.flatMap(t => Option(t.getMessage))
       .map(_.takeWhile(_ != '\n').stripSuffix("."))
@@ -146,6 +152,12 @@ object ZOrderErrors {
       s"$name is a partition column: each partition's files hold one value of it and are " +
         "clustered by themselves. Leave it out; to optimize certain partitions, use WHERE.",
       "column" -> name)
+
+  def fullWithoutColumns(table: String): ZOrderException =
+    error("ZORDER_FULL_WITHOUT_COLUMNS", "42601",
+      "FULL lays out anew what is clustered already, and needs columns. Write OPTIMIZE … FULL " +
+        "ZORDER BY (…), or set the table property zorder.clusterBy; to join small files, leave " +
+        "FULL out.", "table" -> table)
 
   def duplicateColumn(name: String): ZOrderException =
     error("ZORDER_DUPLICATE_COLUMN", "42701", s"Column $name is named twice. Name it once.",

@@ -1,9 +1,5 @@
 package io.pyzorder.publish
 
-import java.io.FileNotFoundException
-import java.nio.file.NoSuchFileException
-import java.util.UUID
-
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
@@ -11,7 +7,7 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.{ZOrderConf, ZOrderErrors, ZOrderException}
+import io.pyzorder.{ZOrderErrors, ZOrderException}
 import io.pyzorder.index.{FileEntry, IndexStore, IndexedColumn}
 
 /**
@@ -29,13 +25,12 @@ import io.pyzorder.index.{FileEntry, IndexStore, IndexedColumn}
  *  - DONE: a listing as it is. Markers are taken away after it.
  * The next writer undoes the run before COMMIT and completes it after.
  */
-final class Writer private (
-    session: shim.SparkSession,
-    val folder: TableFolder,
-    val run: Long,
-    val incarnation: String,
-    owner: String,
-    lease: Lease) {
+final class Writer private (session: shim.SparkSession, lock: TableLock) {
+  import lock.{lease, owner}
+
+  val folder: TableFolder = lock.folder
+  val run: Long = lock.run
+  val incarnation: String = lock.incarnation
 
   private val hadoopConf = session.sessionState.newHadoopConf()
   private val records = new RunRecords(hadoopConf, folder, run)
@@ -156,7 +151,7 @@ final class Writer private (
         read.checkInputs()
         other
       } catch {
-        case conflict: ZOrderException => Writer.because(other, conflict)
+        case conflict: ZOrderException => ZOrderErrors.because(other, conflict)
         case NonFatal(_) => other
       }
   }
@@ -251,8 +246,10 @@ final class Writer private (
       case told: ZOrderException => throw told
       case NonFatal(failure) =>
         val root = folder.root.toString
-        throw Writer.because(failure, moving.fold(ZOrderErrors.unfinished(root, failure))(switch =>
-          ZOrderErrors.unfinishedSwitch(root, switch.to.root.toString, failure)))
+        val told = moving.fold(ZOrderErrors.unfinished(root, failure)) { switch =>
+          ZOrderErrors.unfinishedSwitch(root, switch.to.root.toString, failure)
+        }
+        throw ZOrderErrors.because(failure, told)
     } finally {
       end()
     }
@@ -296,69 +293,8 @@ object Writer {
    * @param operation what others are told that the lock is held for, such as OPTIMIZE
    */
   def begin(session: shim.SparkSession, root: Path, operation: String): Writer = {
-    val conf = session.sessionState.newHadoopConf()
-    val folder = new TableFolder(root.getFileSystem(conf).makeQualified(root))
-    CreateIfAbsent.of(conf, folder.journal)
-    try lock(session, folder, operation)
-    catch {
-      case gone @ (_: FileNotFoundException | _: NoSuchFileException)
-          if ZOrderErrors.isMissing(gone) =>
-        throw because(gone, ZOrderErrors.conflict(s"$root was overwritten, renamed or dropped"))
-    }
-  }
-
-  private def because(cause: Throwable, error: Exception): Exception = {
-    error.addSuppressed(cause)
-    error
-  }
-
-  private def lock(
-      session: shim.SparkSession,
-      folder: TableFolder,
-      operation: String): Writer = {
-    val conf = session.sessionState.newHadoopConf()
-    OwnFiles.makeFolder(conf, folder.journal)
-    val length = ZOrderConf.journalLease.get(session.sessionState.conf)
-    var writer: Option[Writer] = None
-    while (writer.isEmpty) {
-      val incarnation = Incarnation.readOrCreate(conf, folder)
-      val state = Journal.read(conf, folder)
-      if (state.unfinished) takeOver(session, state, length)
-      else state.retire.foreach(new RunFiles(conf, folder, state.run, _).unmark())
-      val finished = if (state.unfinished) Journal.read(conf, folder) else state
-      Predecessors.done(session, finished).foreach(switch =>
-        throw ZOrderErrors.tableMoved(folder.root.toString, switch.to.root.toString))
-      val record = PrepareRecord(
-        incarnation, operation, UUID.randomUUID().toString, ProcessId.current,
-        System.currentTimeMillis(), length)
-      val run = state.run + 1
-      val lease = new Lease(conf, folder, run, record.owner, length)
-      lease.claim()
-      if (new RunRecords(conf, folder, run).prepare(record) &&
-        Incarnation.read(conf, folder).contains(incarnation)) {
-        lease.start()
-        writer = Some(new Writer(session, folder, run, incarnation, record.owner, lease))
-      } else {
-        lease.end()
-      }
-    }
-    writer.foreach(_.reach("after-prepare"))
-    writer.get
-  }
-
-  private def takeOver(session: shim.SparkSession, state: JournalState, length: Long): Unit = {
-    val declaredDead =
-      ZOrderConf.journalTakeOver.get(session.sessionState.conf) == state.run.toString
-    val conf = session.sessionState.newHadoopConf()
-    if (!declaredDead && Lease.isAlive(conf, state, length)) {
-      val owner = state.prepare
-      throw ZOrderErrors.concurrentOptimize(
-        owner.map(p => s"${p.operation} by ${p.process.describe}").getOrElse("a writer"),
-        owner.map(p => java.time.Instant.ofEpochMilli(p.began).toString).getOrElse("?"),
-        s"If it is dead, its lock ends ${owner.map(_.lease).getOrElse(length) / 1000} seconds " +
-          s"after its last sign of life; SET ${ZOrderConf.journalTakeOver.key}=${state.run} " +
-          "takes the lock at once.")
-    }
-    Recovery.finish(session, state)
+    val writer = new Writer(session, TableLock.take(session, root, operation))
+    writer.reach("after-prepare")
+    writer
   }
 }

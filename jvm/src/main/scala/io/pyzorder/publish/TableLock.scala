@@ -1,0 +1,96 @@
+package io.pyzorder.publish
+
+import java.io.FileNotFoundException
+import java.nio.file.NoSuchFileException
+import java.util.UUID
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.{ZOrderConf, ZOrderErrors}
+
+/**
+ * A table's lock, which one writer holds: the PREPARE record of a run that is not done, kept by a
+ * lease that is renewed until `lease.end()`.
+ *
+ * @param run         whose PREPARE it is
+ * @param incarnation the table's life that the writer saw
+ * @param owner       which of all writers that ever prepared a run of this number
+ */
+private[publish] final case class TableLock(
+    folder: TableFolder,
+    run: Long,
+    incarnation: String,
+    owner: String,
+    lease: Lease)
+
+private[publish] object TableLock {
+
+  /**
+   * Takes the lock, after having finished what a dead writer left.
+   *
+   * @param root      the table's folder
+   * @param operation what others are told that the lock is held for
+   */
+  def take(session: shim.SparkSession, root: Path, operation: String): TableLock = {
+    val conf = session.sessionState.newHadoopConf()
+    val folder = new TableFolder(root.getFileSystem(conf).makeQualified(root))
+    CreateIfAbsent.of(conf, folder.journal)
+    try {
+      OwnFiles.makeFolder(conf, folder.journal)
+      Iterator.continually(tryTake(session, folder, operation)).flatten.next()
+    } catch {
+      case gone @ (_: FileNotFoundException | _: NoSuchFileException)
+          if ZOrderErrors.isMissing(gone) =>
+        throw ZOrderErrors.because(
+          gone, ZOrderErrors.conflict(s"$root was overwritten, renamed or dropped"))
+    }
+  }
+
+  /** None: another was faster, or the table was overwritten just now. */
+  private def tryTake(
+      session: shim.SparkSession,
+      folder: TableFolder,
+      operation: String): Option[TableLock] = {
+    val conf = session.sessionState.newHadoopConf()
+    val length = ZOrderConf.journalLease.get(session.sessionState.conf)
+    val incarnation = Incarnation.readOrCreate(conf, folder)
+    val state = Journal.read(conf, folder)
+    if (state.unfinished) takeOver(session, state, length)
+    else state.retire.foreach(new RunFiles(conf, folder, state.run, _).unmark())
+    val finished = if (state.unfinished) Journal.read(conf, folder) else state
+    Predecessors.done(session, finished).foreach(switch =>
+      throw ZOrderErrors.tableMoved(folder.root.toString, switch.to.root.toString))
+    val record = PrepareRecord(
+      incarnation, operation, UUID.randomUUID().toString, ProcessId.current,
+      System.currentTimeMillis(), length)
+    val run = state.run + 1
+    val lease = new Lease(conf, folder, run, record.owner, length)
+    lease.claim()
+    if (new RunRecords(conf, folder, run).prepare(record) &&
+      Incarnation.read(conf, folder).contains(incarnation)) {
+      lease.start()
+      Some(TableLock(folder, run, incarnation, record.owner, lease))
+    } else {
+      lease.end()
+      None
+    }
+  }
+
+  /** Finishes what a dead writer left; an error if it lives. */
+  private def takeOver(session: shim.SparkSession, state: JournalState, length: Long): Unit = {
+    val declaredDead =
+      ZOrderConf.journalTakeOver.get(session.sessionState.conf) == state.run.toString
+    val conf = session.sessionState.newHadoopConf()
+    if (!declaredDead && Lease.isAlive(conf, state, length)) {
+      val owner = state.prepare
+      throw ZOrderErrors.concurrentOptimize(
+        owner.map(p => s"${p.operation} by ${p.process.describe}").getOrElse("a writer"),
+        owner.map(p => java.time.Instant.ofEpochMilli(p.began).toString).getOrElse("?"),
+        s"If it is dead, its lock ends ${owner.map(_.lease).getOrElse(length) / 1000} seconds " +
+          s"after its last sign of life; SET ${ZOrderConf.journalTakeOver.key}=${state.run} " +
+          "takes the lock at once.")
+    }
+    Recovery.finish(session, state)
+  }
+}
