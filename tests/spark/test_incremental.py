@@ -108,6 +108,18 @@ def test_tiny_appends_do_not_pile_up(spark: SparkSession, tmp_path: Path) -> Non
     assert spark.read.parquet(str(folder)).count() == 40_000 + 12 * 100
 
 
+def test_clustered_files_that_came_out_too_small_are_joined(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Who lays out rows as they are written does not know how small they get on disk."""
+    folder = tmp_path / "t"
+    clustered_table(spark, folder, uniform(spark, 20_000, 0), 48)
+    aim_at(spark, folder, 4)
+    assert optimize(spark, folder, "a", "b")["numFilesRemoved"] == 48
+    assert len(data_files(folder)) == 4
+    assert optimize(spark, folder, "a", "b")["numFilesRemoved"] == 0
+
+
 def test_what_is_left_badly_clustered_is_told(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     spark.conf.set("spark.sql.zorder.optimize.rewriteFactor", "0")

@@ -97,7 +97,8 @@ def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: s
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
     frame = spark.read.parquet(str(table))
     for point in (first, second):
-        killed(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
+        several = "spark.sql.zorder.optimize.targetFileSize=400"
+        killed(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", several)
         assert ids(through_journal(spark, frame)) == ALL
         assert ids(spark.read.schema("id BIGINT").parquet(str(table)).where("id > 7")) == ALL[8:]
     spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)")

@@ -272,11 +272,53 @@ def test_decimal_order_in_files(spark: SparkSession, database: str) -> None:
     assert ordered[0][0] == decimal.Decimal("-50")
 
 
+@pytest.mark.parametrize("period", [1, 2, 4])
+def test_a_heavy_value_that_comes_again_and_again(
+    spark: SparkSession, database: str, tmp_path: Path, period: int
+) -> None:
+    """Its rows are dealt out evenly, however regularly other rows lie between them."""
+    rows = spark.range(0, 40_000, 1, 1).selectExpr(
+        f"if(id % {period} = 0, 0, id) AS a", "xxhash64(id) AS payload"
+    )
+    rows.write.saveAsTable("t")
+    aim_at(spark, tmp_path / "db" / "t", 8)
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    counts = [
+        row["count"] for row in spark.table("t").groupBy(F.input_file_name()).count().collect()
+    ]
+    assert len(counts) == 8
+    assert max(counts) < 1.2 * min(counts)
+
+
 def test_no_more_files_than_rows(spark: SparkSession, database: str, tmp_path: Path) -> None:
     spark.range(20).write.format("parquet").saveAsTable("t")
     target_size(spark, 1)
     assert metrics(spark.sql("OPTIMIZE t ZORDER BY (id)"))["numFilesAdded"] <= 20
     assert spark.table("t").count() == 20
+
+
+def test_rows_stay_in_their_folders(spark: SparkSession, tmp_path: Path) -> None:
+    """Folders that make no partitions, of a table that is read recursively."""
+    folder = tmp_path / "t"
+    for name in ("x", "x/y", "z"):
+        spark.range(100).selectExpr("id", f"'{name}' AS name").write.parquet(str(folder / name))
+    spark.sql(
+        f"CREATE TABLE deep USING parquet OPTIONS (recursiveFileLookup 'true') LOCATION '{folder}'"
+    )
+    spark.sql("OPTIMIZE deep ZORDER BY (id)")
+    assert spark.table("deep").where("id = 7").count() == 3
+    for name in ("x", "x/y", "z"):
+        there = spark.read.parquet(str(folder / name)).select("name").distinct().collect()
+        assert there == [(name,)]
+    spark.sql("DROP TABLE deep")
+
+
+def test_full_needs_columns(spark: SparkSession, database: str) -> None:
+    spark.range(20).write.saveAsTable("t")
+    with pytest.raises(Exception, match="ZORDER_FULL_WITHOUT_COLUMNS"):
+        spark.sql("OPTIMIZE t FULL")
+    spark.sql("ALTER TABLE t SET TBLPROPERTIES ('zorder.clusterBy' = 'id')")
+    assert metrics(spark.sql("OPTIMIZE t FULL"))["numFilesAdded"]
 
 
 def test_too_many_columns(spark: SparkSession, database: str) -> None:

@@ -46,7 +46,7 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.method",
     "boundaries",
     "How OPTIMIZE turns a value into bits: 'boundaries' takes its rank among sampled values, " +
-      "'direct' the value's own ordered bytes.",
+      "'direct' the value's own ordered bytes, and lays a partition with new files out as a whole.",
     oneOf("boundaries", "direct"))
 
   /** `zorder`, `hilbert` or `linear`. */

@@ -94,11 +94,15 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       val choice = new IncrementalChoice(
         new KnownFiles(folder, columns, Some(snapshot), _ => Map.empty),
         ZOrderConf.targetFileSize.get(conf, table.properties),
-        ZOrderConf.rewriteFactor.get(conf, table.properties))
+        IncrementalChoice.factorOf(conf, table.properties))
         .choose(PartitionListing.list(table.relation.location, folder, None))
       val by = order.mkString("ZORDER BY (", ", ", ")")
       val next =
         if (choice.groups.isEmpty) s"OPTIMIZE … $by has nothing to do."
+        else if (choice.fresh.isEmpty) {
+          s"OPTIMIZE … $by would join ${choice.groups.map(_.files.length).sum} files, which are " +
+            "much smaller than the target size."
+        }
         else {
           val others = choice.groups.map(_.files.length).sum - choice.fresh.length
           val files = if (choice.fresh.length == 1) "file" else "files"

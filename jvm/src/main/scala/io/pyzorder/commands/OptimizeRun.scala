@@ -148,10 +148,7 @@ final class OptimizeRun(
     if (zOrderBy.isEmpty) Choice.toCompact(files, targetSize)
     else if (full) Choice.everything(files, targetSize)
     else {
-      // Files of the byte[] order are no boxes that others could be laid out between.
-      val factor =
-        if (direct) Double.PositiveInfinity
-        else ZOrderConf.rewriteFactor.get(conf, table.properties)
+      val factor = IncrementalChoice.factorOf(conf, table.properties)
       new IncrementalChoice(known, targetSize, factor).choose(files)
     }
 

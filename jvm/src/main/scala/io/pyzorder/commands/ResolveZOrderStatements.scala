@@ -98,6 +98,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         val conf = session.sessionState.conf
         val named =
           if (s.zOrderBy.nonEmpty) s.zOrderBy else ClusteringColumns.declared(table.properties)
+        if (s.full && named.isEmpty) throw ZOrderErrors.fullWithoutColumns(table.name)
         val columns = ClusteringColumns.resolve(
           table.name, table.fileSchema, table.partitionSchema, named, conf)
         DeniedColumns.of(conf, table.properties).check(columns)

@@ -31,9 +31,14 @@ final class Clustering(
 
   private val keys: Array[Int] = Clustering.keysOf(leafCount)
 
-  /** A number that Spark's hash partitioning sends to the task of the row's file. */
-  def shuffleKey(ids: Array[Int], partition: Int, turn: Int): Int =
-    keys(firstLeaf(partition) + trees(partition).leaf(ids, turn))
+  /**
+   * A number that Spark's hash partitioning sends to the task of the row's file. Turns are
+   * scattered: rows of a heavy cell may come at regular distances, such as every other one.
+   */
+  def shuffleKey(ids: Array[Int], partition: Int, turn: Int): Int = {
+    val scattered = Murmur3_x86_32.hashInt(turn, Clustering.HashSeed) & Int.MaxValue
+    keys(firstLeaf(partition) + trees(partition).leaf(ids, scattered))
+  }
 
   /** The row's place inside its file, 0 or more. The ids are overwritten. */
   def place(ids: Array[Int]): Long = {

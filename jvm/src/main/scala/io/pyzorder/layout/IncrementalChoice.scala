@@ -1,16 +1,21 @@
 package io.pyzorder.layout
 
 import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.internal.SQLConf
+
+import io.pyzorder.ZOrderConf
 
 /**
  * Chooses what an OPTIMIZE rewrites of a table that an earlier one has perhaps clustered: of each
  * partition the files that are not clustered so yet, and what `Merge` finds worth joining them.
- * Where no file is clustered, or where all of them may join, the partition as a whole.
+ * Where no file is clustered, where all of them may join, or where there are many more files than
+ * the bytes make, the partition as a whole.
  *
  * @param targetSize bytes of a file
  * @param factor     how many times the bytes of the new files may be rewritten beside them
  */
 final class IncrementalChoice(known: KnownFiles, targetSize: Long, factor: Double) {
+  import IncrementalChoice._
 
   def choose(partitions: Seq[PartitionFiles]): Choice = {
     val split = partitions.map(new SplitPartition(_))
@@ -18,7 +23,7 @@ final class IncrementalChoice(known: KnownFiles, targetSize: Long, factor: Doubl
     val fresh = merged.flatMap(_.fresh)
     val boxes = fresh.map(_.getPath).zip(known.boxes(fresh)).toMap
     val groups = split.flatMap { partition =>
-      if (partition.fresh.isEmpty) None
+      if (partition.fresh.isEmpty && !partition.isSplintered) None
       else if (partition.isMerged) {
         Some(merge(partition, partition.fresh.map(file => boxes(file.getPath))))
       } else Some(Choice.whole(partition.partition, targetSize))
@@ -32,10 +37,17 @@ final class IncrementalChoice(known: KnownFiles, targetSize: Long, factor: Doubl
   private final class SplitPartition(val partition: PartitionFiles) {
     val (clustered, fresh) = partition.files.partition(known.isClustered)
 
+    /**
+     * Whether the files are too small by far: their writer knew less of the rows' size than can be
+     * known now, or aimed at smaller files.
+     */
+    val isSplintered: Boolean =
+      partition.files.length > Splintered * Choice.filesOf(partition.size, targetSize)
+
     /** Whether some clustered files may stay beside new ones. */
     val isMerged: Boolean =
-      clustered.nonEmpty && fresh.nonEmpty && factor * sizeOf(fresh) < sizeOf(clustered) &&
-        clustered.forall(known.isIndexed)
+      !isSplintered && clustered.nonEmpty && fresh.nonEmpty &&
+        factor * sizeOf(fresh) < sizeOf(clustered) && clustered.forall(known.isIndexed)
   }
 
   private def merge(split: SplitPartition, fresh: Seq[FileBox]): RewriteGroup = {
@@ -58,4 +70,16 @@ final class IncrementalChoice(known: KnownFiles, targetSize: Long, factor: Doubl
     }
 
   private def sizeOf(files: Seq[FileStatus]): Double = files.iterator.map(_.getLen.toDouble).sum
+}
+
+object IncrementalChoice {
+
+  /** How many times the bytes of new files a table's settings let OPTIMIZE rewrite beside them. */
+  def factorOf(conf: SQLConf, properties: Map[String, String]): Double =
+    // Files of the byte[] order are no boxes that others could be laid out between.
+    if (ZOrderConf.isDirect(conf, properties)) Double.PositiveInfinity
+    else ZOrderConf.rewriteFactor.get(conf, properties)
+
+  /** So many times the files that the bytes make are written anew. */
+  private val Splintered = 2
 }

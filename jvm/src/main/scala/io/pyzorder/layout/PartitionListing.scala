@@ -7,7 +7,8 @@ import org.apache.spark.sql.execution.datasources.FileIndex
 import io.pyzorder.publish.{FileRef, TableFolder}
 
 /**
- * The data files of one table partition, or of a whole table without partitions.
+ * The data files of one folder: of a table partition, or of a whole table without partitions. With
+ * Spark's recursiveFileLookup these have several folders, whose rows stay where they are.
  *
  * @param folder where they lie and new ones will, as TableFolder.relativize gives it
  * @param files  at least one
@@ -31,8 +32,10 @@ object PartitionListing {
       where: Option[Expression]): Seq[PartitionFiles] = {
     index.refresh()
     val filters = where.toSeq.flatMap(conjuncts)
-    index.listFiles(filters, Nil).map(_.files.map(_.fileStatus)).filter(_.nonEmpty).map { files =>
-      PartitionFiles(table.relativize(files.head.getPath.getParent), files.sortBy(_.getPath).toSeq)
+    val folders = index.listFiles(filters, Nil)
+      .flatMap(_.files.map(_.fileStatus).groupBy(_.getPath.getParent))
+    folders.map { case (folder, files) =>
+      PartitionFiles(table.relativize(folder), files.sortBy(_.getPath).toSeq)
     }.sortBy(_.folder).toSeq
   }
 

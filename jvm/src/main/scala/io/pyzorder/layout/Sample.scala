@@ -45,8 +45,13 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
     new Sample(values.map(row => columns.map(row(_)).toArray), partition)
 
   /** The rows drawn from one table partition. */
-  def rowsOf(number: Int): Array[Array[Any]] =
-    values.indices.iterator.filter(partition(_) == number).map(values(_)).toArray
+  def rowsOf(number: Int): Array[Array[Any]] = byPartition.getOrElse(number, Array.empty)
+
+  /** One walk over the rows, however many partitions there are. */
+  private lazy val byPartition: Map[Int, Array[Array[Any]]] =
+    values.indices.groupBy(partition(_)).map { case (number, rows) =>
+      number -> rows.map(values(_)).toArray
+    }
 
   /** The range ids of these rows, first by column, then by row. */
   def ids(boundaries: Array[Boundaries], number: Int): Array[Array[Int]] = {
