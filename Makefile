@@ -76,6 +76,11 @@ test-bi: jar ## Clients of a Thrift server, then 16 of them at once for MINUTES=
 	  tests/spark/test_thrift_server.py
 	$(RUN) -m tests.bi --minutes $(MINUTES)
 
+test-beside: ## Statements for Delta, Iceberg and pyzorder, with their extensions in one session
+	@$(MAKE) jar SPARK=4.0
+	@$(PYTHON) benchmarks/peers.py fetch "Delta 4.4.0" "Iceberg 1.10.0"
+	.venv-4.0/bin/with-java .venv-4.0/bin/python -m pytest -m beside tests/spark/test_beside.py
+
 fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on where it ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
 

@@ -14,6 +14,9 @@ from pyzorder.bridge import EXTENSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Statements of Iceberg's need its parser to be the session's own, which the last extension's is.
+ICEBERG = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
 
 def jar() -> Path:
     """The jar for the installed PySpark, by its exact name."""
@@ -47,9 +50,10 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     path = jar()
     check_running(path)
     check_submit_arguments(path)
-    for key, addition in (("spark.jars", str(path)), ("spark.sql.extensions", EXTENSION)):
+    additions = {"spark.jars": (str(path), None), "spark.sql.extensions": (EXTENSION, ICEBERG)}
+    for key, (addition, before) in additions.items():
         kept = options.get(key) or default_setting(key)
-        builder = builder.config(key, with_item(kept, addition))
+        builder = builder.config(key, with_item(kept, addition, before))
     return builder
 
 
@@ -107,10 +111,12 @@ def items(value: str) -> list[str]:
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
-def with_item(value: str | None, addition: str) -> str:
-    """A comma-separated setting with one more member, unless it is in there."""
+def with_item(value: str | None, addition: str, before: str | None = None) -> str:
+    """A comma-separated setting with one more member, before another, unless it is in there."""
     kept = items(value or "")
-    return ",".join(kept if addition in kept else [*kept, addition])
+    if addition not in kept:
+        kept.insert(kept.index(before) if before in kept else len(kept), addition)
+    return ",".join(kept)
 
 
 def default_setting(key: str) -> str | None:

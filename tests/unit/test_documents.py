@@ -14,6 +14,7 @@ import pytest
 from pyzorder import versions
 from pyzorder.bridge import EXTENSION
 from pyzorder.cli.app import app
+from pyzorder.session import ICEBERG, with_item
 from tests.documents import OTHERS, PAGES, ROOT, Block, blocks, prose, text
 
 JVM = ROOT / "jvm" / "src"
@@ -172,12 +173,14 @@ def test_there_is_an_example_of_each() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_jar_and_the_extension(page: str) -> None:
-    """In every shell command: the jar's exact name for some Spark, and the extension, named last."""
+    """In every shell command: the jar's exact name for some Spark, and the extension, where
+    `pyzorder.configure` would put it."""
     jars = {versions.jar_path(spark).name for spark in versions.supported()}
     for block in blocks(page):
         assert set(re.findall(r"pyzorder-spark-\S+\.jar", block.code)) <= jars
         for extensions in re.findall(r"spark\.sql\.extensions=(\S+)", block.code):
-            assert extensions.split(",")[-1] == EXTENSION
+            others = [name for name in extensions.split(",") if name != EXTENSION]
+            assert extensions == with_item(",".join(others), EXTENSION, ICEBERG)
 
 
 # ---- the sources --------------------------------------------------------------------------------

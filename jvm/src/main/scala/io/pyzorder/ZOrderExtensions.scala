@@ -5,7 +5,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.answers.{AnswerStrategy, LimitStrategy}
 import io.pyzorder.expressions.ZOrderFunctions
-import io.pyzorder.commands.{ResolveZOrderStatements, SkippingIndexFunction}
+import io.pyzorder.commands.{ClaimDeltaStatements, ResolveZOrderStatements, SkippingIndexFunction}
 import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.{PruneByJoinKeys, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
@@ -15,8 +15,11 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     EagerClasses.load()
     ZOrderConf.all // registers the settings
-    extensions.injectParser((_, next) => new ZOrderSqlParser(next))
+    extensions.injectParser((_, next) => ZOrderSqlParser.before(next))
     extensions.injectTableFunction(SkippingIndexFunction.description)
+    extensions.injectResolutionRule { session =>
+      ClaimDeltaStatements(session.asInstanceOf[shim.SparkSession])
+    }
     extensions.injectResolutionRule { session =>
       ResolveZOrderStatements(session.asInstanceOf[shim.SparkSession])
     }

@@ -186,6 +186,10 @@ object TargetLookup {
     "iceberg" -> "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "hudi" -> "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
 
+  /** Whether a format named in a statement, as in ``parquet.`path` ``, is one of ours. */
+  def isPlain(format: String): Boolean =
+    Set("parquet", "orc").contains(format.toLowerCase(Locale.ROOT))
+
   /** `parquet` or `orc` if that is how the catalog says the table is stored. */
   def plainProvider(entry: CatalogTable): Option[String] = {
     val provider = entry.provider.getOrElse("hive").toLowerCase(Locale.ROOT)

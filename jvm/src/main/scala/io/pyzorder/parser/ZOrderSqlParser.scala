@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LogicalPlan, OneRowR
 import org.apache.spark.sql.internal.VariableSubstitution
 import org.apache.spark.sql.pyzorder.DelegatingParser
 import org.apache.spark.sql.types.StringType
+import org.slf4j.LoggerFactory
 
 import io.pyzorder.ZOrderErrors
 import io.pyzorder.commands._
@@ -80,6 +81,16 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
 }
 
 object ZOrderSqlParser {
+
+  /** Before the parser of Spark, or of the extension that is named before pyzorder's. */
+  def before(next: ParserInterface): ZOrderSqlParser = {
+    if (next.getClass.getSimpleName.startsWith("Iceberg")) {
+      LoggerFactory.getLogger(classOf[ZOrderSqlParser]).warn(
+        "Name io.pyzorder.ZOrderExtensions before Iceberg's extension in spark.sql.extensions: " +
+          "procedures of Iceberg's that take a sort order fail otherwise")
+    }
+    new ZOrderSqlParser(next)
+  }
 
   /** The plan node of a target as parsed; `string` gives the value of a string literal. */
   def targetPlan(target: ParsedTarget, command: String, string: String => String): LogicalPlan =

@@ -1,0 +1,92 @@
+package io.pyzorder.commands
+
+import org.apache.spark.sql.catalyst.analysis.{ResolvedTable => ResolvedCatalogTable}
+import org.apache.spark.sql.catalyst.analysis.{UnresolvedAttribute, UnresolvedTable}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
+
+/**
+ * If Delta's extension is named after pyzorder's, Delta's parser is asked first, and takes every
+ * OPTIMIZE and VACUUM that it understands, whatever the table. Those of plain tables and of paths
+ * become ours here; if a path turns out to be Delta's, ResolveZOrderStatements gives it back.
+ *
+ * pyzorder does not depend on Delta: its commands are known by their names and read by reflection.
+ * One that cannot be read so is left to Delta, which says that the table is none of its own.
+ */
+case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
+  import ClaimDeltaStatements._
+
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
+    case command if commands(command.getClass.getName) && command.getTagValue(left).isEmpty =>
+      try claimed(command).getOrElse(command)
+      catch { case _: ReflectiveOperationException | _: ClassCastException => command }
+  }
+
+  private def claimed(command: LogicalPlan): Option[LogicalPlan] =
+    command.children.headOption.flatMap(target).flatMap { target =>
+      val original = new OriginalStatement(command.simpleString(1000), () => giveBack(command))
+      if (command.getClass.getName == optimize) Some(ofOptimize(command, target, original))
+      else ofVacuum(command, target, original)
+    }
+
+  private def ofOptimize(
+      command: LogicalPlan, target: LogicalPlan, original: OriginalStatement): LogicalPlan = {
+    val where = read[Seq[String]](command, "userPartitionPredicates")
+    val columns = read[Seq[UnresolvedAttribute]](command, "zOrderBy").map(_.nameParts)
+    val full = read[Boolean](read[AnyRef](command, "optimizeContext"), "isFull")
+    val predicate = where.reduceOption((a, b) => s"($a) AND ($b)")
+      .map(session.sessionState.sqlParser.parseExpression)
+    OptimizeStatement(target, full, predicate, columns, dryRun = false, original)
+  }
+
+  /** None: it has clauses that are Delta's alone. */
+  private def ofVacuum(
+      command: LogicalPlan,
+      target: LogicalPlan,
+      original: OriginalStatement): Option[LogicalPlan] = {
+    val hours = read[Option[Double]](command, "horizonHours")
+    val others = Seq("inventoryTable", "inventoryQuery", "vacuumType")
+    if (others.exists(read[Option[Any]](command, _).nonEmpty) || !hours.forall(_.isWhole)) None
+    else Some(VacuumStatement(
+      target, hours.map(_.toInt), read[Boolean](command, "dryRun"), original))
+  }
+
+  /** What Delta's commands call their table, in our words; None: nothing of ours. */
+  private def target(named: LogicalPlan): Option[LogicalPlan] = named match {
+    case table: ResolvedCatalogTable =>
+      val plain = CatalogAccess.catalogTable(table.table).flatMap(TargetLookup.plainProvider)
+      plain.map(_ => table)
+    case UnresolvedParts(Seq(format, path)) if TargetLookup.isPlain(format) =>
+      Some(PathTarget(path, Some(format)))
+    case path if paths(path.getClass.getName) => Some(PathTarget(read[String](path, "path"), None))
+    case _ => None
+  }
+
+  private def giveBack(command: LogicalPlan): LogicalPlan = {
+    command.setTagValue(left, ())
+    command
+  }
+}
+
+object ClaimDeltaStatements {
+  private val optimize = "org.apache.spark.sql.delta.commands.OptimizeTableCommand"
+  private val commands = Set(optimize, "io.delta.tables.execution.VacuumTableCommand")
+  private val paths = Set("UnresolvedPathBasedDeltaTable", "UnresolvedPathBasedTable")
+    .map("org.apache.spark.sql.delta." + _)
+
+  /** On commands that are Delta's business. */
+  private val left = TreeNodeTag[Unit]("zorder.left_to_delta")
+
+  /** The value of a case class's field, by its name. */
+  private def read[T](of: AnyRef, field: String): T =
+    of.getClass.getMethod(field).invoke(of).asInstanceOf[T]
+
+  private object UnresolvedParts {
+    def unapply(plan: LogicalPlan): Option[Seq[String]] = plan match {
+      case table: UnresolvedTable => Some(table.multipartIdentifier)
+      case _ => None
+    }
+  }
+}
