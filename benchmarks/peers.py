@@ -244,6 +244,8 @@ def iceberg(  # type: ignore[no-untyped-def]
 ) -> Prepared:
     spark.sql("DROP TABLE IF EXISTS peer.db.t PURGE")
     spark.read.parquet(str(source)).writeTo("peer.db.t").create()
+    written = spark.sql("SELECT sum(file_size_in_bytes) FROM peer.db.t.files").collect()[0][0]
+    size = written * size // sum(f.stat().st_size for f in source.glob("*.parquet"))
     statement = (
         "CALL peer.system.rewrite_data_files(table => 'db.t', strategy => 'sort', "
         f"sort_order => 'zorder({columns})', options => map('rewrite-all', 'true', "
