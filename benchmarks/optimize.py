@@ -170,8 +170,8 @@ HEADER = ["scale factor", "way", "seconds", "µs a row", "of a plain rewrite", "
           "bytes of a plain rewrite"]  # fmt: skip
 
 
-def against_peers(table: Path, files: int) -> list[list[str]]:
-    """A line for each peer that `make peers` has fetched."""
+def against_peers(table: Path, files: int) -> None:
+    """Writes results/optimize_peers.md: a line for each peer that `make peers` has fetched."""
     rows = []
     for name, peer in peers.PEERS.items():
         if not peer.is_there:
@@ -184,7 +184,11 @@ def against_peers(table: Path, files: int) -> list[list[str]]:
             f"{least[name] / least['pyzorder']:.2f}",
         ])  # fmt: skip
         print("  ".join(rows[-1]), flush=True)
-    return rows
+        report.write(
+            "optimize_peers", "OPTIMIZE against others",
+            "TPC-H lineitem at scale factor 1, in turns on the peer's Spark; Hudi's seconds are of "
+            "a write and the clustering that follows it; `make peers bench-optimize`.",
+            [PEERS_HEADER, *rows])  # fmt: skip
 
 
 PEERS_HEADER = ["peer", "Spark", "plain rewrite, s", "pyzorder, s", "peer, s",
@@ -195,27 +199,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--files", type=int, default=64, help="at scale factor 1")
-    parser.add_argument("--scales", default="1,10", help="TPC-H scale factors")
+    parser.add_argument("--scales", default="1,10", help="TPC-H scale factors; '' for peers only")
     arguments = parser.parse_args()
     spark = demo.start_spark()
     rows = [
         row
-        for scale in map(int, arguments.scales.split(","))
+        for scale in map(int, filter(None, arguments.scales.split(",")))
         for row in measure(spark, scale, arguments.files, arguments.rounds)
     ]
     table = source(spark, 1, arguments.files)
     spark.stop()
-    report.write(
-        "optimize", "What an OPTIMIZE costs",
-        "TPC-H lineitem, in a heap of 2 GiB; `make bench-optimize`.", [HEADER, *rows])  # fmt: skip
-    print("\n".join("  ".join(row) for row in [HEADER, *rows]))
-    rows = against_peers(table, arguments.files)
     if rows:
         report.write(
-            "optimize_peers", "OPTIMIZE against others",
-            "TPC-H lineitem at scale factor 1, in turns on the peer's Spark; Hudi's seconds are of "
-            "a write and the clustering that follows it; `make peers bench-optimize`.",
-            [PEERS_HEADER, *rows])  # fmt: skip
+            "optimize", "What an OPTIMIZE costs",
+            "TPC-H lineitem, in a heap of 2 GiB; `make bench-optimize`.",
+            [HEADER, *rows])  # fmt: skip
+        print("\n".join("  ".join(row) for row in [HEADER, *rows]))
+    against_peers(table, arguments.files)
     return 0
 
 
