@@ -134,6 +134,27 @@ def test_what_is_left_badly_clustered_is_told(spark: SparkSession, tmp_path: Pat
     assert optimize(spark, folder, "a", "b")["remark"] is None
 
 
+@pytest.mark.parametrize(("curve", "method"), [("linear", "boundaries"), ("zorder", "direct")])
+def test_full_is_not_advised_where_it_brings_nothing(
+    spark: SparkSession, tmp_path: Path, curve: str, method: str
+) -> None:
+    folder = tmp_path / "t"
+    spark.conf.set("spark.sql.zorder.optimize.curve", curve)
+    spark.conf.set("spark.sql.zorder.optimize.method", method)
+
+    def advice() -> str:
+        rows = spark.sql(f"DESCRIBE SKIPPING INDEX ON '{folder}'").collect()
+        return {row["column"]: row["advice"] for row in rows}["a"]
+
+    clustered_table(spark, folder, uniform(spark, 40_000, 0), 16)
+    assert optimize(spark, folder, "a", "b")["remark"] is None
+    assert advice() == "OPTIMIZE … ZORDER BY (a, b) has nothing to do."
+    uniform(spark, 400, 1).coalesce(1).write.mode("append").parquet(str(folder))
+    said = advice()
+    others = optimize(spark, folder, "a", "b")["numFilesRemoved"] - 1
+    assert "1 new file" + (f" and {others} of the others" if others else ".") in said
+
+
 def nulls(spark: SparkSession, rows: int, round_: int) -> DataFrame:
     return uniform(spark, rows, round_).selectExpr(
         "if(a % 3 = 0, NULL, a) AS a", "if(b % 2 = 0, 'x', 'y') AS b", "payload")  # fmt: skip

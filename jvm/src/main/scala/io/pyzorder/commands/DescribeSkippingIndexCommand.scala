@@ -8,7 +8,6 @@ import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 
-import io.pyzorder.ZOrderConf
 import io.pyzorder.expressions.OrderedBytes
 import io.pyzorder.index.{ColumnStatistics, CurveColumn, FileEntry, IndexSnapshot, IndexStore}
 import io.pyzorder.index.IndexedColumn
@@ -91,10 +90,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     val columns = order.flatMap(name => snapshot.columns.find(_.name == name))
     if (columns.length < order.length) s"The index lacks a column of ${order.mkString(", ")}."
     else {
-      val choice = new IncrementalChoice(
-        new KnownFiles(folder, columns, Some(snapshot), _ => Map.empty),
-        ZOrderConf.targetFileSize.get(conf, table.properties),
-        IncrementalChoice.factorOf(conf, table.properties))
+      val known = new KnownFiles(folder, columns, Some(snapshot), _ => Map.empty)
+      val choice = IncrementalChoice.of(known, conf, table.properties)
         .choose(PartitionListing.list(table.relation.location, folder, None))
       val by = order.mkString("ZORDER BY (", ", ", ")")
       val next =

@@ -147,10 +147,7 @@ final class OptimizeRun(
   private def choose(files: Seq[PartitionFiles]): Choice =
     if (zOrderBy.isEmpty) Choice.toCompact(files, targetSize)
     else if (full) Choice.everything(files, targetSize)
-    else {
-      val factor = IncrementalChoice.factorOf(conf, table.properties)
-      new IncrementalChoice(known, targetSize, factor).choose(files)
-    }
+    else IncrementalChoice.of(known, conf, table.properties).choose(files)
 
   private lazy val known: KnownFiles = {
     val columns = zOrderBy.map { path =>

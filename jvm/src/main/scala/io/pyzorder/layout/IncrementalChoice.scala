@@ -12,9 +12,15 @@ import io.pyzorder.ZOrderConf
  * the bytes make, the partition as a whole.
  *
  * @param targetSize bytes of a file
- * @param factor     how many times the bytes of the new files may be rewritten beside them
+ * @param factor     how many times the bytes of the new files may be rewritten beside them;
+ *                   infinite: partitions are always laid out as a whole
+ * @param lexical    see KdTree.build
  */
-final class IncrementalChoice(known: KnownFiles, targetSize: Long, factor: Double) {
+final class IncrementalChoice(
+    known: KnownFiles,
+    targetSize: Long,
+    factor: Double,
+    lexical: Boolean) {
   import IncrementalChoice._
 
   def choose(partitions: Seq[PartitionFiles]): Choice = {
@@ -53,7 +59,8 @@ final class IncrementalChoice(known: KnownFiles, targetSize: Long, factor: Doubl
   private def merge(split: SplitPartition, fresh: Seq[FileBox]): RewriteGroup = {
     val space = new BoxSpace(known.types, (fresh ++ known.boxes(split.clustered)).toIndexedSeq)
     val (freshNumbers, clusteredNumbers) = space.files.indices.splitAt(fresh.length)
-    val merge = Merge.choose(space, freshNumbers, clusteredNumbers, targetSize, factor)
+    val merge = Merge.choose(
+      space, freshNumbers, clusteredNumbers, targetSize, factor, lexical)
     val joining = merge.files.map(number => split.clustered(number - fresh.length))
     val files = (split.fresh ++ joining).sortBy(_.getPath)
     RewriteGroup(
@@ -61,12 +68,12 @@ final class IncrementalChoice(known: KnownFiles, targetSize: Long, factor: Doubl
       if (joining.length < split.clustered.length) merge.regions else Region)
   }
 
-  /** See `Choice.excess`. */
+  /** See `Choice.excess`: 1 where what is clustered has been laid out as a whole already. */
   private def excessOf(staying: Seq[FileStatus]): Double =
-    if (staying.isEmpty || !staying.forall(known.isIndexed)) 1.0
+    if (staying.isEmpty || factor.isInfinite || !staying.forall(known.isIndexed)) 1.0
     else {
       val space = new BoxSpace(known.types, known.boxes(staying))
-      Merge.excess(space, space.files.indices, targetSize)
+      Merge.excess(space, space.files.indices, targetSize, lexical)
     }
 
   private def sizeOf(files: Seq[FileStatus]): Double = files.iterator.map(_.getLen.toDouble).sum
@@ -74,11 +81,19 @@ final class IncrementalChoice(known: KnownFiles, targetSize: Long, factor: Doubl
 
 object IncrementalChoice {
 
-  /** How many times the bytes of new files a table's settings let OPTIMIZE rewrite beside them. */
-  def factorOf(conf: SQLConf, properties: Map[String, String]): Double =
+  /** By the settings; throws what they do where one cannot be used. */
+  def of(
+      known: KnownFiles,
+      conf: SQLConf,
+      properties: Map[String, String]): IncrementalChoice = {
     // Files of the byte[] order are no boxes that others could be laid out between.
-    if (ZOrderConf.isDirect(conf, properties)) Double.PositiveInfinity
-    else ZOrderConf.rewriteFactor.get(conf, properties)
+    val factor =
+      if (ZOrderConf.isDirect(conf, properties)) Double.PositiveInfinity
+      else ZOrderConf.rewriteFactor.get(conf, properties)
+    new IncrementalChoice(
+      known, ZOrderConf.targetFileSize.get(conf, properties), factor,
+      lexical = ZOrderConf.curve.get(conf, properties) == "linear")
+  }
 
   /** So many times the files that the bytes make are written anew. */
   private val Splintered = 2

@@ -20,7 +20,8 @@ final case class Merge(files: Seq[Int], regions: Regions)
  * What a lookup opens, on average over the rows' values and the columns, is the sum over the files
  * of bytes × width; `BoxSpace.width` is the share of the values within the file's bounds. Each file
  * counts as a few bytes more than it has, so that small ones of one place are merged. A layout anew
- * is taken to halve the widest column of its box until the pieces are files.
+ * is taken to halve the widest column of its box until the pieces are files, or, as a plain sort
+ * does, the first column that can be cut.
  */
 object Merge {
 
@@ -38,13 +39,15 @@ object Merge {
    * @param clustered  numbers of the clustered files, at least one
    * @param targetSize bytes of a file
    * @param factor     see above
+   * @param lexical    see KdTree.build
    */
   def choose(
       space: BoxSpace,
       fresh: Seq[Int],
       clustered: Seq[Int],
       targetSize: Long,
-      factor: Double): Merge = {
+      factor: Double,
+      lexical: Boolean): Merge = {
     val newBytes = bytesOf(space, fresh)
     val oldBytes = bytesOf(space, clustered)
     val regions =
@@ -52,7 +55,7 @@ object Merge {
     val (tree, boxes) = Regions.between(
       space, clustered, math.max(2 * targetSize, (oldBytes / regions).toLong))
     val offers = boxes.zipWithIndex.flatMap { case (box, number) =>
-      offersOf(space, number, box, newBytesIn(space, box, fresh), targetSize)
+      offersOf(space, number, box, newBytesIn(space, box, fresh), targetSize, lexical)
     }
     val budget = if (factor == 0) 0L else math.max((factor * newBytes).toLong, targetSize)
     val taken = accept(offers, budget)
@@ -62,9 +65,14 @@ object Merge {
   /**
    * How many times the bytes are opened that would be if the files were laid out anew: 1 is best.
    */
-  def excess(space: BoxSpace, files: Seq[Int], targetSize: Long): Double = {
+  def excess(
+      space: BoxSpace,
+      files: Seq[Int],
+      targetSize: Long,
+      lexical: Boolean): Double = {
     val whole = new Room(
-      space, RegionBox(files, space.columns.map(_ => 0), space.columns.map(space.lastRank)))
+      space, RegionBox(files, space.columns.map(_ => 0), space.columns.map(space.lastRank)),
+      lexical)
     val best = whole.opened(bytesOf(space, files).toDouble, targetSize)
     if (best <= 0) 1.0 else math.max(1.0, files.map(opened(space, _, targetSize)).sum / best)
   }
@@ -77,8 +85,9 @@ object Merge {
       number: Int,
       box: RegionBox,
       newBytes: Double,
-      targetSize: Long): Seq[Offer] = {
-    val room = new Room(space, box)
+      targetSize: Long,
+      lexical: Boolean): Seq[Offer] = {
+    val room = new Room(space, box, lexical)
     val widest = box.files.toVector.sortBy(file => -space.columns.map(space.width(_, file)).sum)
     var bytes = 0L
     var before = room.opened(newBytes, targetSize)
@@ -109,7 +118,7 @@ object Merge {
       space.columns.map(space.width(_, file)).sum
 
   /** A box that rows are spread over evenly. */
-  private final class Room(space: BoxSpace, box: RegionBox) {
+  private final class Room(space: BoxSpace, box: RegionBox, lexical: Boolean) {
     private val widths = space.columns.map(c => space.share(c, box.low(c), box.high(c))).toArray
     private val grains = space.columns.map(c => space.grain(c, box.low(c), box.high(c))).toArray
 
@@ -122,7 +131,7 @@ object Merge {
         val free = sides.indices.filter(c => sides(c) / 2 >= grains(c))
         if (free.isEmpty) files = 1
         else {
-          sides(free.maxBy(sides(_))) /= math.min(files, 2.0)
+          sides(if (lexical) free.head else free.maxBy(sides(_))) /= math.min(files, 2.0)
           files /= 2
         }
       }
