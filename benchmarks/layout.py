@@ -172,6 +172,8 @@ class Queries:
             ranks = [
                 nothing
                 if unit[c] is None
+                else nothing[::-1]
+                if unit[c] == UNKNOWN
                 else (_rank(values, unit[c][0]), _rank(values, unit[c][1]))
                 for unit, _ in units
             ]
@@ -238,6 +240,18 @@ def _rank(values: Sequence[Any], value: Any) -> int:
     return 2 * place if place < len(values) and values[place] == value else 2 * place - 1
 
 
+#: Bounds of a unit whose footer tells none, although it has values.
+UNKNOWN = (None, None)
+
+
+def _bounds(statistics: Any, rows: int) -> tuple[Any, Any] | None:
+    """None: there are only nulls."""
+    if statistics is not None and statistics.has_min_max:
+        return statistics.min, statistics.max
+    only_nulls = statistics is not None and statistics.null_count == rows
+    return None if only_nulls else UNKNOWN
+
+
 def footers(folder: Path, columns: Sequence[str]) -> tuple[list[Any], list[Any]]:
     """Minima and maxima of the columns, and bytes: of each file, and of each row group."""
     files, groups = [], []
@@ -248,14 +262,18 @@ def footers(folder: Path, columns: Sequence[str]) -> tuple[list[Any], list[Any]]
             group = footer.row_group(number)
             by_name = {group.column(i).path_in_schema: group.column(i).statistics
                        for i in range(group.num_columns)}  # fmt: skip
-            bounds = [(s.min, s.max) if s is not None and s.has_min_max else None
-                      for s in (by_name[name] for name in columns)]  # fmt: skip
+            bounds = [_bounds(by_name[name], group.num_rows) for name in columns]
             of_file.append(bounds)
             groups.append((bounds, group.total_byte_size))
         merged = []
         for c in range(len(columns)):
             known = [bounds[c] for bounds in of_file if bounds[c] is not None]
-            merged.append((min(b[0] for b in known), max(b[1] for b in known)) if known else None)
+            if UNKNOWN in known:
+                merged.append(UNKNOWN)
+            else:
+                merged.append(
+                    (min(b[0] for b in known), max(b[1] for b in known)) if known else None
+                )
         files.append((merged, path.stat().st_size))
     return files, groups
 

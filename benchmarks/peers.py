@@ -164,6 +164,7 @@ def start_spark(peer: Peer, home: str) -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "6g")
         .config("spark.sql.shuffle.partitions", "8")
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.warehouse.dir", home)
         .config("spark.sql.catalog.peer.warehouse", home)
         .config("spark.jars", ",".join(jars))

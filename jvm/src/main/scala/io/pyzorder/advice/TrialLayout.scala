@@ -42,7 +42,7 @@ object TrialLayout {
       table: ResolvedTable,
       columns: Seq[IndexedColumn],
       files: Seq[TrialFile]): TrialLayout = {
-    val settings = ReadSettings.of(session, table.options)
+    val settings = ReadSettings.of(session, table.options, table.fileSchema)
     val folders = table.partitionSchema.fields.zipWithIndex.toSeq.collect {
       case (field, i) if IndexedColumns.supports(field.dataType) =>
         IndexedColumn(Seq(field.name), field.dataType) -> i

@@ -239,7 +239,7 @@ final class OptimizeRun(
 
   /** Without modification times. */
   private def entries(written: Seq[WrittenFile]): Seq[FileEntry] = {
-    val settings = ReadSettings.of(session, table.options).fingerprint
+    val settings = ReadSettings.of(session, table.options, table.fileSchema).fingerprint
     written.map { file =>
       FileEntry(file.path, file.size, 0L, file.numRecords, names, settings, file.statistics)
     }
@@ -257,7 +257,7 @@ final class OptimizeRun(
 
   /** The index's columns, or those it starts with, and the clustering columns. */
   private lazy val statisticsColumns: Seq[IndexedColumn] =
-    if (ReadSettings.matchesFieldIds(session) ||
+    if (ReadSettings.matchesFieldIds(session, table.fileSchema) ||
       ReadSettings.matchesPositions(session, table.options)) {
       Nil
     } else {

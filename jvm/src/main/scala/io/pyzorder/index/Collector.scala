@@ -33,7 +33,7 @@ object Collector {
       session: shim.SparkSession,
       data: DataFiles,
       columns: Seq[IndexedColumn]): Seq[FileEntry] = {
-    val settings = ReadSettings.of(session, data.options)
+    val settings = ReadSettings.of(session, data.options, data.dataSchema)
     val collected = if (findsByName(session, data)) columns.filter(fromFiles(data, _)) else Nil
     val footers = readFooters(session, data, collected)
     val open = footers.map { case (i, footer) =>
@@ -106,7 +106,7 @@ object Collector {
 
   /** Other ways to find a column in a file depend on more than this index keeps. */
   private def findsByName(session: shim.SparkSession, data: DataFiles): Boolean =
-    !ReadSettings.matchesFieldIds(session) &&
+    !ReadSettings.matchesFieldIds(session, data.dataSchema) &&
       !ReadSettings.matchesPositions(session, data.options)
 
   /**

@@ -2,8 +2,10 @@ package io.pyzorder.index
 
 import java.util.{Locale, TimeZone}
 
+import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.StructType
 
 /**
  * The settings of a scan on which it depends what values a file's bytes read as.
@@ -34,25 +36,32 @@ object ReadSettings {
    * The settings of a scan by `session` with the relation's `options`, in which names differ in
    * nothing but case.
    */
-  def of(session: shim.SparkSession, options: Map[String, String]): ReadSettings = {
+  def of(
+      session: shim.SparkSession,
+      options: Map[String, String],
+      schema: StructType): ReadSettings = {
     val settings = new Lookup(session, options)
-    ReadSettings(structural(settings), temporal(settings))
+    ReadSettings(structural(settings, matchesFieldIds(session, schema)), temporal(settings))
   }
 
-  /** Columns are found by field id, not by name: no statistics are kept under this setting. */
-  def matchesFieldIds(session: shim.SparkSession): Boolean =
-    session.sessionState.conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED)
+  /**
+   * Columns are found by field id, not by name: no statistics are kept of such a table. Spark looks
+   * for the ids that the schema has; Delta's extension switches the setting on for all of a session.
+   */
+  def matchesFieldIds(session: shim.SparkSession, schema: StructType): Boolean =
+    session.sessionState.conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED) &&
+      ParquetUtils.hasFieldIds(schema)
 
   /** ORC columns are found by position, not by name: no statistics are kept under this setting. */
   def matchesPositions(session: shim.SparkSession, options: Map[String, String]): Boolean =
     new Lookup(session, options).other("orc.force.positional.evolution").toLowerCase(Locale.ROOT) ==
       "true"
 
-  private def structural(settings: Lookup): String = {
+  private def structural(settings: Lookup, fieldIds: Boolean): String = {
     val conf = settings.conf
     Seq(
       "caseSensitive" -> conf.caseSensitiveAnalysis,
-      "fieldIds" -> conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED),
+      "fieldIds" -> fieldIds,
       "binaryAsString" -> conf.getConf(SQLConf.PARQUET_BINARY_AS_STRING),
       "int96AsTimestamp" -> conf.getConf(SQLConf.PARQUET_INT96_AS_TIMESTAMP),
       "nanosAsLong" -> conf.getConf(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG),

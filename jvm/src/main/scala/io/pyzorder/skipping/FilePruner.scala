@@ -123,7 +123,7 @@ final class FilePruner(
   private def judgesOf(
       snapshots: Seq[(SnapshotRef, IndexSnapshot)],
       filter: IndexFilter): Array[FileJudge] = {
-    val settings = ReadSettings.of(session, options)
+    val settings = ReadSettings.of(session, options, dataSchema)
     val reading =
       ColumnReading(dataSchema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal)
     snapshots.flatMap { case (ref, snapshot) =>

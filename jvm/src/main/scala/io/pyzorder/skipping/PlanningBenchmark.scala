@@ -24,7 +24,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
     "customer" -> IntegerType, "day" -> IntegerType, "item" -> LongType, "at" -> TimestampType)
   private val schema = types.foldLeft(new StructType) { case (s, (name, t)) => s.add(name, t) }
   private val columns = types.map { case (name, t) => IndexedColumn(Seq(name), t) }
-  private val settings = ReadSettings.of(session, Map.empty).fingerprint
+  private val settings = ReadSettings.of(session, Map.empty, new StructType).fingerprint
   private val side = math.max(1, math.ceil(math.sqrt(numFiles.toDouble)).toInt)
 
   /** Names as OPTIMIZE gives them. */

@@ -124,7 +124,7 @@ final class ZOrderFileIndex private (
       partitionFilters.filterNot(hasSubquery),
       dataFilters,
       state,
-      ReadSettings.of(session, options),
+      ReadSettings.of(session, options, dataSchema),
       pruner.isEnabled)
     last.collect { case (`request`, answer) => answer }.getOrElse {
       val answer = ask(request)

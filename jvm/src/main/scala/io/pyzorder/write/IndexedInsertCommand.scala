@@ -92,7 +92,8 @@ final class IndexedInsertCommand(
       session: shim.SparkSession,
       before: Option[SnapshotRef]): Seq[IndexedColumn] = {
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
-    if (ReadSettings.matchesFieldIds(session) || ReadSettings.matchesPositions(session, options)) {
+    if (ReadSettings.matchesFieldIds(session, fileSchema) ||
+      ReadSettings.matchesPositions(session, options)) {
       Nil
     } else {
       before.map(_.columns.filterNot(denied(_))).getOrElse {
@@ -110,7 +111,7 @@ final class IndexedInsertCommand(
       columns: Seq[IndexedColumn],
       files: Seq[NewFile],
       conf: Configuration): Unit = {
-    val settings = ReadSettings.of(session, options).fingerprint
+    val settings = ReadSettings.of(session, options, fileSchema).fingerprint
     val entries = files.groupBy(_.folder).toSeq.flatMap { case (relative, written) =>
       val lie = visible(folder.resolve(relative), conf)
       val alone = lie.size == written.size
