@@ -103,7 +103,7 @@ def _made(*columns: str) -> Callable[[SparkSession], DataFrame]:
 DATASETS = [
     Dataset("lineitem", lineitem, ("l_partkey", "l_shipdate", "l_suppkey"), (0.01, 1 / 84, 1)),
     Dataset("store_sales", _store_sales, ("ss_customer_sk", "ss_cdemo_sk"), (0.1, 0.1)),
-    Dataset("flights", _flights, ("distance", "dep_time", "tailnum"), (0.1, 0.1, 1)),
+    Dataset("flights", _flights, ("distance", "dep_time", "tailnum"), (0.1, 0.1, 0.1)),
     Dataset(
         "skewed",
         _made("CAST(pow(10, rand(1) * 7) AS INT) AS a", "CAST(pow(10, rand(2) * 7) AS INT) AS b",
@@ -127,7 +127,7 @@ DATASETS = [
               "concat('https://example.org/item/', hex(CAST(rand(5) * 1e12 AS BIGINT))) AS url",
               "if(rand(6) < 0.3, NULL, CAST(rand(7) * 100000 AS INT)) AS sometimes"),
         ("id", "ts", "price", "category"),
-        (0.1, 0.1, 1, 1),
+        (0.1, 0.1, 0.1, 0.1),
     ),
     Dataset(
         "strings and nulls",

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import deltalake
 import numpy as np
@@ -93,7 +94,7 @@ def _pyzorder(curve: str) -> Callable[[DataFrame, Sequence[str], int, Path], Non
 
 def _peer(name: str) -> Callable[[DataFrame, Sequence[str], int, Path], None]:
     def lay_out(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
-        source = Path(df.inputFiles()[0].removeprefix("file:")).parent
+        source = Path(unquote(urlparse(df.inputFiles()[0]).path)).parent
         peers.lay_out(name, source, folder, columns, files)
 
     return lay_out
