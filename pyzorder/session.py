@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,12 @@ from pyzorder.bridge import EXTENSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Statements of Iceberg's need its parser to be the session's own, which the last extension's is.
-ICEBERG = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+#: Extensions that pyzorder's goes before. Statements of Iceberg's need its parser to be the
+#: session's own, which the last extension's is; Delta's plans every scan that no earlier one did.
+LATER = (
+    "io.delta.sql.DeltaSparkSessionExtension",
+    "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+)
 
 
 def jar() -> Path:
@@ -50,10 +55,9 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     path = jar()
     check_running(path)
     check_submit_arguments(path)
-    additions = {"spark.jars": (str(path), None), "spark.sql.extensions": (EXTENSION, ICEBERG)}
-    for key, (addition, before) in additions.items():
+    for key, addition in (("spark.jars", str(path)), ("spark.sql.extensions", EXTENSION)):
         kept = options.get(key) or default_setting(key)
-        builder = builder.config(key, with_item(kept, addition, before))
+        builder = builder.config(key, with_item(kept, addition, LATER))
     return builder
 
 
@@ -111,11 +115,12 @@ def items(value: str) -> list[str]:
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
-def with_item(value: str | None, addition: str, before: str | None = None) -> str:
-    """A comma-separated setting with one more member, before another, unless it is in there."""
+def with_item(value: str | None, addition: str, later: Sequence[str]) -> str:
+    """A comma-separated setting with one more member, before those named, unless it is in there."""
     kept = items(value or "")
     if addition not in kept:
-        kept.insert(kept.index(before) if before in kept else len(kept), addition)
+        places = (place for place, item in enumerate(kept) if item in later)
+        kept.insert(next(places, len(kept)), addition)
     return ",".join(kept)
 
 

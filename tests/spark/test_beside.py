@@ -91,9 +91,9 @@ WITH_ICEBERG = [
 
 #: (name, extensions in their order, those that `pyzorder.configure` makes of them, statements)
 SESSIONS: list[tuple[str, list[Any], list[Any], list[tuple[str, str]]]] = [
-    ("Delta, Iceberg", [DELTA, ICEBERG], [DELTA, EXTENSION, ICEBERG],
+    ("Delta, Iceberg", [DELTA, ICEBERG], [EXTENSION, DELTA, ICEBERG],
      PARQUET + WITH_DELTA + WITH_ICEBERG),
-    ("ours, Delta", [EXTENSION, DELTA], [EXTENSION, DELTA], PARQUET + WITH_DELTA),
+    ("Delta", [DELTA], [EXTENSION, DELTA], PARQUET + WITH_DELTA),
     ("Iceberg's catalog", [ICEBERG], [EXTENSION, ICEBERG], PARQUET + WITH_ICEBERG),
 ]  # fmt: skip
 

@@ -54,13 +54,13 @@ def test_columns_that_are_found_by_id_skip_nothing(spark: SparkSession, tmp_path
         table = pa.table({"a": values, "b": [1000 + v for v in values]}, schema)
         pq.write_table(table, folder / f"{number}.parquet")
     spark.sql(f"CREATE SKIPPING INDEX ON '{folder}'")
-    swapped = with_ids(b=1, a=2)
     with settings(
         spark,
         spark__sql__parquet__fieldId__read__enabled="true",
         spark__sql__parquet__filterPushdown="false",  # Spark pushes filters down by name
     ):
-        swapped = spark.read.schema(with_ids(b=1, a=2)).parquet(str(folder))
-        found = swapped.where("a = 1007").select("a", "b")
+        swapped = with_ids(b=1, a=2)
+        rows = spark.read.schema(swapped).parquet(str(folder))
+        found = rows.where("a = 1007").select("a", "b")
         assert len(opened(found)) == 4
         assert found.collect() == [(1007, 7)]

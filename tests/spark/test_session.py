@@ -79,7 +79,7 @@ def test_keeps_what_is_set(tmp_path: Path) -> None:
         print(twice is builder, twice._options["spark.jars"].count("pyzorder-spark"))
         print(twice._options["spark.jars"].split("pyzorder")[0].split(",")[:2])
         print(twice._options["spark.sql.extensions"])
-        builder.config("spark.sql.extensions", "x.Y," + session.ICEBERG)
+        builder.config("spark.sql.extensions", ",".join(["x.Y", *session.LATER]))
         print(pyzorder.configure(builder)._options["spark.sql.extensions"])
         """,
         tmp_path,
@@ -88,7 +88,7 @@ def test_keeps_what_is_set(tmp_path: Path) -> None:
         "True 1",
         "['/a.jar', '/b.jar']",
         "x.Y,io.pyzorder.ZOrderExtensions",
-        "x.Y,io.pyzorder.ZOrderExtensions,"
+        "x.Y,io.pyzorder.ZOrderExtensions,io.delta.sql.DeltaSparkSessionExtension,"
         "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     ]
 

@@ -14,7 +14,7 @@ import pytest
 from pyzorder import versions
 from pyzorder.bridge import EXTENSION
 from pyzorder.cli.app import app
-from pyzorder.session import ICEBERG, with_item
+from pyzorder.session import LATER, with_item
 from tests.documents import OTHERS, PAGES, ROOT, Block, blocks, prose, text
 
 JVM = ROOT / "jvm" / "src"
@@ -180,7 +180,7 @@ def test_the_jar_and_the_extension(page: str) -> None:
         assert set(re.findall(r"pyzorder-spark-\S+\.jar", block.code)) <= jars
         for extensions in re.findall(r"spark\.sql\.extensions=(\S+)", block.code):
             others = [name for name in extensions.split(",") if name != EXTENSION]
-            assert extensions == with_item(",".join(others), EXTENSION, ICEBERG)
+            assert extensions == with_item(",".join(others), EXTENSION, LATER)
 
 
 # ---- the sources --------------------------------------------------------------------------------

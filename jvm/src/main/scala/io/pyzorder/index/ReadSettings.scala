@@ -46,7 +46,7 @@ object ReadSettings {
 
   /**
    * Columns are found by field id, not by name: no statistics are kept of such a table. Spark looks
-   * for the ids that the schema has; Delta's extension switches the setting on for all of a session.
+   * for the ids that the schema has; Delta's extension switches the setting on in every session.
    */
   def matchesFieldIds(session: shim.SparkSession, schema: StructType): Boolean =
     session.sessionState.conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED) &&

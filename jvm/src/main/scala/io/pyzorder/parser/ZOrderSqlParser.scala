@@ -84,10 +84,12 @@ object ZOrderSqlParser {
 
   /** Before the parser of Spark, or of the extension that is named before pyzorder's. */
   def before(next: ParserInterface): ZOrderSqlParser = {
-    if (next.getClass.getSimpleName.startsWith("Iceberg")) {
+    val name = next.getClass.getSimpleName
+    if (name.startsWith("Iceberg") || name.startsWith("Delta")) {
       LoggerFactory.getLogger(classOf[ZOrderSqlParser]).warn(
-        "Name io.pyzorder.ZOrderExtensions before Iceberg's extension in spark.sql.extensions: " +
-          "procedures of Iceberg's that take a sort order fail otherwise")
+        "Name io.pyzorder.ZOrderExtensions before Delta's and Iceberg's extensions in " +
+          "spark.sql.extensions: after them, procedures of Iceberg's that take a sort order " +
+          "fail, and EXPLAIN does not tell what is skipped")
     }
     new ZOrderSqlParser(next)
   }
