@@ -82,7 +82,9 @@ def laid_out(
     place = F.pandas_udf(found.of, "leaf int, place bigint")  # type: ignore[call-overload]
     kept = [F.col(f"`{name.replace('`', '``')}`") for name in data]
     # A task that runs again reads the same rows in the same order, and numbers them as before.
-    placed = rows.select(*kept, place(group, F.monotonically_increasing_id(), *keys).alias(PLACE))
+    # Scattered: rows of a heavy cell may come at regular distances, such as every other one.
+    turn = F.pmod(F.hash(F.monotonically_increasing_id()), F.lit(2**31 - 1)).cast("long")
+    placed = rows.select(*kept, place(group, turn, *keys).alias(PLACE))
     told = placed.select(*kept, F.col(f"{PLACE}.leaf").alias(LEAF),
                          F.col(f"{PLACE}.place").alias(PLACE))  # fmt: skip
     ordered = told.repartition(int(found.first_leaf[-1]), F.col(LEAF)).sortWithinPartitions(

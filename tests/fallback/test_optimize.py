@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -130,6 +131,24 @@ def test_types_and_names(spark: SparkSession, database: str) -> None:
         assert rows_of(spark.table("x")) == before, columns
         found = fallback.read(spark, "x").where("`a b` = 5 OR f > 30")
         assert found.count() == spark.table("x").where("`a b` = 5 OR f > 30").count()
+
+
+@pytest.mark.fallback
+@pytest.mark.parametrize("period", [1, 2])
+def test_a_heavy_value_that_comes_again_and_again(
+    spark: SparkSession, tmp_path: Path, period: int
+) -> None:
+    """Its rows are dealt out evenly, however regularly other rows lie between them."""
+    table = tmp_path / "t"
+    rows = spark.range(0, 40_000, 1, 1)
+    rows.selectExpr(f"if(id % {period} = 0, 0, id) AS a", "xxhash64(id) AS payload").write.parquet(
+        str(table)
+    )
+    aim_at(spark, table, 8)
+    fallback.optimize(spark, str(table), ["a"])
+    counts = [pq.read_metadata(file).num_rows for file in data_files(table)]
+    assert len(counts) == 8
+    assert max(counts) < 1.2 * min(counts)
 
 
 REFUSED = {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -118,10 +121,45 @@ def test_an_index_without_room_for_new_files(
 def test_a_table_without_an_index_gets_none(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
+    zorder = tmp_path / "db" / "t" / "_zorder"
     sales(spark, 30).write.format("parquet").saveAsTable("t")
     sales(spark, 30).createOrReplaceTempView("new")
     insert(spark, tmp_path)
-    assert not (tmp_path / "db" / "t" / "_zorder").exists()
+    assert not zorder.exists()
+    (zorder / "_journal").mkdir(parents=True)
+    insert(spark, tmp_path)
+    assert [p.name for p in zorder.iterdir()] == ["_journal"]
+
+
+@pytest.mark.parametrize("write", [overwrite, static_partition])
+def test_an_overwrite_beside_an_optimize(
+    spark: SparkSession, database: str, tmp_path: Path, write: Callable[[SparkSession, Path], None]
+) -> None:
+    """Files that come into a folder while it is being deleted do not fail the overwrite."""
+    folder = tmp_path / "db" / "t"
+    sales(spark, 300).write.partitionBy("day").format("parquet").saveAsTable("t")
+    sales(spark, 90).createOrReplaceTempView("new")
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    until = time.monotonic() + 3
+    staged = [folder / "_zorder" / "_staging", folder / "day=2" / "_zorder"]
+
+    def stage() -> None:
+        while time.monotonic() < until:
+            for place in staged:
+                with suppress(OSError):  # deleted in the midst of it
+                    place.mkdir(parents=True, exist_ok=True)
+
+    others = [threading.Thread(target=stage) for _ in range(2)]
+    for other in others:
+        other.start()
+    write(spark, folder)
+    for other in others:
+        other.join()
+    spark.catalog.refreshTable("t")
+    new = spark.table("new")
+    if write is static_partition:
+        new = new.withColumn("day", F.lit(2))
+    assert rows_of(spark.table("t").where("day = 2")) == rows_of(new.where("day = 2"))
 
 
 def widths(spark: SparkSession, *by: str) -> list[Row]:

@@ -34,7 +34,8 @@ object RewriteSession {
     "spark.sql.parquet.int96RebaseModeInWrite" -> "CORRECTED",
     "spark.sql.zorder.skipping.enabled" -> "false",
     // They tell whether a task run again sent other rows. Here it sends the same ones to the same
-    // tasks: where a row goes depends on nothing but its values.
+    // tasks: where a row goes depends on its values and, in a cell heavier than a file, on its
+    // place among the task's rows, which come from the same files in the same order.
     "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
 }

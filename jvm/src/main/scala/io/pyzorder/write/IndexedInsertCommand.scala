@@ -6,6 +6,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.SparkException
 import org.apache.spark.sql.{Row, SaveMode}
 import org.apache.spark.sql.catalyst.catalog.{BucketSpec, CatalogTable}
 import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
@@ -25,8 +26,9 @@ import io.pyzorder.index._
 import io.pyzorder.publish.TableFolder
 
 /**
- * Spark's own write of rows into a folder, after which the index has entries of the new files. It
- * has the parameters of Spark's command, by which Spark copies it, and no others.
+ * Spark's own write of rows into the folder of a table of ours, after which the index, if there is
+ * one, has entries of the new files. It has the parameters of Spark's command, by which Spark
+ * copies it, and no others.
  *
  * The entries are published like every snapshot, without the table's lock. A write that has
  * committed does not fail because of them: what is not indexed is read.
@@ -74,7 +76,7 @@ final class IndexedInsertCommand(
           new SerializableConfiguration(conf), metrics, folder.root,
           columns.filter(staysTheSame(_, settings)), fileSchema, format, millis(settings)))
     }
-    val result = super.run(session, child)
+    val result = insert(session, child, Pauses)
     tracker.foreach { written =>
       try publish(session, folder, columns, written.files, conf)
       catch {
@@ -87,12 +89,28 @@ final class IndexedInsertCommand(
     result
   }
 
+  /**
+   * Spark's own write. An overwrite begins by deleting the folder, which fails on a disk where an
+   * OPTIMIZE at work puts a file into it at that very moment; nothing is written yet, and it is
+   * asked again.
+   */
+  private def insert(session: shim.SparkSession, child: SparkPlan, pauses: Seq[Long]): Seq[Row] =
+    try super.run(session, child)
+    catch {
+      case refused: SparkException
+          if pauses.nonEmpty && refused.getMessage.contains("Unable to clear ") =>
+        Thread.sleep(pauses.head)
+        insert(session, child, pauses.tail)
+    }
+
   /** The index's columns, or those it starts with; Nil: nothing is to be indexed. */
   private def indexed(
       session: shim.SparkSession,
       before: Option[SnapshotRef]): Seq[IndexedColumn] = {
+    val wanted = clusteredBy.nonEmpty ||
+      before.isDefined && ZOrderConf.writeIndex.get(session.sessionState.conf, properties)
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
-    if (ReadSettings.matchesFieldIds(session, fileSchema) ||
+    if (!wanted || ReadSettings.matchesFieldIds(session, fileSchema) ||
       ReadSettings.matchesPositions(session, options)) {
       Nil
     } else {
@@ -176,4 +194,7 @@ final class IndexedInsertCommand(
 
 object IndexedInsertCommand {
   private val log = LoggerFactory.getLogger(getClass)
+
+  /** Milliseconds before each new attempt to clear the folder. */
+  private val Pauses: Seq[Long] = Seq(50, 100, 200, 400, 800, 1600)
 }

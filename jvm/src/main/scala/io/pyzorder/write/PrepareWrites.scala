@@ -13,12 +13,13 @@ import org.apache.spark.sql.types.{StructField, StructType}
 
 import io.pyzorder.ZOrderConf
 import io.pyzorder.commands.{ClusteringColumns, TargetLookup}
-import io.pyzorder.index.{IndexStore, IndexedColumn}
+import io.pyzorder.index.IndexedColumn
 import io.pyzorder.publish.TableFolder
 
 /**
- * Lays out the rows of writes into tables that ask for it, and lets writes into a table with an
- * index add the entries of their files. All other writes stay as they are.
+ * Lays out the rows of writes into tables that ask for it, and lets writes into a folder with
+ * something of ours beside the data add the entries of their files to its index. All other writes
+ * stay as they are.
  *
  * Every INSERT into plain files, from SQL or a DataFrame, is one of Spark's commands seen here; a
  * CREATE TABLE AS SELECT runs such a command inside, which no longer knows the table's properties.
@@ -49,9 +50,8 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
       else laidOut(
         insert.query, insert.outputColumnNames, insert.partitionColumns.map(_.name), properties,
         insert.catalogTable.map(_.identifier.quotedString).getOrElse(s"'$root'"), Some(root))
-    def hasIndex = ZOrderConf.writeIndex.get(session.sessionState.conf, properties) &&
-      IndexStore.latest(conf, new TableFolder(root)).isDefined
-    if (rows.isEmpty && !hasIndex) insert
+    def isOurs = root.getFileSystem(conf).exists(new TableFolder(root).zorder)
+    if (rows.isEmpty && !isOurs) insert
     else new IndexedInsertCommand(
       insert.outputPath, insert.staticPartitions, insert.ifPartitionNotExists,
       insert.partitionColumns, insert.bucketSpec, insert.fileFormat, insert.options,
