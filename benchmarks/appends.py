@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import report
 from datasets import FOLDER, size_of
-from layout import footers
+from opened import footers
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
