@@ -5,6 +5,7 @@ What io.pyzorder.publish does with Records and RunRecords.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyzorder.fallback import failures, markers
-from pyzorder.fallback.journal import path_of, whole
+from pyzorder.fallback.journal import FIELDS, path_of, whole
 from pyzorder.fallback.lease import current
 from pyzorder.fallback.own_files import create_if_absent, remove
 from pyzorder.fallback.stores import LocalStore, Stat, TableFolder
@@ -107,6 +108,20 @@ class RunRecords:
     def done(self, incarnation: str) -> None:
         """Nothing is left to do."""
         self._create("done", incarnation, {})
+
+    def clear(self, incarnation: str) -> None:
+        """Takes away the run's records where its folder is no table any more, and folders of ours
+        that are empty then: a disk does not delete a folder into which a file comes meanwhile.
+
+        A run of the same number in a new life of the table keeps its own.
+        """
+        for kind in FIELDS:
+            record = self._read(kind)
+            if record is not None and record["incarnation"] == incarnation:
+                remove(path_of(self._folder, self._run, kind))
+        for folder in (self._folder.journal, self._folder.index, self._folder.zorder):
+            with contextlib.suppress(OSError):  # it is gone, or holds something
+                os.rmdir(folder)
 
     def _create(self, kind: str, incarnation: str, more: dict[str, Any]) -> bool:
         """False: there is such a record. A torn one is none: it is taken away, its place free."""

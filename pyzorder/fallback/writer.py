@@ -6,6 +6,7 @@ The protocol and its reasons are those of io.pyzorder.publish.Writer; sql/FORMAT
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import uuid
 from collections.abc import Callable, Sequence
@@ -228,6 +229,9 @@ class Writer:
     def _end(self) -> None:
         self._ended = True
         self._lease.end()
+        with contextlib.suppress(OSError):  # the store cannot be asked
+            if not self._files.is_same_life:
+                self._records.clear(self.incarnation)
 
     def _stat(self, entry: FileEntry) -> Stat:
         path = self.staged(entry.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -211,7 +212,14 @@ def overwrite(table: Path, files: list[Path]) -> None:
     table.mkdir()
 
 
-@pytest.mark.parametrize("change", [replace_one, delete_one, overwrite])
+def drop(table: Path, files: list[Path]) -> None:
+    """As a disk does, into whose folder a record comes meanwhile."""
+    for left in [*table.iterdir(), *(table / "_zorder").iterdir()]:
+        if left.name not in ("_zorder", "_journal"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+@pytest.mark.parametrize("change", [replace_one, delete_one, overwrite, drop])
 def test_conflict(
     spark: SparkSession, tmp_path: Path, change: Callable[[Path, list[Path]], None]
 ) -> None:
@@ -232,6 +240,8 @@ def test_conflict(
         writer.publish(refs, [entry], lambda old: old, lambda c: False, lambda: None)
     assert {f.name: f.read_bytes() for f in data_files(table)} == left
     assert not list(table.rglob("*.staged"))
+    if change is drop:
+        assert not list(table.iterdir())  # or a new table could not have its place
 
 
 def test_a_file_that_goes_while_it_is_read(spark: SparkSession, tmp_path: Path) -> None:

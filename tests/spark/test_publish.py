@@ -45,6 +45,29 @@ def test_publish_replaces_the_files(spark: SparkSession, table: Path, fmt: str) 
     assert ids(read(spark, table, fmt)) == ALL
 
 
+@pytest.mark.parametrize("new_life", [False, True])
+def test_nothing_is_in_the_way_of_a_new_table(
+    spark: SparkSession, tmp_path: Path, new_life: bool
+) -> None:
+    """A table is dropped while it is rewritten, and a record comes into the folder meanwhile."""
+    table = tmp_path / "t"
+    spark.range(ROWS).write.parquet(str(table))
+    run = Rewrite(spark, table)
+    journal = table / "_zorder" / "_journal"
+    [prepare] = journal.glob("*.prepare")
+    for left in [*table.iterdir(), *(table / "_zorder").iterdir()]:
+        if left.name != "_zorder" and left != journal:
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+    if new_life:
+        (table / "_zorder" / "_incarnation").write_text("another")
+        (journal / "_1.outcome").write_text('{"record": "outcome", "incarnation": "another"}')
+    with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+        run.publish()
+    assert prepare.name == "_1.prepare" and not prepare.exists()
+    names = {path.name for path in table.rglob("*")}
+    assert names == ({"_zorder", "_incarnation", "_journal", "_1.outcome"} if new_life else set())
+
+
 def test_names_below_zorder_are_hidden(spark: SparkSession, table: Path, fmt: str) -> None:
     Rewrite(spark, table, fmt).publish()
     below = list((table / "_zorder").rglob("*"))

@@ -119,6 +119,11 @@ object Records {
     parse(text, "done")(node => if (node.has("placed")) files(node, "placed") else Nil)
       .getOrElse(Nil)
 
+  /** The life of the table in which a record of any kind was made; None: it is torn. */
+  def incarnation(text: Array[Byte]): Option[String] =
+    try Option(mapper.readTree(text)).map(string(_, "incarnation"))
+    catch { case NonFatal(_) => None }
+
   /** Whether the bytes are a whole record of that kind. */
   def whole(text: Array[Byte], kind: String): Boolean = parse(text, kind)(_ => ()).isDefined
 

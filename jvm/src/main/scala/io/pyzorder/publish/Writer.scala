@@ -277,6 +277,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private def end(): Unit = {
     ended = true
     lease.end()
+    try if (!files.sameLife) Remains.clear(hadoopConf, folder, run, incarnation)
+    catch { case NonFatal(_) => () } // the store cannot be asked
   }
 
   private def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)

@@ -1,0 +1,43 @@
+package io.pyzorder.publish
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
+/**
+ * What a run has left in a folder that is not its table any more. A disk deletes a folder file by
+ * file, and not at all if a file comes into it meanwhile, such as a record of a writer that has not
+ * noticed yet: then the folder of a table that was dropped stays, and is in the way of a new table
+ * of that name.
+ */
+private[publish] object Remains {
+
+  /**
+   * Deletes the run's records, and folders of ours that are empty then. A run of the same number in
+   * a new life of the table has records of the same names: what they say tells whose they are.
+   * Nothing else is taken away, for it may be that run's.
+   */
+  def clear(
+      hadoopConf: Configuration,
+      folder: TableFolder,
+      run: Long,
+      incarnation: String): Unit = {
+    val fs = folder.zorder.getFileSystem(hadoopConf)
+    def attempt(act: => Unit): Unit =
+      try act
+      catch { case NonFatal(_) => () } // it is gone, or a folder that holds something
+    Journal.list(fs, folder.journal).map(_.getPath)
+      .filter(_.getName.startsWith(s"_$run.")).foreach { record =>
+        attempt {
+          if (Records.incarnation(Journal.readFully(fs, record)).contains(incarnation)) {
+            fs.delete(record, false)
+          }
+        }
+      }
+    val places = Seq(folder.staging(run), folder.retired(run))
+    val folders = places ++ places.map(_.getParent) ++
+      Seq(folder.journal, folder.index, folder.zorder)
+    folders.foreach(path => attempt(fs.delete(path, false)))
+  }
+}
