@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from pyzorder.table import quoted
 from tests.soak.ledger import ROWS, SCHEMA, Book, batch_sql
-from tests.soak.sessions import FAILURES, Worker, failure, session
+from tests.soak.sessions import FAILURES, Worker, failure, session, told
 
 #: What a process returns whose Spark was killed.
 KILLED = 137
@@ -73,7 +73,7 @@ class Writer(Worker):
             act()
             outcome = "done"
         except FAILURES as error:
-            outcome = str(error)[:2000]
+            outcome = told(error)
         self.book.note("ran", verb=what, outcome=outcome, typed=outcome == "done")
         return outcome == "done"
 

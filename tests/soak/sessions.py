@@ -69,7 +69,7 @@ class Worker:
             self.spark.sql(text).collect()
         except FAILURES as error:
             found = TYPED.search(str(error))
-            outcome = found[1] if found else str(error)[:2000]
+            outcome = found[1] if found else told(error)
             typed = found is not None
         verb = " ".join(word for word in text.split() if word.isupper())
         self.book.note("ran", verb=verb, outcome=outcome, typed=typed)
@@ -121,4 +121,11 @@ class Worker:
 
 def failure(error: Exception) -> dict[str, Any]:
     """The fields of a query that failed."""
-    return {"error": str(error)[:2000], "known": any(word in str(error) for word in GONE)}
+    return {"error": told(error), "known": any(word in str(error) for word in GONE)}
+
+
+def told(error: Exception) -> str:
+    """What an error says, without most of its stack."""
+    text = str(error)
+    causes = [line for line in text.split("\n") if line.startswith("Caused by")]
+    return "\n".join([text[:1000], *causes])[:4000]
