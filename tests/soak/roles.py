@@ -202,8 +202,6 @@ class MovedWriter(Writer):
     columns = 0
 
     def run(self) -> None:
-        self.ops = []
-        self.create()
         while self.goes_on():
             self.random.choice(
                 [self.append] * 6
@@ -211,7 +209,7 @@ class MovedWriter(Writer):
             )()
 
     def create(self) -> None:
-        self.columns = 0
+        self.ops, self.columns = [], 0
         self.attempt(
             lambda: self.sql(f"CREATE TABLE moved ({SCHEMA}) USING parquet"), "CREATE TABLE"
         )
@@ -250,9 +248,9 @@ class MovedWriter(Writer):
         def act() -> None:
             self.sql("DROP TABLE moved")
 
-        if self.remove("moved", self.ops, "DROP TABLE", act):
-            self.ops = []
-            self.create()
+        with self.moving("moved"):
+            if self.remove("moved", self.ops, "DROP TABLE", act):
+                self.create()
 
 
 class ByName(Worker):
@@ -369,7 +367,8 @@ def catalog(spark: SparkSession, home: Path, book: Book, seed: int) -> None:
         while appender.goes_on():
             appender.append_to_calm()
 
-    named, asking = of(ByName, 2), of(ByName, 3)
+    named, asking, mover = of(ByName, 2), of(ByName, 3), of(MovedWriter, 7)
+    mover.create()  # type: ignore[attr-defined]
     work = [
         append,
         named.optimize,  # type: ignore[attr-defined]
@@ -377,7 +376,7 @@ def catalog(spark: SparkSession, home: Path, book: Book, seed: int) -> None:
         of(PartitionWriter, 4, shared=shared, parts=(0, 1)).run,  # type: ignore[attr-defined]
         of(PartitionWriter, 5, shared=shared, parts=(2, 3)).run,  # type: ignore[attr-defined]
         of(WholeWriter, 6, shared=shared, parts=()).run,  # type: ignore[attr-defined]
-        of(MovedWriter, 7).run,  # type: ignore[attr-defined]
+        mover.run,  # type: ignore[attr-defined]
     ]
     (home / "ready").touch()
     failed: list[str] = []
