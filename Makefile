@@ -64,8 +64,9 @@ test-s3: $(VENV)/made-test,stores ## The same on S3, through S3A, from moto's se
 	@$(RUN) jvm/build.py
 	$(RUN) -m tests.stores.s3 tests/stores
 
-test-cluster: jar ## The end-to-end tests on a standalone cluster of two workers, started here
-	$(RUN) -m tests.cluster tests/spark/test_smoke.py tests/spark/test_optimize.py
+test-cluster: jar ## End to end and killed, on a standalone cluster of two workers, started here
+	$(RUN) -m tests.cluster -m "not crash and not browser" tests/spark/test_smoke.py \
+		tests/spark/test_optimize.py tests/spark/test_kill_points.py tests/stores
 
 test-connect: jar $(CLIENT)/made ## A Spark Connect client without a JVM, in an environment of its own
 	$(RUN) -m tests.connect $(CLIENT)/bin/python \

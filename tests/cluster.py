@@ -2,11 +2,13 @@
 
     python -m tests.cluster tests/spark/test_optimize.py …
 
-What a test's session does on tasks then happens in other processes than the driver's.
+What a test's session does on tasks then happens in other processes than the driver's. Each session
+has a core of both workers; a second one, such as a process that a test kills, has another one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -22,8 +24,8 @@ DEPLOY = "org.apache.spark.deploy"
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The master's address, and the two workers, of one core each; ends with the block."""
+def cluster(folder: Path, cores: int = 1) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The master's address, and the two workers, of so many cores each; ends with the block."""
     with ExitStack() as stack:
 
         def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
@@ -36,7 +38,8 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
         master = start("master", "--port", str(port))
         wait(lambda: listens(port), master, folder / "master-0.log")
         url = f"spark://127.0.0.1:{port}"
-        worker = ("worker", "--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"))
+        room = ("--cores", str(cores), "--memory", f"{cores}g")
+        worker = ("worker", *room, "--work-dir", str(folder / "work"))
         workers = [start(*worker, url) for _ in range(2)]
         for one, log in zip(workers, sorted(folder.glob("worker*.log")), strict=True):
             wait(lambda log=log: "registered with master" in log.read_text(), one, log)  # type: ignore[misc]
@@ -45,11 +48,13 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]
 
 def main(tests: list[str]) -> int:
     """Returns pytest's exit code."""
-    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder)) as (url, _):
+    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder), cores=2) as (url, _):
+        settings = {"spark.cores.max": "2", "spark.executor.cores": "1"}
         environment = {
+            "SPARK_SUBMIT_OPTS": sessions.SUBMIT_OPTIONS,
             **os.environ,
             "PYZORDER_TEST_MASTER": url,
-            "SPARK_SUBMIT_OPTS": sessions.SUBMIT_OPTIONS,
+            "PYZORDER_TEST_SETTINGS": json.dumps(settings),
         }
         command = [sys.executable, "-m", "pytest", *tests]
         return subprocess.run(command, env=environment, check=False).returncode
