@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.spark import scans
 from tests.spark.journal_driver import Rewrite, hadoop_path, package, read, through_journal
 from tests.spark.tables import data_files
 
@@ -87,6 +88,31 @@ def test_a_query_planned_before_still_answers(spark: SparkSession, table: Path, 
     assert sorted(row["id"] for row in physical.collect()) == ALL
     Rewrite(spark, table, fmt).publish()
     assert ids(planned) == ALL
+
+
+def test_a_folder_that_got_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    """A DataFrame made while there were none, or others, sees what plain Spark shows it."""
+    table = tmp_path / "t"
+    table.mkdir()
+    schema = "id BIGINT, day BIGINT"
+    empty = spark.read.schema(schema).parquet(str(table))
+    rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "id % 2 AS day")
+    rows.write.mode("append").partitionBy("day").parquet(str(table))
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
+        assert ids(empty) == []
+    assert ids(empty) == []
+    full = spark.read.schema(schema).parquet(str(table))
+    for day in table.glob("day=*"):
+        shutil.rmtree(day)
+    assert ids(full) == []
+    rows.write.mode("append").parquet(str(table))
+    for overlay, seen in (("false", []), ("true", ALL)):  # lists anew
+        with scans.settings(spark, spark__sql__zorder__journal__overlay=overlay):
+            assert ids(empty) == seen
+            with pytest.raises(Exception, match="FILE_NOT_EXIST"):
+                full.count()
+    assert ids(spark.read.schema(schema).parquet(str(table))) == ALL
 
 
 def test_also_with_ignore_missing_files(spark: SparkSession, table: Path, fmt: str) -> None:

@@ -86,12 +86,16 @@ object JournaledListing {
         known.map(cached => Listing(cached.listing, isFresh = false)).getOrElse {
           val spec = givenSpec(listed)
           val fromCatalog = spec.isDefined && !options.keys.exists(_.equalsIgnoreCase("basePath"))
-          val made = Cached(key,
-            listing(
-              session, listed, if (fromCatalog) Map.empty else options, Some(partitionSchema), spec,
-              folders))
+          val fresh = listing(
+            session, listed, if (fromCatalog) Map.empty else options, Some(partitionSchema), spec,
+            folders)
+          // Others may have emptied the folder, and filled it with other partitions, since the
+          // query was planned: its files' columns are not those of the plan any more.
+          val asPlanned = fresh.allFiles().isEmpty ||
+            fresh.partitionSchema.fieldNames.sameElements(partitionSchema.fieldNames)
+          val made = Cached(key, if (asPlanned) fresh else wrapped)
           cache.put(wrapped, made)
-          Listing(made.listing, isFresh = true)
+          Listing(made.listing, isFresh = asPlanned)
         }
       case other => Listing(other, isFresh = false)
     }
@@ -103,7 +107,7 @@ object JournaledListing {
       options: Map[String, String],
       schema: Option[StructType],
       spec: Option[PartitionSpec],
-      folders: Seq[TableFolder]): FileIndex = {
+      folders: Seq[TableFolder]): JournaledFileIndex = {
     val roots = listed.rootPaths.toSet
     val pinned = listed.allFiles().filter(status => roots(status.getPath))
     new JournaledFileIndex(session, listed.rootPaths, options, schema, spec, folders, pinned)

@@ -47,7 +47,9 @@ private[publish] final class LocationSwitch(
 
   private val hadoopConf = session.sessionState.newHadoopConf()
   private val fs = from.root.getFileSystem(hadoopConf)
-  private val known = record.read.toSet
+  private val left = new LeftFolder(
+    hadoopConf, from, from.root, record.read, new Path(from.zorder, s"_carried/_$run"),
+    record.to.takeRight(8))
   private val files = new RunFiles(
     hadoopConf, from, run, RetireRecord(record.incarnation, record.read, Nil, Nil))
 
@@ -93,15 +95,15 @@ private[publish] final class LocationSwitch(
           undo()
           Seq(conflict)
         case None =>
-          carry()
+          carry(to)
           if (!alive()) throw ZOrderErrors.conflict(
             "this process gave no sign of life for longer than its lease")
           reach("before-switch")
-          val filled = visible(to)
+          val filled = visible
           alter(to)
           reach("after-switch")
           changed match {
-            case Some(conflict) if visible(to).toSet == filled.toSet =>
+            case Some(conflict) if visible.toSet == filled.toSet =>
               alter(from)
               undo()
               Seq(conflict)
@@ -115,7 +117,7 @@ private[publish] final class LocationSwitch(
 
   /** After the switch; `conflict`: what others did to `from`. */
   private def settle(conflict: Option[String]): Seq[String] = {
-    if (conflict.isEmpty) carry()
+    if (conflict.isEmpty) carry(to)
     conflict.toSeq
   }
 
@@ -130,54 +132,20 @@ private[publish] final class LocationSwitch(
     }
 
   /** Files in `from` that came after it was read, and were not carried into `to` yet. */
-  def late: Seq[FileStatus] = visible(from).filterNot(status =>
-      status.getLen == 0 || known(refOf(status)) || Journal.exists(fs, carriedMark(status)))
+  def late: Seq[FileStatus] = left.late
 
   /** Whether a file that was read is not in `from` any more. */
-  def incomplete: Boolean = !record.read.forall(visible(from).map(refOf).toSet)
+  def incomplete: Boolean = left.incomplete
 
   /**
-   * Copies the files of `late` into the folder that is the table now, and notes it in `from`. What
-   * cannot be read yet is still being written: it stays for the next time. The copy's name is this
-   * run's alone, by which it is found again after a kill between copy and note.
+   * Copies the files of `late` into the folder that is the table now, and notes it in `from`.
    *
    * @param table `to`, or what it was switched to since
    */
-  def carry(table: TableFolder = to): Unit = late.foreach { status =>
-    val target = new Path(
-      table.root, s"carried-${record.to.takeRight(8)}-${status.getPath.getName}")
-    if (Journal.exists(fs, target) || copy(status, table, target)) {
-      LocationSwitch.log.info(s"${status.getPath}, written after $tableName had been read, was " +
-        s"copied into ${table.root}")
-      val mark = carriedMark(status)
-      OwnFiles.makeFolder(hadoopConf, mark.getParent)
-      CreateIfAbsent.of(hadoopConf, mark).create(mark, Array.emptyByteArray)
-    }
-  }
-
-  /** Readers see the copy when it is whole; false: there is none. */
-  private def copy(status: FileStatus, table: TableFolder, target: Path): Boolean = {
-    val staged = new Path(table.zorder, s"_carried/_${target.getName}.staged")
-    try {
-      OwnFiles.makeFolder(hadoopConf, staged.getParent)
-      FileUtil.copy(fs, status.getPath, fs, staged, false, true, hadoopConf)
-      RowCounts.of(hadoopConf, staged)
-      val same = Journal.status(fs, status.getPath).map(refOf).contains(refOf(status))
-      same && MoveFile.move(hadoopConf, staged, target) == MoveFile.Moved
-    } catch {
-      case NonFatal(failure) =>
-        LocationSwitch.log.warn(
-          s"${status.getPath} is not copied into ${table.root} yet", failure)
-        false
-    } finally {
-      fs.delete(staged, false)
-    }
-  }
+  def carry(table: TableFolder): Unit = left.carry(table.root)
 
   /** The files of the table in `from`, which others' files may lie beside; for VACUUM. */
-  def ownFiles: Seq[FileStatus] = visible(from).filter { status =>
-    known(refOf(status)) || Journal.exists(fs, carriedMark(status))
-  }
+  def ownFiles: Seq[FileStatus] = left.ownFiles
 
   /** What else is ours in `from`: the files below its `_zorder`. */
   def ownRecords: Seq[FileStatus] = {
@@ -186,14 +154,7 @@ private[publish] final class LocationSwitch(
     below(from.zorder)
   }
 
-  private def carriedMark(status: FileStatus): Path =
-    new Path(from.zorder, s"_carried/_$run/_${status.getPath.getName}.carried")
-
-  private def visible(folder: TableFolder): Seq[FileStatus] =
-    SiblingFolder.dataFiles(hadoopConf, folder)
-
-  private def refOf(status: FileStatus): FileRef =
-    FileRef(from.relativize(status.getPath), status.getLen, status.getModificationTime)
+  private def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, to.root)
 
   private def tableName: String = record.table.copy(catalog = None).quotedString
 

@@ -84,7 +84,7 @@ final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
   /** An overwrite that deletes the folder takes the journal along. */
   private def isAnew(left: TableFolder): Boolean =
     !Journal.read(hadoopConf, left).exists &&
-      SiblingFolder.dataFiles(hadoopConf, left).nonEmpty
+      SiblingFolder.dataFiles(hadoopConf, left.root).nonEmpty
 
   private def refuse(overwritten: TableFolder): Unit =
     throw ZOrderErrors.overwrittenBehind(overwritten.root.toString, folder.root.toString)

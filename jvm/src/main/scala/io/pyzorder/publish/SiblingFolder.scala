@@ -39,8 +39,8 @@ private[publish] object SiblingFolder {
     }
 
   /** The data files that any engine sees in a folder. */
-  def dataFiles(hadoopConf: Configuration, folder: TableFolder): Seq[FileStatus] =
-    Journal.list(folder.root.getFileSystem(hadoopConf), folder.root).filter { status =>
+  def dataFiles(hadoopConf: Configuration, folder: Path): Seq[FileStatus] =
+    Journal.list(folder.getFileSystem(hadoopConf), folder).filter { status =>
       val name = status.getPath.getName
       status.isFile && !name.startsWith("_") && !name.startsWith(".") &&
       !name.endsWith("._COPYING_")

@@ -124,7 +124,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       switch.make()
       fill(switch.to)
       reach("switch-filled")
-      switch.carry()
+      switch.carry(switch.to)
       switch.check()
       committing = true
       if (!lease.held || !records.commit(incarnation, owner)) {

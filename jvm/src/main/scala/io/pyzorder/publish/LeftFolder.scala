@@ -1,0 +1,91 @@
+package io.pyzorder.publish
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, FileSystem, FileUtil, Path}
+import org.slf4j.LoggerFactory
+
+/**
+ * A folder from whose files a run fills another one, which the catalog names in its place from then
+ * on. Who knew it before may go on writing there.
+ *
+ * @param table in whose journal the run is
+ * @param path  the folder
+ * @param read  the files that were read, named as in the table
+ * @param marks the folder of ours that tells which of the later files were carried over
+ * @param token of the run alone, of which a copy's name is made
+ */
+private[publish] final class LeftFolder(
+    hadoopConf: Configuration,
+    table: TableFolder,
+    val path: Path,
+    read: Seq[FileRef],
+    marks: Path,
+    token: String) {
+
+  private val fs: FileSystem = path.getFileSystem(hadoopConf)
+  private val known = read.toSet
+
+  /** The data files that any engine sees in it. */
+  def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, path)
+
+  /** Files that came after it was read, and were not carried over yet. */
+  def late: Seq[FileStatus] = visible.filterNot(status =>
+    status.getLen == 0 || known(refOf(status)) || Journal.exists(fs, mark(status)))
+
+  /** Whether a file that was read is not in it any more. */
+  def incomplete: Boolean = !read.forall(visible.map(refOf).toSet)
+
+  /** The files of the table in it, which others' files may lie beside; for VACUUM. */
+  def ownFiles: Seq[FileStatus] = visible.filter { status =>
+    known(refOf(status)) || Journal.exists(fs, mark(status))
+  }
+
+  /**
+   * Copies the files of `late`, and notes it. What cannot be read yet is still being written: it
+   * stays for the next time. A copy's name is the run's alone, by which it is found again after a
+   * kill between copy and note.
+   *
+   * @param target a folder of the same store; it has, or gets, a `_zorder`
+   */
+  def carry(target: Path): Unit = late.foreach { status =>
+    val copied = new Path(target, s"carried-$token-${status.getPath.getName}")
+    if (Journal.exists(fs, copied) || copy(status, copied)) {
+      LeftFolder.log.info(
+        s"${status.getPath}, written after $path had been read, was copied into $target")
+      OwnFiles.makeFolder(hadoopConf, marks)
+      CreateIfAbsent.of(hadoopConf, mark(status)).create(mark(status), Array.emptyByteArray)
+    }
+  }
+
+  /** Readers see the copy when it is whole; false: there is none. */
+  private def copy(status: FileStatus, copied: Path): Boolean = {
+    val staged = new Path(
+      new TableFolder(copied.getParent).zorder, s"_carried/_${copied.getName}.staged")
+    try {
+      OwnFiles.makeFolder(hadoopConf, staged.getParent)
+      FileUtil.copy(fs, status.getPath, fs, staged, false, true, hadoopConf)
+      RowCounts.of(hadoopConf, staged)
+      val same = Journal.status(fs, status.getPath).map(refOf).contains(refOf(status))
+      same && MoveFile.move(hadoopConf, staged, copied) == MoveFile.Moved
+    } catch {
+      case NonFatal(failure) =>
+        LeftFolder.log.warn(
+          s"${status.getPath} is not copied into ${copied.getParent} yet", failure)
+        false
+    } finally {
+      fs.delete(staged, false)
+    }
+  }
+
+  private def mark(status: FileStatus): Path =
+    new Path(marks, s"_${status.getPath.getName}.carried")
+
+  private def refOf(status: FileStatus): FileRef =
+    FileRef(table.relativize(status.getPath), status.getLen, status.getModificationTime)
+}
+
+private object LeftFolder {
+  private val log = LoggerFactory.getLogger(classOf[LeftFolder])
+}
