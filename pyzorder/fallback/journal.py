@@ -12,8 +12,8 @@ from pyzorder.fallback.stores import Store, TableFolder, leaves, store_of
 #: What each kind of record says, but for what all do.
 FIELDS: dict[str, tuple[str, ...]] = {
     "prepare": ("operation", "owner", "host", "pid", "started", "began", "lease"),
-    "retire": ("retire", "add", "folders"), "switch": ("to",), "outcome": ("outcome", "by"),
-    "done": (),
+    "retire": ("retire", "add", "folders"), "switch": ("to",), "partitions": ("to",),
+    "outcome": ("outcome", "by"), "done": (),
 }  # fmt: skip
 
 _RECORD = re.compile(rf"_(\d+)\.({'|'.join(FIELDS)})")
@@ -36,7 +36,10 @@ class JournalState:
 
     @property
     def switches(self) -> bool:
-        """Whether the run has switched the table's location to another folder, or may yet."""
+        """Whether the run has switched the table's location to another folder, or may yet, or
+        those of partitions, which is done once it is finished."""
+        if "partitions" in self._kinds:
+            return self.unfinished
         outcome = self.record("outcome")
         is_undone = not self.unfinished and outcome is not None and outcome["outcome"] == "ABORT"
         return "switch" in self._kinds and not is_undone

@@ -1,7 +1,8 @@
 """Statements in a Spark of its own that shares a Hive metastore, on Derby, with the next one.
 
-`python -m tests.spark.hive_session /folder plain|pyzorder fail-point statement …` runs the
-statements, then prints the table's rows and location as JSON. `run` does so.
+`python -m tests.spark.hive_session /folder plain|pyzorder fail-point table partition statement …`
+runs the statements, then prints the table's rows and location, or that of a partition, as JSON.
+`run` does so.
 """
 
 from __future__ import annotations
@@ -19,20 +20,26 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(
-    folder: Path, table: str, *statements: str, plain: bool = False, killed_at: str = ""
+    folder: Path,
+    table: str,
+    *statements: str,
+    plain: bool = False,
+    killed_at: str = "",
+    partition: str = "",
 ) -> tuple[list[int], Path]:
-    """Ids and location of the table, as that Spark sees them in the end.
+    """Ids and location of the table, or of a partition, as that Spark sees them in the end.
 
     `plain` is a Spark without pyzorder; one that is killed tells nothing: ([], the folder).
     """
     kind = "plain" if plain else "pyzorder"
     child = subprocess.run(
-        [sys.executable, "-m", __name__, str(folder), kind, killed_at, table, *statements],
+        [sys.executable, "-m", __name__, str(folder), kind, killed_at, table, partition,
+         *statements],
         capture_output=True,
         text=True,
         timeout=300,
         cwd=ROOT,
-    )
+    )  # fmt: skip
     if killed_at:
         assert child.returncode != 0, f"{killed_at} was not reached"
         return [], folder
@@ -41,7 +48,9 @@ def run(
     return told["ids"], Path(told["location"].removeprefix("file:"))
 
 
-def main(folder: str, kind: str, killed_at: str, table: str, *statements: str) -> None:
+def main(
+    folder: str, kind: str, killed_at: str, table: str, partition: str, *statements: str
+) -> None:
     settings = {
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
@@ -60,8 +69,9 @@ def main(folder: str, kind: str, killed_at: str, table: str, *statements: str) -
     for statement in statements:
         spark.sql(statement).collect()
     ids = sorted(row["id"] for row in spark.table(table).select("id").collect())
-    described = spark.sql(f"DESCRIBE EXTENDED {table}").collect()
-    (location,) = {row["data_type"] for row in described if row["col_name"] == "Location"}
+    of = f" PARTITION ({partition})" if partition else ""
+    described = spark.sql(f"DESCRIBE EXTENDED {table}{of}").collect()
+    location = next(row["data_type"] for row in described if row["col_name"] == "Location")
     print(json.dumps({"ids": ids, "location": location}))
 
 

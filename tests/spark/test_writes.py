@@ -264,6 +264,17 @@ def test_few_rows(spark: SparkSession, database: str, rows: str) -> None:
     assert rows_of(spark.table("t")) == before
 
 
+def test_a_first_write_without_rows(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """What is written after it lies in order all the same: OPTIMIZE has nothing to do."""
+    spark.sql(f"CREATE TABLE t (a INT, b INT) USING parquet {CLUSTERED}")
+    spark.sql("INSERT INTO t SELECT 1, 1 FROM range(0)")
+    assert len(data_files(tmp_path / "db" / "t")) == 1
+    target_size(spark, 20_000)
+    spark.sql("INSERT INTO t SELECT int(id * 7919 % 9973), int(id) FROM range(20000)")
+    assert len(data_files(tmp_path / "db" / "t")) > 4
+    assert metrics(spark.sql("OPTIMIZE t")).numFilesRemoved == 0
+
+
 def test_a_query_of_the_table_itself(spark: SparkSession, database: str) -> None:
     spark.sql(f"CREATE TABLE t (a INT, b STRING) USING parquet {CLUSTERED}")
     spark.sql("INSERT INTO t SELECT id, id FROM range(100)")

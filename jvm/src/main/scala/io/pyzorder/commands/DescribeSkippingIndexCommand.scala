@@ -26,7 +26,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     .add("average_overlap", DoubleType,
       "How many others a file's range overlaps, on average; 0 is best")
     .add("max_depth", LongType, "How many files' ranges hold one value, at most; 1 is best")
-    .add("lookup_share", DoubleType, "Share of the files, 0 to 1, that a lookup of a value opens")
+    .add("lookup_share", DoubleType, 
+      "Share of the files, 0 to 1, that a lookup of a value is estimated to open")
     .add("range_share", DoubleType, "Share that a range with 1 % of the rows opens")
     .always("clustered", LongType, "Files laid out by this column, among others or alone")
     .add("last_optimize", TimestampType, "Time of the newest file that is laid out by columns")

@@ -9,7 +9,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.{JobDescription, ZOrderConf, ZOrderErrors}
 import io.pyzorder.index._
 import io.pyzorder.layout._
-import io.pyzorder.publish.{FileRef, Predecessors, StagedFile, TableFolder, Writer}
+import io.pyzorder.publish.{FileRef, Filled, StagedFile, TableFolder, Writer}
 
 /**
  * One OPTIMIZE: lock the table → list → choose → sample → lay out and write → publish → refresh
@@ -34,7 +34,7 @@ final class OptimizeRun(
 
   /** What `execute` would do; takes no lock, writes nothing. Samples the rows, to cluster them. */
   def estimate(): OptimizeMetrics = {
-    if (switches) SwitchingTables.checkFlat(table, everyFile(list()))
+    if (switches) SwitchingTables.checkFlat(session, table, everyFile(list()))
     val files = list()
     val choice = choose(files)
     if (zOrderBy.isEmpty) {
@@ -66,7 +66,7 @@ final class OptimizeRun(
       var writer = Writer.begin(session, table.root, "OPTIMIZE")
       var reading = Seq.empty[FileRef]
       try {
-        new Predecessors(session, folder).carry()
+        SwitchingTables.carry(session, table)
         Vacuum.expired(session, table, writer)
         val files = list()
         val choice = choose(files)
@@ -75,7 +75,10 @@ final class OptimizeRun(
         val chosen = choice.copy(groups = groups)
         if (bySwitch) {
           reading = everyFile(files)
-          bySwitching(writer, files, chosen, facts, reading)
+          SwitchingTables.checkFlat(session, table, reading)
+          if (chosen.groups.isEmpty) metrics(files, chosen, Nil, Nil, dryRun = false)
+          else if (table.partitionSchema.nonEmpty) byPartition(writer, files, chosen, facts)
+          else bySwitching(writer, files, chosen, facts, reading)
         } else {
           val written = chosen.batches(batchSize).zipWithIndex.flatMap { case (batch, number) =>
             if (number > 0) writer = Writer.begin(session, table.root, "OPTIMIZE")
@@ -105,26 +108,49 @@ final class OptimizeRun(
       choice: Choice,
       facts: Map[String, FileFacts],
       all: Seq[FileRef]): OptimizeMetrics = {
-    SwitchingTables.checkFlat(table, all)
-    if (choice.groups.isEmpty) metrics(files, choice, Nil, Nil, dryRun = false)
-    else {
-      val kept = all.filterNot(filesOf(choice.groups).toSet)
-      var written = Seq.empty[WrittenFile]
-      val to = writer.switchLocation(table.identifier.get, all) { to =>
-        val filler = Writer.begin(session, to.root, "OPTIMIZE")
-        try {
-          filler.checkSpace(all.map(_.size).sum)
-          written = rewrite(filler, choice.groups, facts)
-          val copies = FileCopies.stage(
-            session, filler, SwitchingTables.placesOf(folder, kept), "OPTIMIZE")
-          val columns = columnsWith(written)
-          val known = knownOf(kept, columns(Nil)) ++ entries(written)
-          filler.publish(Nil, staged(written) ++ copies, known, columns,
-            rowsOf = all.map(file => folder.resolve(file.path)))
-        } finally filler.abort()
-      }
-      metrics(files, choice, written.map(_.size), Nil, dryRun = false).copy(path = to.root.toString)
+    val kept = all.filterNot(filesOf(choice.groups).toSet)
+    var written = Seq.empty[WrittenFile]
+    val to = writer.switchLocation(table.identifier.get, all) { to =>
+      val filler = Writer.begin(session, to.root, "OPTIMIZE")
+      try {
+        filler.checkSpace(all.map(_.size).sum)
+        written = rewrite(filler, choice.groups, facts)
+        val copies = FileCopies.stage(
+          session, filler, SwitchingTables.placesOf(folder, kept), "OPTIMIZE")
+        val columns = columnsWith(written)
+        val known = knownOf(kept, columns(Nil)) ++ entries(written)
+        filler.publish(Nil, staged(written) ++ copies, known, columns,
+          rowsOf = all.map(file => folder.resolve(file.path)))
+      } finally filler.abort()
     }
+    metrics(files, choice, written.map(_.size), Nil, dryRun = false).copy(path = to.root.toString)
+  }
+
+  /** Into new folders of the partitions that are touched, of each all files. */
+  private def byPartition(
+      writer: Writer,
+      files: Seq[PartitionFiles],
+      choice: Choice,
+      facts: Map[String, FileFacts]): OptimizeMetrics = {
+    val touched = files.filter(choice.groups.map(_.folder).toSet contains _.folder)
+    val read = everyFile(touched)
+    val kept = read.filterNot(filesOf(choice.groups).toSet)
+    val moves = SwitchingTables.moves(session, table, touched.map(_.folder))
+    var written = Seq.empty[WrittenFile]
+    writer.switchPartitions(table.identifier.get, moves, read) { folders =>
+      writer.checkSpace(read.map(_.size).sum)
+      written = rewrite(
+        writer, choice.groups.map(group => group.copy(folder = folders(group.folder))), facts)
+      def renamed(file: FileRef) = s"${folders(file.folder)}/${file.name}"
+      val names = kept.map(file => file.path -> renamed(file)).toMap
+      val copies = FileCopies.stage(
+        session, writer, kept.map(file => names(file.path) -> folder.resolve(file.path)),
+        "OPTIMIZE")
+      val columns = columnsWith(written)
+      val known = knownOf(kept, columns(Nil)).map(entry => entry.copy(path = names(entry.path)))
+      Filled(staged(written) ++ copies, known ++ entries(written), columns)
+    }
+    metrics(files, choice, written.map(_.size), Nil, dryRun = false)
   }
 
   /** What the index says of files that are kept, in these columns. */

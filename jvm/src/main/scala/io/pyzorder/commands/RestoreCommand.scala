@@ -36,10 +36,15 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
   private def restore(session: shim.SparkSession, table: ResolvedTable): Seq[Row] = {
     val writer = Writer.begin(session, table.root, LastOptimize.Restore)
     try {
+      SwitchingTables.carry(session, table)
       val behind = new Predecessors(session, writer.folder)
-      behind.carry()
       val hadoopConf = session.sessionState.newHadoopConf()
-      if (LastOptimize.exists(hadoopConf, writer) || behind.isEmpty) {
+      val within = LastOptimize.number(hadoopConf, writer)
+      val partitions = new LeftPartitions(session, writer.folder, table.identifier)
+        .lastSwitch(after = within.getOrElse(0L))
+      if (partitions.isDefined) {
+        switchBack(session, table, writer, partitions.get)
+      } else if (within.isDefined || behind.isEmpty) {
         val last = LastOptimize.find(hadoopConf, writer)
         writer.checkSpace(last.record.retire.map(_.size).sum)
         val places = last.record.retire.map(file =>
@@ -67,7 +72,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
       last: Replaced): Unit = {
     SwitchingTables.check(session, table)
     val now = TableFiles.list(session, table)
-    SwitchingTables.checkFlat(table, now)
+    SwitchingTables.checkFlat(session, table, now)
     val added = last.add.map(_.path).toSet
     val places = SwitchingTables.placesOf(last.home, last.retire) ++
       SwitchingTables.placesOf(writer.folder, now.filterNot(file => added(file.path)))
@@ -82,6 +87,32 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     val columns = SkippingIndex.latest(session, table).map(_.columns)
     val restored = SwitchingTables.current(session, table)
     columns.filter(_ => restored.root == to.root).foreach(reindex(session, restored, _))
+  }
+
+  /** Partitions into folders of copies, as above. */
+  private def switchBack(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      writer: Writer,
+      last: LastSwitch): Seq[Row] = {
+    SwitchingTables.check(session, table)
+    val folder = writer.folder
+    val places = last.switch.moves.map(move => folder.relativize(move.to) -> move).toMap
+    val now = TableFiles.list(session, table).filter(file => places.contains(file.folder))
+    val added = now.filterNot(last.add.toSet)
+    val moves = SwitchingTables.moves(session, table, places.keys.toSeq)
+    writer.switchPartitions(table.identifier.get, moves, now) { folders =>
+      writer.checkSpace(last.switch.record.read.map(_.size).sum)
+      val restored = places.toSeq.flatMap { case (place, move) =>
+        move.read.map(file => s"${folders(place)}/${file.name}" -> folder.resolve(file.path))
+      }
+      val kept =
+        added.map(file => s"${folders(file.folder)}/${file.name}" -> folder.resolve(file.path))
+      Filled(
+        FileCopies.stage(session, writer, restored ++ kept, LastOptimize.Restore), Nil, identity)
+    }
+    reindex(session, table)
+    told(last.switch.record.read, last.add)
   }
 
   private def told(restored: Seq[FileRef], removed: Seq[FileRef]): Seq[Row] = Seq(Row(

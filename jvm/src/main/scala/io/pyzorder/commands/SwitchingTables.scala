@@ -2,13 +2,17 @@ package io.pyzorder.commands
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.catalog.CatalogTableType
+import org.apache.spark.sql.catalyst.catalog.{CatalogTableType, ExternalCatalogUtils}
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.{ZOrderConf, ZOrderErrors, ZOrderException}
-import io.pyzorder.publish.{FileRef, TableFolder}
+import io.pyzorder.publish._
 
-/** Tables that are published by a switch of their location: which can be, and where they lie. */
+/**
+ * Tables that are published by a switch of their location, or of their partitions': which can be,
+ * and where they lie.
+ */
 private[commands] object SwitchingTables {
 
   /** Whether the table asks for it. Throws cannotSwitch where it asks and cannot be. */
@@ -27,8 +31,8 @@ private[commands] object SwitchingTables {
     if (entry.tableType != CatalogTableType.EXTERNAL) {
       cannot("it is a managed table, whose other folders DROP TABLE would leave behind")
     }
-    if (entry.partitionColumnNames.nonEmpty) {
-      cannot("it is partitioned, and catalogs keep a location for each partition")
+    if (entry.partitionColumnNames.nonEmpty && !entry.tracksPartitionsInCatalog) {
+      cannot("its partitions are not in the catalog: run MSCK REPAIR TABLE")
     }
     if (ZOrderConf.readersByPath.get(conf, table.properties)) {
       cannot(s"${ZOrderConf.readersByPath.property} says that others read its folder by the path")
@@ -40,10 +44,42 @@ private[commands] object SwitchingTables {
       cannot(s"table $other lies in the same folder"))
   }
 
-  /** An error unless all files lie in the table's folder itself. */
-  def checkFlat(table: ResolvedTable, files: Seq[FileRef]): Unit =
-    files.find(_.folder.nonEmpty).foreach(file => throw ZOrderErrors.cannotSwitch(
-      table.name, s"its file ${file.path} lies in a folder of its own"))
+  /** An error unless all files lie in the table's folder itself, or in those of its partitions. */
+  def checkFlat(session: shim.SparkSession, table: ResolvedTable, files: Seq[FileRef]): Unit =
+    if (table.partitionSchema.nonEmpty) moves(session, table, files.map(_.folder).distinct)
+    else files.find(_.folder.nonEmpty).foreach(file => throw astray(table, file.path))
+
+  /** The partitions that lie in these folders, named as in FileRef.folder, as they are switched. */
+  def moves(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      folders: Seq[String]): Seq[PartitionMove] = {
+    val root = new TableFolder(table.root)
+    val columns = table.catalogTable.get.partitionColumnNames
+    val known = PartitionSwitch.partitionsOf(session, table.identifier.get).toSeq
+      .groupBy { case (_, place) => root.relativize(place) }
+    folders.map { folder =>
+      known.get(folder).map(_.map(_._1.spec)) match {
+        case Some(Seq(spec)) =>
+          val values = CaseInsensitiveMap(spec)
+          val path = columns.map(c => ExternalCatalogUtils.getPartitionPathString(c, values(c)))
+          PartitionMove(spec, folder, path.mkString("/"))
+        case Some(_) => throw ZOrderErrors.cannotSwitch(
+            table.name, s"more than one of its partitions lie in ${root.resolve(folder)}")
+        case None => throw astray(table, folder)
+      }
+    }
+  }
+
+  private def astray(table: ResolvedTable, path: String): Exception =
+    ZOrderErrors.cannotSwitch(table.name, s"its file $path lies in a folder of its own")
+
+  /** For the holder of the lock: brings over what was written where the table lay before. */
+  def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {
+    val folder = new TableFolder(table.root)
+    new Predecessors(session, folder).carry()
+    new LeftPartitions(session, folder, table.identifier).carry()
+  }
 
   /** Tables of the same database that lie in the same folder. */
   private def sharers(

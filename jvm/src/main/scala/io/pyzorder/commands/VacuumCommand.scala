@@ -50,16 +50,16 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
         val (kept, now) = (TimeUnit.HOURS.toMillis(hours.toLong), System.currentTimeMillis())
         Vacuum.garbage(session, table)
           .find(kept, now, if (journal.unfinished) Some(journal.run) else None) ++
-          new Predecessors(session, folder).garbage(kept, now)
+          new Predecessors(session, folder).garbage(kept, now) ++
+          new LeftPartitions(session, folder, table.identifier).garbage(kept, now)
       } else {
         val (room, writer) = begin(session, table, hours)
-        val behind = new Predecessors(session, folder)
         try {
-          behind.carry()
+          SwitchingTables.carry(session, table)
           room ++ Vacuum.delete(session, table, writer, hours)
         } finally {
           writer.abort()
-          if (!behind.isEmpty) table.refresh(session)
+          if (!new Predecessors(session, folder).isEmpty) table.refresh(session)
         }
       }
     found.map(file => Row(file.getPath.toString, file.getLen))
@@ -122,11 +122,13 @@ private[commands] object Vacuum {
     val kept = TimeUnit.HOURS.toMillis(hours.toLong)
     val files = found.find(kept, writer.began, Some(writer.run))
     val behind = new Predecessors(session, writer.folder)
-    val left = behind.garbage(kept, writer.began)
+    val partitions = new LeftPartitions(session, writer.folder, table.identifier)
+    val left = behind.garbage(kept, writer.began) ++ partitions.garbage(kept, writer.began)
     def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
     if (files.nonEmpty || left.nonEmpty) reach("vacuum-found")
     found.delete(files, n => if (n == 1) reach("mid-vacuum"))
     behind.delete(kept, writer.began, n => if (n == 1) reach("mid-vacuum"))
+    partitions.delete(kept, writer.began, n => if (n == 1) reach("mid-vacuum"))
     files ++ left
   }
 }

@@ -10,6 +10,8 @@ package io.pyzorder.publish
 final case class FileRef(path: String, size: Long, modificationTime: Long) {
 
   /** The folder that holds the file, named as the file is; empty: the table's own. */
+  def name: String = path.substring(path.lastIndexOf('/') + 1)
+
   def folder: String = path.lastIndexOf('/') match {
     case -1 => ""
     case slash => path.substring(0, slash)

@@ -14,13 +14,13 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
  */
 object Journal {
 
-  private val RecordName = "_(\\d+)\\.(prepare|retire|switch|outcome|done)".r
+  private val RecordName = "_(\\d+)\\.(prepare|retire|switch|partitions|outcome|done)".r
 
   /** Records by path and modification time; they never change. Soft: the memory may be needed. */
   private val bodies: Cache[(Path, Long, Long), Array[Byte]] =
     CacheBuilder.newBuilder().maximumSize(64).softValues().build[(Path, Long, Long), Array[Byte]]()
 
-  /** The path of a record of run `run`; `kind` is prepare, retire, switch, outcome or done. */
+  /** The path of a record of run `run`; `kind` as in RecordName. */
   def path(folder: TableFolder, run: Long, kind: String): Path =
     new Path(folder.journal, s"_$run.$kind")
 

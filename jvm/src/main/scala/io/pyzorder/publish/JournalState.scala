@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
  *
  * @param fs      the table's file system; null: no journal
  * @param run     the last run's number, 0: no journal
- * @param records the last run's records by kind: prepare, retire, switch, outcome, done
+ * @param records the last run's records by kind, as Journal names them
  */
 final class JournalState private[publish] (
     fs: FileSystem,
@@ -35,6 +35,10 @@ final class JournalState private[publish] (
   /** In place of `retire`, of a run that switches the table's location. */
   lazy val switch: Option[SwitchRecord] = body("switch").flatMap(Records.switch)
 
+  /** Beside `retire`, of a run that switches partitions. */
+  lazy val partitions: Option[PartitionsRecord] =
+    body("partitions").flatMap(Records.partitions)
+
   lazy val outcome: Option[OutcomeRecord] = body("outcome").flatMap(Records.outcome)
 
   /**
@@ -54,9 +58,12 @@ final class JournalState private[publish] (
   private[publish] def prepareTime: Long =
     records.get("prepare").map(_.getModificationTime).getOrElse(0L)
 
-  /** What a reader adds to and takes from a listing; None: a listing is right as it is. */
+  /**
+   * What a reader adds to and takes from a listing; None: a listing is right as it is, as where the
+   * catalog names folders that are whole.
+   */
   lazy val overlay: Option[Overlay] =
-    if (!unfinished) None
+    if (!unfinished || records.contains("partitions")) None
     else retire.map { record =>
       val commit = outcome.exists(_.commit)
       new Overlay(folder, run, record, commit)

@@ -33,9 +33,9 @@ object LastOptimize {
     LastOptimize(last.run, record)
   }
 
-  /** Whether an OPTIMIZE before `writer` has replaced files within the table's folder. */
-  def exists(hadoopConf: Configuration, writer: Writer): Boolean =
-    lastOf(runsBefore(hadoopConf, writer)).isDefined
+  /** Number of the last OPTIMIZE before `writer` that replaced files within their folders. */
+  def number(hadoopConf: Configuration, writer: Writer): Option[Long] =
+    lastOf(runsBefore(hadoopConf, writer)).map(_.run)
 
   private def runsBefore(hadoopConf: Configuration, writer: Writer): Seq[JournalState] =
     Journal.runs(hadoopConf, writer.folder).sortBy(_.run).filter(run =>

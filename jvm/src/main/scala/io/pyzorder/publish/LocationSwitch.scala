@@ -43,7 +43,7 @@ private[publish] final class LocationSwitch(
     session: shim.SparkSession,
     val from: TableFolder,
     run: Long,
-    val record: SwitchRecord) {
+    val record: SwitchRecord) extends CatalogSwitch {
 
   private val hadoopConf = session.sessionState.newHadoopConf()
   private val fs = from.root.getFileSystem(hadoopConf)
@@ -56,8 +56,9 @@ private[publish] final class LocationSwitch(
   /** The folder that the table is switched to. */
   val to: TableFolder = SiblingFolder.of(from, record.to)
 
-  /** An error unless the catalog's table lies in `from`, whose files are those that were read. */
-  def check(): Unit = {
+  override def filled: TableFolder = to
+
+  override def check(): Unit = {
     if (!location.contains(from.root)) {
       throw ZOrderErrors.conflict(s"$tableName lies at ${location.getOrElse("no place")} by now")
     }
@@ -69,8 +70,8 @@ private[publish] final class LocationSwitch(
     files.checkInputs()
   }
 
-  /** Makes `to`, open to those whom `from` is open to; it says where it comes from. */
-  def make(): Unit = {
+  /** Open to those whom `from` is open to; it says where it comes from. */
+  override def make(): Unit = {
     if (!fs.mkdirs(to.root)) throw new IOException(s"cannot create ${to.root}")
     OwnFiles.share(hadoopConf, to.root, from.root)
     OwnFiles.makeFolder(hadoopConf, to.zorder)
@@ -78,17 +79,12 @@ private[publish] final class LocationSwitch(
     CreateIfAbsent.of(hadoopConf, origin).create(origin, from.root.getName.getBytes(UTF_8))
   }
 
-  /** Before COMMIT: nobody has been told of `to`, and nobody will be. */
-  def undo(): Unit = if (!location.contains(to.root)) fs.delete(to.root, true)
+  override def carry(): Unit = carry(to)
 
-  /**
-   * After COMMIT. May be repeated.
-   *
-   * @param alive whether nobody else can be doing the same by now
-   * @param reach tells where it is, for tests
-   * @return what others did meanwhile, empty: nothing
-   */
-  def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = location match {
+  /** Nobody has been told of `to`, and nobody will be. */
+  override def undo(): Unit = if (!location.contains(to.root)) fs.delete(to.root, true)
+
+  override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = location match {
     case Some(place) if place == from.root =>
       changed match {
         case Some(conflict) =>

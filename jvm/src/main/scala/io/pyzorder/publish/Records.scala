@@ -36,6 +36,29 @@ final case class SwitchRecord(
     to: String,
     read: Seq[FileRef])
 
+/**
+ * One partition that a run switches to another folder.
+ *
+ * @param spec its values by column, as the catalog keeps them
+ * @param from its folder, named as in FileRef.folder
+ * @param to   its path within the folder that is filled, such as `day=1/hour=2`
+ */
+final case class PartitionMove(spec: Map[String, String], from: String, to: String)
+
+/**
+ * What a run that switches partitions does: see PartitionSwitch.
+ *
+ * @param table of the session catalog, with its database
+ * @param to    name of the folder, beside the table's, that the partitions' new folders are in
+ * @param read  every file of the partitions' folders
+ */
+final case class PartitionsRecord(
+    incarnation: String,
+    table: TableIdentifier,
+    to: String,
+    moves: Seq[PartitionMove],
+    read: Seq[FileRef])
+
 /** How a run ended: `commit`, or else it was aborted. */
 final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
 
@@ -62,6 +85,20 @@ object Records {
       .put("to", record.to)
     putFiles(node, "read", record.read)
   }
+
+  def write(record: PartitionsRecord): Array[Byte] =
+    bytes("partitions", record.incarnation) { node =>
+      node.put("database", record.table.database.get).put("table", record.table.table)
+        .put("to", record.to)
+      val moves = node.putArray("partitions")
+      record.moves.foreach { move =>
+        val one = moves.addObject()
+        val values = one.putObject("values")
+        move.spec.foreach { case (name, value) => values.put(name, value) }
+        one.put("from", move.from).put("to", move.to)
+      }
+      putFiles(node, "read", record.read)
+    }
 
   def write(record: OutcomeRecord): Array[Byte] = bytes("outcome", record.incarnation) { node =>
     node.put("outcome", if (record.commit) "COMMIT" else "ABORT").put("by", record.by)
@@ -91,15 +128,41 @@ object Records {
   }
 
   def switch(text: Array[Byte]): Option[SwitchRecord] = parse(text, "switch") { node =>
+    SwitchRecord(
+      string(node, "incarnation"),
+      tableOf(node),
+      sibling(node),
+      files(node, "read"))
+  }
+
+  def partitions(text: Array[Byte]): Option[PartitionsRecord] =
+    parse(text, "partitions") { node =>
+      val moves = required(node, "partitions").elements().asScala.map { one =>
+        val values = required(one, "values").fields().asScala
+          .map(field => field.getKey -> field.getValue.asText).toMap
+        val to = inside(string(one, "to"))
+        if (to.isEmpty || TableFolder.isWhole(to)) {
+          throw new IllegalArgumentException(s"$to leaves the folder")
+        }
+        PartitionMove(values, inside(string(one, "from")), to)
+      }.toVector
+      PartitionsRecord(
+        string(node, "incarnation"),
+        tableOf(node),
+        sibling(node),
+        moves,
+        files(node, "read"))
+    }
+
+  private def tableOf(node: JsonNode): TableIdentifier =
+    TableIdentifier(string(node, "table"), Some(string(node, "database")))
+
+  private def sibling(node: JsonNode): String = {
     val to = string(node, "to")
     if (!SiblingFolder.isOne(to) || to.contains("/")) {
       throw new IllegalArgumentException(s"$to is no folder of ours")
     }
-    SwitchRecord(
-      string(node, "incarnation"),
-      TableIdentifier(string(node, "table"), Some(string(node, "database"))),
-      to,
-      files(node, "read"))
+    to
   }
 
   def outcome(text: Array[Byte]): Option[OutcomeRecord] = parse(text, "outcome") { node =>

@@ -35,11 +35,11 @@ private[publish] object Recovery {
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
     val newNames = state.prepare.exists(_.operation != LastOptimize.Restore)
     val files = new RunFiles(conf, state.folder, state.run, record, newNames)
-    val switch = records.switched.map(new LocationSwitch(session, state.folder, state.run, _))
+    val switch = records.switched(session)
     val problems =
       if (commit) {
-        complete(session, files, n => if (n == 1) reach("recovery-completing")) ++
-          switch.toSeq.flatMap(_.complete(() => true, reach))
+        complete(session, files, n => if (n == 1) reach("recovery-completing"))(
+          switch, () => true, reach)
       } else {
         switch.foreach(_.undo())
         undo(session, files, n => if (n == 1) reach("recovery-undoing"))
@@ -49,11 +49,19 @@ private[publish] object Recovery {
     close(records, files)
   }
 
-  /** After COMMIT: the new files go in, the last old one out, the index forgets the old ones. */
-  def complete(session: shim.SparkSession, files: RunFiles, moved: Int => Unit): Seq[String] = {
+  /**
+   * After COMMIT: the new files go in, the last old one out, the index forgets the old ones; then
+   * the catalog names the folders that are whole now.
+   */
+  def complete(session: shim.SparkSession, files: RunFiles, moved: Int => Unit)(
+      switch: Option[CatalogSwitch],
+      alive: () => Boolean,
+      reach: String => Unit): Seq[String] = {
     val problems = files.moveIn(moved)
     files.retireLast()
     end(session, files, problems, gone = files.record.retire, back = files.record.add)
+    if (problems.nonEmpty) switch.foreach(_.undo())
+    problems ++ switch.filter(_ => problems.isEmpty).toSeq.flatMap(_.complete(alive, reach))
   }
 
   /** After ABORT: the old files go back, the index forgets the new ones. */

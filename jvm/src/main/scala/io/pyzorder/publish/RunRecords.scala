@@ -1,6 +1,7 @@
 package io.pyzorder.publish
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.pyzorder.shim
 
 /** Writes the records of one run. */
 private[publish] final class RunRecords(
@@ -18,6 +19,9 @@ private[publish] final class RunRecords(
   def switch(record: SwitchRecord): Unit =
     if (!create("switch", Records.write(record))) throw taken("switch")
 
+  def partitions(record: PartitionsRecord): Unit =
+    if (!create("partitions", Records.write(record))) throw taken("partitions")
+
   /** Whether the run is committed now: false says that someone declared its writer dead. */
   def commit(incarnation: String, by: String): Boolean =
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = true, by))) ||
@@ -31,8 +35,11 @@ private[publish] final class RunRecords(
   /** What the run replaces by what, as it is now; None: no record says so. */
   def retired: Option[RetireRecord] = existing("retire").flatMap(Records.retire)
 
-  /** Where the run switches the table's location to, as it is now; None: no record says so. */
-  def switched: Option[SwitchRecord] = existing("switch").flatMap(Records.switch)
+  /** What the run switches in the catalog, as it is now; None: no record says so. */
+  def switched(session: shim.SparkSession): Option[CatalogSwitch] =
+    existing("switch").flatMap(Records.switch).map(new LocationSwitch(session, folder, run, _))
+      .orElse(existing("partitions").flatMap(Records.partitions)
+        .map(new PartitionSwitch(session, folder, run, _)))
 
   /** Whether the run was committed or aborted, by its writer or by one who declared that dead. */
   def isDecided: Boolean = {

@@ -36,7 +36,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private val records = new RunRecords(hadoopConf, folder, run)
   private var files = new RunFiles(
     hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, Nil))
-  private var moving: Option[LocationSwitch] = None
+  private var moving: Option[CatalogSwitch] = None
   private var ended = false
   private var committing = false
 
@@ -115,16 +115,48 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       fill: TableFolder => Unit): TableFolder = {
     val record = SwitchRecord(incarnation, table, SiblingFolder.newName(folder), read)
     val switch = new LocationSwitch(session, folder, run, record)
+    switching(switch, records.switch(record))(fill(switch.to))
+    switch.to
+  }
+
+  /**
+   * Publishes by a switch of partitions' locations to folders that `fill` writes files for, and
+   * ends this writer. Either all of it happens or, with an error, nothing; only partitions that
+   * others overwrote meanwhile are left as they left them, with an error as well.
+   *
+   * @param table in the session catalog, with its database
+   * @param moves the partitions
+   * @param read  every file of theirs, as it was read
+   * @param fill  given the names of the new folders, as in FileRef.folder, by those of the old
+   *              ones: the files that hold the same rows, their entries without modification times,
+   *              and the columns as `publish` wants them
+   * @return the folder that the new folders are in
+   */
+  def switchPartitions(table: TableIdentifier, moves: Seq[PartitionMove], read: Seq[FileRef])(
+      fill: Map[String, String] => Filled): TableFolder = {
+    val record = PartitionsRecord(incarnation, table, SiblingFolder.newName(folder), moves, read)
+    val switch = new PartitionSwitch(session, folder, run, record)
+    switching(switch, records.partitions(record)) {
+      val filled =
+        fill(switch.moves.map(move => move.what.from -> folder.relativize(move.to)).toMap)
+      prepareMoves(Nil, filled.staged, filled.entries, filled.columns,
+        rowsOf = read.map(file => folder.resolve(file.path)))
+      records.retire(files.record)
+    }
+    switch.filled
+  }
+
+  private def switching(switch: CatalogSwitch, record: => Unit)(fill: => Unit): Unit = {
     moving = Some(switch)
     var committed = false
     try {
       switch.check()
-      records.switch(record)
+      record
       reach("switch-recorded")
       switch.make()
-      fill(switch.to)
+      fill
       reach("switch-filled")
-      switch.carry(switch.to)
+      switch.carry()
       switch.check()
       committing = true
       if (!lease.held || !records.commit(incarnation, owner)) {
@@ -135,7 +167,6 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       if (!committed) abort()
     }
     complete()
-    switch.to
   }
 
   /**
@@ -168,8 +199,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
           moving.foreach(_.undo())
           Recovery.undo(session, files, _ => ())
         } else {
-          Recovery.complete(session, files, _ => ())
-          moving.foreach(_.complete(() => lease.held, _ => ()))
+          Recovery.complete(session, files, _ => ())(moving, () => lease.held, _ => ())
         }
         Recovery.close(records, files) // also after another's: it knew of no marker put since
       } else {
@@ -236,8 +266,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     try {
       reach(if (moving.isEmpty) "after-commit" else "switch-committed")
       val problems =
-        Recovery.complete(session, files, count => if (count == 1) reach("mid-move-in")) ++
-          moving.toSeq.flatMap(_.complete(() => lease.held, reach))
+        Recovery.complete(session, files, count => if (count == 1) reach("mid-move-in"))(
+          moving, () => lease.held, reach)
       reach("before-done")
       if (!files.isDone) close()
       reach("after-done")
@@ -247,7 +277,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       case NonFatal(failure) =>
         val root = folder.root.toString
         val told = moving.fold(ZOrderErrors.unfinished(root, failure)) { switch =>
-          ZOrderErrors.unfinishedSwitch(root, switch.to.root.toString, failure)
+          ZOrderErrors.unfinishedSwitch(root, switch.filled.root.toString, failure)
         }
         throw ZOrderErrors.because(failure, told)
     } finally {
@@ -283,6 +313,18 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   private def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
 }
+
+/**
+ * What a folder was filled with.
+ *
+ * @param staged  its files
+ * @param entries what the index shall say of them, without modification times
+ * @param columns from the columns that had statistics to those that shall have them
+ */
+final case class Filled(
+    staged: Seq[StagedFile],
+    entries: Seq[FileEntry],
+    columns: Seq[IndexedColumn] => Seq[IndexedColumn])
 
 object Writer {
 

@@ -78,7 +78,7 @@ final class IndexedInsertCommand(
     }
     val result = insert(session, child, Pauses)
     tracker.foreach { written =>
-      try publish(session, folder, columns, written.files, conf)
+      try publish(session, folder, before, columns, written.files, conf)
       catch {
         case NonFatal(failure) =>
           log.warn(
@@ -126,13 +126,16 @@ final class IndexedInsertCommand(
   private def publish(
       session: shim.SparkSession,
       folder: TableFolder,
+      before: Option[SnapshotRef],
       columns: Seq[IndexedColumn],
       files: Seq[NewFile],
       conf: Configuration): Unit = {
     val settings = ReadSettings.of(session, options, fileSchema).fingerprint
     val entries = files.groupBy(_.folder).toSeq.flatMap { case (relative, written) =>
       val lie = visible(folder.resolve(relative), conf)
-      val alone = lie.size == written.size
+      val others = lie -- written.map(_.name)
+      val alone = others.isEmpty ||
+        clusteredBy.nonEmpty && others.values.forall(withoutRows(folder, before, session))
       written.flatMap(file => lie.get(file.name).map(file -> _)).map { case (file, status) =>
         FileEntry(
           folder.relativize(status.getPath), status.getLen, status.getModificationTime,
@@ -147,6 +150,17 @@ final class IndexedInsertCommand(
         old => old.filterNot(entry => paths(entry.path)) ++ entries,
         properties)
     }
+  }
+
+  /** Whether the index knows a file, and that no row is in it. */
+  private def withoutRows(
+      folder: TableFolder,
+      before: Option[SnapshotRef],
+      session: shim.SparkSession): FileStatus => Boolean = {
+    val known = before.flatMap(IndexStore.load(session, _)).toSeq.flatMap(_.entries)
+      .filter(_.numRecords == 0).map(entry => entry.path -> entry).toMap
+    file => known.get(folder.relativize(file.getPath)).exists(entry =>
+        entry.size == file.getLen && entry.modificationTime == file.getModificationTime)
   }
 
   /** The data files of a folder by name, each with its scheme and authority. */

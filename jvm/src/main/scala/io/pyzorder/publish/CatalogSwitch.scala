@@ -1,0 +1,33 @@
+package io.pyzorder.publish
+
+/**
+ * How a run is published by one change in the catalog: folders are filled that nobody knows, then
+ * the catalog names them in place of those that were read. Before COMMIT it is undone, after it
+ * completed, by whoever holds the lock; both may be repeated.
+ */
+private[publish] trait CatalogSwitch {
+
+  /** An error unless the catalog, and the files that were read, are as they were. */
+  def check(): Unit
+
+  /** Makes the folders to fill. */
+  def make(): Unit
+
+  /** Copies what others have added to the folders since they were read. */
+  def carry(): Unit
+
+  /** Before COMMIT: deletes the filled folders. */
+  def undo(): Unit
+
+  /**
+   * After COMMIT, when the folders are whole.
+   *
+   * @param alive whether nobody else can be doing the same by now
+   * @param reach tells where it is, for tests
+   * @return what others did meanwhile, empty: nothing
+   */
+  def complete(alive: () => Boolean, reach: String => Unit): Seq[String]
+
+  /** The folder that is filled, or that holds those that are, for messages. */
+  def filled: TableFolder
+}

@@ -1,0 +1,155 @@
+package io.pyzorder.publish
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.{ZOrderErrors, ZOrderException}
+
+/**
+ * An OPTIMIZE that has switched partitions.
+ *
+ * @param add the files it has written, as they are
+ */
+final case class LastSwitch(switch: PartitionSwitch, add: Seq[FileRef])
+
+/**
+ * The folders that a table's partitions were switched away from and that VACUUM has not deleted, by
+ * the table's journal. For the holder of its lock.
+ *
+ * @param table in the catalog; None: named by its path, and then nothing is known of them
+ */
+final class LeftPartitions(
+    session: shim.SparkSession,
+    folder: TableFolder,
+    table: Option[TableIdentifier]) {
+
+  private val hadoopConf = session.sessionState.newHadoopConf()
+  private val fs = folder.root.getFileSystem(hadoopConf)
+
+  private lazy val locations: Map[Map[String, String], Path] =
+    table.fold(Map.empty[Map[String, String], Path])(PartitionSwitch.partitionsOf(session, _)
+      .map { case (partition, place) => partition.spec -> place })
+
+  /** With the time, by the store's clock, when the run was done; the first one first. */
+  private lazy val switches: Seq[(PartitionSwitch, Long)] =
+    if (table.isEmpty) Nil
+    else {
+      lazy val ended = Journal.ended(hadoopConf, folder)
+      committed.filterNot(switch => Journal.exists(fs, settled(switch)))
+        .flatMap(switch => ended.get(switch.run).map(switch -> _))
+    }
+
+  private def committed: Seq[PartitionSwitch] =
+    Journal.runs(hadoopConf, folder).sortBy(_.run).flatMap { state =>
+      state.partitions.filter(_ => state.done && state.outcome.exists(_.commit))
+        .map(new PartitionSwitch(session, folder, state.run, _))
+    }
+
+  /** Those of a run that lie where no partition does now. */
+  private def left(switch: PartitionSwitch): Seq[switch.Move] = {
+    val named = locations.values.toSet
+    switch.moves.filterNot(move => named(move.from))
+  }
+
+  /**
+   * Copies what was written into these folders, by INSERTs that were planned before a switch, to
+   * where their partitions lie now. Throws overwrittenBehind where one was overwritten instead.
+   */
+  def carry(): Unit = for {
+    (switch, _) <- switches
+    move <- left(switch) if move.left.late.nonEmpty
+    place <- locations.get(move.what.spec)
+  } {
+    if (move.left.incomplete) {
+      throw ZOrderErrors.overwrittenBehind(move.from.toString, place.toString)
+    }
+    move.left.carry(place)
+  }
+
+  /** The partitions' files in the folders that are kept for long enough. */
+  def garbage(kept: Long, at: Long): Seq[FileStatus] =
+    for {
+      switch <- expired(kept, at)
+      move <- left(switch)
+      file <- move.left.ownFiles
+    } yield file
+
+  /**
+   * Deletes them, and folders that this leaves empty. A run of whose folders one holds rows that
+   * others have written there since is left as it is, and so are those after it.
+   *
+   * @param deleted told after each file of a run how many there were so far
+   */
+  def delete(kept: Long, at: Long, deleted: Int => Unit): Unit =
+    expired(kept, at).foreach { switch =>
+      var count = 0
+      left(switch).foreach { move =>
+        move.left.ownFiles.foreach { file =>
+          fs.delete(file.getPath, false)
+          count += 1
+          deleted(count)
+        }
+        fs.delete(new Path(move.from, TableFolder.Name), true)
+        clear(move.from)
+      }
+      if (left(switch).length == switch.moves.length) {
+        fs.delete(new Path(folder.zorder, s"_carried/_${switch.run}"), true)
+        OwnFiles.makeFolder(hadoopConf, settled(switch).getParent)
+        CreateIfAbsent.of(hadoopConf, settled(switch))
+          .create(settled(switch), Array.emptyByteArray)
+      }
+    }
+
+  /** Takes a partition's folder away, and those around it up to the table's, while empty. */
+  private def clear(path: Path): Unit =
+    if (path != folder.root && path.getName.contains("=") || SiblingFolder.isOne(path.getName)) {
+      if (Journal.exists(fs, path) && Journal.list(fs, path).isEmpty) {
+        fs.delete(path, true)
+        clear(path.getParent)
+      }
+    }
+
+  /**
+   * The last OPTIMIZE, for who undoes it, if it has switched partitions. Throws
+   * ZORDER_CANNOT_RESTORE where it cannot be undone.
+   *
+   * @param after number of the last run that replaced files within their folders
+   */
+  def lastSwitch(after: Long): Option[LastSwitch] =
+    switches.lastOption.map(_._1).filter(_.run > after).map { switch =>
+      def cannot(why: String) = throw LastOptimize.cannot(folder, why)
+      val state = Journal.runs(hadoopConf, folder).find(_.run == switch.run).get
+      if (state.prepare.exists(_.operation == LastOptimize.Restore)) {
+        cannot("no OPTIMIZE has replaced files of it")
+      }
+      val added = state.retire.fold(Seq.empty[FileRef])(_.add)
+        .map(file => state.placed.find(_.path == file.path).getOrElse(file))
+      switch.moves.foreach { move =>
+        if (!locations.get(move.what.spec).contains(move.to)) {
+          cannot(s"$move was dropped, or its location changed")
+        }
+        if (move.left.incomplete) {
+          cannot(
+            s"files in ${move.from}, which the last OPTIMIZE replaced, were deleted or replaced")
+        }
+      }
+      val there = new RunFiles(
+        hadoopConf, folder, switch.run, RetireRecord(switch.record.incarnation, added, Nil, Nil))
+      try there.checkInputs()
+      catch {
+        case _: ZOrderException =>
+          cannot("files that the last OPTIMIZE wrote were replaced or deleted since")
+      }
+      LastSwitch(switch, added)
+    }
+
+  private def expired(kept: Long, at: Long): Seq[PartitionSwitch] =
+    switches.takeWhile { case (switch, since) =>
+      at - since >= kept && left(switch).forall(_.left.late.isEmpty)
+    }.map(_._1)
+
+  /** The note that nothing of a run's old folders is left. */
+  private def settled(switch: PartitionSwitch): Path =
+    new Path(folder.zorder, s"_carried/_${switch.run}.settled")
+}
