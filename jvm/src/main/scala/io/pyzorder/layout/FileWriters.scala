@@ -1,5 +1,7 @@
 package io.pyzorder.layout
 
+import java.io.FileNotFoundException
+
 import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
@@ -10,7 +12,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{MetadataBuilder, StructType}
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.publish.OwnFiles
+import io.pyzorder.publish.{Incarnation, OwnFiles, TableFolder}
 
 /** Opens a format's own writers in tasks, all with the same options. */
 final class FileWriters private (
@@ -28,6 +30,23 @@ final class FileWriters private (
 
   /** Makes a folder of pyzorder's own, in the table's `_zorder`. */
   def makeFolder(folder: Path): Unit = OwnFiles.makeFolder(conf.value, folder)
+
+  /**
+   * An error if the table is not there any more. The writers of Parquet and ORC make the folders of
+   * the file that they open, so where it was renamed or dropped a moment before they make its
+   * folder anew.
+   */
+  def checkThere(table: TableFolder): Unit =
+    if (isGone(table)) {
+      throw new FileNotFoundException(s"$table was overwritten, renamed or dropped")
+    }
+
+  /** Where the table is gone: takes away the folders that a discarded file was alone in. */
+  def clear(table: TableFolder, folder: Path): Unit =
+    if (isGone(table)) OwnFiles.removeEmpty(conf.value, folder)
+
+  private def isGone(table: TableFolder): Boolean =
+    Incarnation.read(conf.value, table).isEmpty
 
   /** A writer of the file number `leaf`, which takes rows as they are stored. */
   def open(path: Path, leaf: Int): OutputWriter = {

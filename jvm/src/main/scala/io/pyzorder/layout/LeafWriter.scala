@@ -2,11 +2,10 @@ package io.pyzorder.layout
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.Path
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
-import org.apache.spark.sql.execution.datasources.OutputWriter
 import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.index.{ColumnStatistics, IndexedColumn, StatisticsTracker}
@@ -63,7 +62,8 @@ final class LeafWriter(
       val attempt = TaskContext.get().taskAttemptId()
       val name = f"part-$leaf%05d-$id-a$attempt" + writers.extension
       val relative = if (folders(leaf).isEmpty) name else s"${folders(leaf)}/$name"
-      val staged = new TableFolder(new Path(root)).stagedPath(run, relative)
+      val table = new TableFolder(new Path(root))
+      val staged = table.stagedPath(run, relative)
       val along = curve.map { case (column, zValue) => new CurveTracker(column, zValue) }
       val fileSystem = writers.fileSystem(staged)
       writers.makeFolder(staged.getParent)
@@ -73,6 +73,7 @@ final class LeafWriter(
         case _ => new StatisticsTracker(columns, schema)
       }
       try {
+        writers.checkThere(table)
         while (rows.hasNext) {
           val row = rows.next()
           tracker.update(row)
@@ -86,7 +87,10 @@ final class LeafWriter(
         }
       } catch {
         case NonFatal(failure) =>
-          LeafWriter.discard(writer, fileSystem, staged, failure)
+          LeafWriter.discard(failure)(
+            () => writer.close(),
+            () => fileSystem.delete(staged, false),
+            () => writers.clear(table, staged.getParent))
           throw failure
       }
       Some(WrittenFile(
@@ -101,12 +105,8 @@ final class LeafWriter(
 private object LeafWriter {
 
   /** Takes away the file of an attempt that failed; what else fails then is told beside it. */
-  def discard(
-      writer: OutputWriter,
-      fileSystem: FileSystem,
-      file: Path,
-      failure: Throwable): Unit =
-    Seq(() => writer.close(), () => fileSystem.delete(file, false)).foreach { step =>
+  def discard(failure: Throwable)(steps: (() => Any)*): Unit =
+    steps.foreach { step =>
       try step()
       catch { case NonFatal(further) => failure.addSuppressed(further) }
     }

@@ -41,6 +41,22 @@ object OwnFiles {
     }
   }
 
+  /**
+   * Deletes a folder at or below a `_zorder`, and those around it, as far as they are empty; also
+   * that which holds the `_zorder`: for what was left where no table is any more.
+   */
+  def removeEmpty(hadoopConf: Configuration, folder: Path): Unit = {
+    val fs = folder.getFileSystem(hadoopConf)
+    def remove(one: Path): Unit =
+      try fs.delete(one, false)
+      catch { case _: IOException => () } // it holds something
+    remove(folder)
+    if (!Journal.exists(fs, folder)) {
+      if (folder.getName == TableFolder.Name) remove(folder.getParent)
+      else removeEmpty(hadoopConf, folder.getParent)
+    }
+  }
+
   /** Gives a file or folder that was just made what the folder around it has, as far as it may. */
   def share(hadoopConf: Configuration, made: Path): Unit =
     share(hadoopConf, made, made.getParent)

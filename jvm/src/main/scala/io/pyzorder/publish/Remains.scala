@@ -14,7 +14,7 @@ import org.apache.hadoop.fs.Path
 private[publish] object Remains {
 
   /**
-   * Deletes the run's records, and folders of ours that are empty then. A run of the same number in
+   * Deletes the run's records, and folders that are empty then. A run of the same number in
    * a new life of the table has records of the same names: what they say tells whose they are.
    * Nothing else is taken away, for it may be that run's.
    */
@@ -35,9 +35,7 @@ private[publish] object Remains {
           }
         }
       }
-    val places = Seq(folder.staging(run), folder.retired(run))
-    val folders = places ++ places.map(_.getParent) ++
-      Seq(folder.journal, folder.index, folder.zorder)
-    folders.foreach(path => attempt(fs.delete(path, false)))
+    Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
+      .foreach(place => attempt(OwnFiles.removeEmpty(hadoopConf, place)))
   }
 }
