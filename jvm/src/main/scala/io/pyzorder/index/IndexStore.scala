@@ -111,6 +111,7 @@ object IndexStore {
    * @param properties the table's, which may deny columns; empty for a path
    * @param change  from the entries to those that shall be kept; statistics of columns that are not
    *                kept, or not with the same type, are gone from what it is given
+   * @param life    of the table, as a writer saw it; None: as it is now, or begun by this
    * @return the pointer of the new snapshot
    */
   def publish(
@@ -118,7 +119,8 @@ object IndexStore {
       folder: TableFolder,
       columns: Seq[IndexedColumn] => Seq[IndexedColumn],
       change: Seq[FileEntry] => Seq[FileEntry],
-      properties: Map[String, String] = Map.empty): SnapshotRef = {
+      properties: Map[String, String] = Map.empty,
+      life: Option[String] = None): SnapshotRef = {
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
     val hadoopConf = session.sessionState.newHadoopConf()
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -127,7 +129,7 @@ object IndexStore {
     var published: Option[SnapshotRef] = None
     while (published.isEmpty) {
       published = tryPublish(
-        session, fileSystem, folder, columns(_).filterNot(denied(_)), change)
+        session, fileSystem, folder, columns(_).filterNot(denied(_)), change, life)
     }
     deleteOld(fileSystem, folder, denied)
     published.get
@@ -136,6 +138,18 @@ object IndexStore {
   /** Removes the index; the table is read whole from now on. */
   def drop(session: shim.SparkSession, folder: TableFolder): Unit =
     folder.index.getFileSystem(session.sessionState.newHadoopConf()).delete(folder.index, true)
+
+  /** Removes the snapshots of a life of the table that is over. */
+  def removeOf(hadoopConf: Configuration, folder: TableFolder, incarnation: String): Unit = {
+    val fileSystem = folder.index.getFileSystem(hadoopConf)
+    versions(fileSystem, folder).foreach { version =>
+      Try(pointerAt(fileSystem, folder, version)).filter(_.incarnation == incarnation)
+        .foreach { ref =>
+          fileSystem.delete(new Path(folder.index, ref.pointer), false)
+          fileSystem.delete(dataFile(ref), false)
+        }
+    }
+  }
 
   /** The index table as a relation over exactly the snapshot's data file. */
   def relation(session: shim.SparkSession, ref: SnapshotRef): LogicalPlan = {
@@ -153,7 +167,8 @@ object IndexStore {
       fileSystem: FileSystem,
       folder: TableFolder,
       columns: Seq[IndexedColumn] => Seq[IndexedColumn],
-      change: Seq[FileEntry] => Seq[FileEntry]): Option[SnapshotRef] = {
+      change: Seq[FileEntry] => Seq[FileEntry],
+      life: Option[String]): Option[SnapshotRef] = {
     val conf = session.sessionState.newHadoopConf()
     val base = versions(fileSystem, folder).lastOption.getOrElse(0L)
     val snapshot = latest(conf, folder).filter(_.version == base).flatMap(load(session, _))
@@ -165,7 +180,7 @@ object IndexStore {
     val ref = SnapshotRef(
       folder,
       version,
-      Incarnation.readOrCreate(conf, folder),
+      life.getOrElse(Incarnation.readOrCreate(conf, folder)),
       s"_snapshot-$version-${UUID.randomUUID()}",
       bytes.length.toLong,
       SnapshotFiles.checksum(bytes),

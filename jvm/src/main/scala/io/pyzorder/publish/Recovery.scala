@@ -113,7 +113,8 @@ private[publish] object Recovery {
       }
       if (IndexStore.latest(session.sessionState.newHadoopConf(), files.table).isDefined) {
         IndexStore.publish(
-          session, files.table, identity, _.filterNot(entry => names(entry.path)).map(now))
+          session, files.table, identity, _.filterNot(entry => names(entry.path)).map(now),
+          life = Some(files.record.incarnation))
       }
     } catch {
       case NonFatal(failure) =>

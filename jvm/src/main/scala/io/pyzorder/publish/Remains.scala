@@ -5,6 +5,8 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import io.pyzorder.index.IndexStore
+
 /**
  * What a run has left in a folder that is not its table any more. A disk deletes a folder file by
  * file, and not at all if a file comes into it meanwhile, such as a record of a writer that has not
@@ -14,9 +16,9 @@ import org.apache.hadoop.fs.Path
 private[publish] object Remains {
 
   /**
-   * Deletes the run's records, and folders that are empty then. A run of the same number in
-   * a new life of the table has records of the same names: what they say tells whose they are.
-   * Nothing else is taken away, for it may be that run's.
+   * Deletes the run's records, the index of that life of the table, and folders that are empty
+   * then. A run of the same number in a new life has records of the same names: what they say
+   * tells whose they are. Nothing else is taken away, for it may be that run's.
    */
   def clear(
       hadoopConf: Configuration,
@@ -35,6 +37,7 @@ private[publish] object Remains {
           }
         }
       }
+    attempt(IndexStore.removeOf(hadoopConf, folder, incarnation))
     Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
       .foreach(place => attempt(OwnFiles.removeEmpty(hadoopConf, place)))
   }

@@ -259,7 +259,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     val times = added.map(file => file.path -> file.modificationTime).toMap
     val fresh = entries.map(e => e.copy(modificationTime = times(e.path)))
     IndexStore.publish(
-      session, folder, columns, old => old.filterNot(e => times.contains(e.path)) ++ fresh)
+      session, folder, columns, old => old.filterNot(e => times.contains(e.path)) ++ fresh,
+      life = Some(incarnation))
   }
 
   private def complete(): Unit =
