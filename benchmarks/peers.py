@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 #: How often `time` times each.
 ROUNDS = 3
 
+#: How often `lay-out` tries for the number of files.
+TRIES = 5
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -142,11 +145,10 @@ def main() -> int:
         if arguments.what == "time":
             print(json.dumps(time_all(spark, arguments, Path(home))))
         else:
-            run, files = prepare(spark, arguments, Path(home) / "t")
-            run()
+            files = as_many(spark, arguments, Path(home) / "t")
             shutil.rmtree(arguments.folder, ignore_errors=True)
             arguments.folder.mkdir(parents=True)
-            for number, path in enumerate(sorted(files())):
+            for number, path in enumerate(sorted(files)):
                 shutil.copy(unquote(urlparse(path).path), arguments.folder / f"{number:05}.parquet")
         spark.stop()
     return 0
@@ -178,14 +180,32 @@ def start_spark(peer: Peer, home: str) -> SparkSession:
 Prepared = tuple[Callable[[], object], Callable[[], Sequence[str]]]
 
 
-def prepare(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Prepared:
-    """The rows as a table of the peer."""
-    size = sum(f.stat().st_size for f in arguments.source.glob("*.parquet"))
+def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Sequence[str]:
+    """Files of the peer's layout: again with another target size until there are about as many."""
+    target = size_of(arguments.source) // arguments.files
+    for _ in range(TRIES):
+        run, files = prepare(spark, arguments, table, target)
+        run()
+        written = files()
+        if abs(len(written) - arguments.files) <= 0.03 * arguments.files:
+            break
+        target = target * len(written) // arguments.files
+    return written
+
+
+def prepare(
+    spark: SparkSession, arguments: argparse.Namespace, table: Path, target: int
+) -> Prepared:
+    """The rows as a table of the peer, to be rewritten as files of so many bytes."""
     make = {"D": delta, "I": iceberg, "H": hudi}[arguments.peer[0]]
     shutil.rmtree(table, ignore_errors=True)
     return make(
-        spark, arguments.source, table, arguments.columns, size // arguments.files,
+        spark, arguments.source, table, arguments.columns, target,
         arguments.peer.endswith("liquid"))  # fmt: skip
+
+
+def size_of(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.glob("*.parquet"))
 
 
 def time_all(
@@ -201,13 +221,13 @@ def time_all(
 
     def pyzorder(folder: Path) -> Callable[[], object]:
         rows.write.parquet(str(folder))
-        size = sum(f.stat().st_size for f in folder.glob("*.parquet"))
-        spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // arguments.files))
+        target = size_of(folder) // arguments.files
+        spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(target))
         optimize = ZOrderTable.forPath(spark, str(folder)).optimize()
         return lambda: optimize.executeZOrderBy(*arguments.columns.split(","))
 
     def peer(folder: Path) -> Callable[[], object]:
-        return prepare(spark, arguments, folder)[0]
+        return prepare(spark, arguments, folder, size_of(arguments.source) // arguments.files)[0]
 
     found: dict[str, list[float]] = {"plain rewrite": [], "pyzorder": [], arguments.peer: []}
     for _ in range(ROUNDS):
@@ -246,7 +266,7 @@ def iceberg(  # type: ignore[no-untyped-def]
     spark.sql("DROP TABLE IF EXISTS peer.db.t PURGE")
     spark.read.parquet(str(source)).writeTo("peer.db.t").create()
     written = spark.sql("SELECT sum(file_size_in_bytes) FROM peer.db.t.files").collect()[0][0]
-    size = written * size // sum(f.stat().st_size for f in source.glob("*.parquet"))
+    size = written * size // size_of(source)
     statement = (
         "CALL peer.system.rewrite_data_files(table => 'db.t', strategy => 'sort', "
         f"sort_order => 'zorder({columns})', options => map('rewrite-all', 'true', "

@@ -41,9 +41,14 @@ final class FileWriters private (
       throw new FileNotFoundException(s"$table was overwritten, renamed or dropped")
     }
 
-  /** Where the table is gone: takes away the folders that a discarded file was alone in. */
-  def clear(table: TableFolder, folder: Path): Unit =
-    if (isGone(table)) OwnFiles.removeEmpty(conf.value, folder)
+  /**
+   * Where the table is gone: takes away the folders that a discarded file was alone in. The table's
+   * own, too: it was made with the file.
+   */
+  def clear(table: TableFolder, folder: Path): Unit = if (isGone(table)) {
+    OwnFiles.removeEmpty(conf.value, folder)
+    fileSystem(table.root).delete(table.root, false)
+  }
 
   private def isGone(table: TableFolder): Boolean =
     Incarnation.read(conf.value, table).isEmpty

@@ -42,18 +42,16 @@ object OwnFiles {
   }
 
   /**
-   * Deletes a folder at or below a `_zorder`, and those around it, as far as they are empty; also
-   * that which holds the `_zorder`: for what was left where no table is any more.
+   * Deletes a folder at or below a `_zorder`, and those around it up to that, as far as they are
+   * empty: for what was left where no table is any more. Not the folder that holds the `_zorder`:
+   * who has just made it for a new table counts on it.
    */
   def removeEmpty(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
-    def remove(one: Path): Unit =
-      try fs.delete(one, false)
-      catch { case _: IOException => () } // it holds something
-    remove(folder)
-    if (!Journal.exists(fs, folder)) {
-      if (folder.getName == TableFolder.Name) remove(folder.getParent)
-      else removeEmpty(hadoopConf, folder.getParent)
+    try fs.delete(folder, false)
+    catch { case _: IOException => () } // it holds something
+    if (folder.getName != TableFolder.Name && !Journal.exists(fs, folder)) {
+      removeEmpty(hadoopConf, folder.getParent)
     }
   }
 
