@@ -70,6 +70,20 @@ def test_nothing_is_in_the_way_of_a_new_table(
     assert names == ({"_zorder", "_incarnation", "_journal", "_1.outcome"} if new_life else set())
 
 
+def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    """It comes when the files are gone, and the folder and some old records are not yet."""
+    table = tmp_path / "t"
+    spark.range(ROWS).write.parquet(str(table))
+    Rewrite(spark, table).publish()
+    for left in [*table.iterdir(), *(table / "_zorder").iterdir()]:
+        if left.name not in ("_zorder", "_journal"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+    (table / "_zorder" / "_journal" / "_1.done").unlink()
+    begin = package(spark).Writer.begin
+    begin(spark._jsparkSession, hadoop_path(spark, table), "TEST").abort()
+    assert list(table.iterdir()) == []
+
+
 def test_names_below_zorder_are_hidden(spark: SparkSession, table: Path, fmt: str) -> None:
     Rewrite(spark, table, fmt).publish()
     below = list((table / "_zorder").rglob("*"))

@@ -16,6 +16,17 @@ import io.pyzorder.index.IndexStore
 private[publish] object Remains {
 
   /**
+   * Deletes the `_zorder` of a folder in which there is nothing else, for the first writer of its
+   * life: the table went while that began.
+   */
+  def clearIfEmpty(hadoopConf: Configuration, folder: TableFolder): Unit = {
+    val fs = folder.root.getFileSystem(hadoopConf)
+    if (Journal.list(fs, folder.root).forall(_.getPath.getName == TableFolder.Name)) {
+      fs.delete(folder.zorder, true)
+    }
+  }
+
+  /**
    * Deletes the run's records, the index of that life of the table, and folders that are empty
    * then. A run of the same number in a new life has records of the same names: what they say
    * tells whose they are. Nothing else is taken away, for it may be that run's.

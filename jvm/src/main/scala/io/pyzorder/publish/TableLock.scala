@@ -16,13 +16,16 @@ import io.pyzorder.{ZOrderConf, ZOrderErrors}
  * @param run         whose PREPARE it is
  * @param incarnation the table's life that the writer saw
  * @param owner       which of all writers that ever prepared a run of this number
+ * @param isFirst     whether that life began with it: the first writer of a table, or one that has
+ *                    come to a folder that is just being deleted
  */
 private[publish] final case class TableLock(
     folder: TableFolder,
     run: Long,
     incarnation: String,
     owner: String,
-    lease: Lease)
+    lease: Lease,
+    isFirst: Boolean)
 
 private[publish] object TableLock {
 
@@ -54,6 +57,7 @@ private[publish] object TableLock {
       operation: String): Option[TableLock] = {
     val conf = session.sessionState.newHadoopConf()
     val length = ZOrderConf.journalLease.get(session.sessionState.conf)
+    val isFirst = Incarnation.read(conf, folder).isEmpty
     val incarnation = Incarnation.readOrCreate(conf, folder)
     val state = Journal.read(conf, folder)
     if (state.unfinished) takeOver(session, state, length)
@@ -70,7 +74,7 @@ private[publish] object TableLock {
     if (new RunRecords(conf, folder, run).prepare(record) &&
       Incarnation.read(conf, folder).contains(incarnation)) {
       lease.start()
-      Some(TableLock(folder, run, incarnation, record.owner, lease))
+      Some(TableLock(folder, run, incarnation, record.owner, lease, isFirst))
     } else {
       lease.end()
       None

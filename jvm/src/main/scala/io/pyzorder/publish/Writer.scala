@@ -308,8 +308,12 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private def end(): Unit = {
     ended = true
     lease.end()
-    try if (!files.sameLife) Remains.clear(hadoopConf, folder, run, incarnation)
-    catch { case NonFatal(_) => () } // the store cannot be asked
+    try {
+      if (!files.sameLife) Remains.clear(hadoopConf, folder, run, incarnation)
+      else if (lock.isFirst) Remains.clearIfEmpty(hadoopConf, folder)
+    } catch {
+      case NonFatal(_) => () // the store cannot be asked
+    }
   }
 
   private def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
