@@ -194,6 +194,7 @@ def main() -> int:
     for part, planned in parts.items():
         lines = report.read(part) if arguments.resume else []
         known = {tuple(line[:3]) for line in lines}
+        order = [(str(files), one.name, name) for one, files, names in planned for name in names]
         print("  ".join(HEADER), flush=True)
         for dataset, files, layouts in planned:
             if wanted is not None and dataset.name not in wanted:
@@ -205,6 +206,7 @@ def main() -> int:
             for line in measure(spark, dataset, files, missing):
                 print("  ".join(line), flush=True)
                 lines.append(line)
+                lines.sort(key=lambda line: order.index(tuple(line[:3])))  # type: ignore[arg-type]
                 report.write(
                     part, "Layouts",
                     "Shares of a table's files that queries open; `make bench-layout`.",

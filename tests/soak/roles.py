@@ -211,8 +211,20 @@ class MovedWriter(Writer):
     def create(self) -> None:
         self.ops, self.columns = [], 0
         self.attempt(
-            lambda: self.sql(f"CREATE TABLE moved ({SCHEMA}) USING parquet"), "CREATE TABLE"
+            lambda: self.placed(f"CREATE TABLE moved ({SCHEMA}) USING parquet"), "CREATE TABLE"
         )
+
+    def placed(self, text: str) -> None:
+        """Where a folder is in the way, it goes soon: a disk does not delete one as a whole, and who
+        writes into it notices a moment later."""
+        until = time.monotonic() + 5
+        while True:
+            try:
+                return self.sql(text)
+            except FAILURES as error:
+                if "LOCATION_ALREADY_EXISTS" not in str(error) or time.monotonic() > until:
+                    raise
+            time.sleep(0.1)
 
     def append(self) -> None:
         def write(op: int) -> None:
@@ -224,9 +236,10 @@ class MovedWriter(Writer):
 
     def rename(self) -> None:
         with self.moving("moved"):
-            self.attempt(lambda: self.sql("ALTER TABLE moved RENAME TO moved_away"), "ALTER RENAME")
-            time.sleep(self.pause)
-            self.attempt(lambda: self.sql("ALTER TABLE moved_away RENAME TO moved"), "ALTER RENAME")
+            for one, other in (("moved", "moved_away"), ("moved_away", "moved")):
+                text = f"ALTER TABLE {one} RENAME TO {other}"
+                self.attempt(lambda text=text: self.placed(text), "ALTER RENAME")  # type: ignore[misc]
+                time.sleep(self.pause)
 
     def add_column(self) -> None:
         text = f"ALTER TABLE moved ADD COLUMNS (more{self.columns} BIGINT)"

@@ -58,6 +58,8 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
         switchBack(session, table, writer, last)
         told(last.retire, last.add)
       }
+    } catch {
+      case NonFatal(failure) => throw writer.reason(failure, Nil)
     } finally {
       writer.abort()
       table.refresh(session)
