@@ -106,6 +106,9 @@ class Writer:
             return conflict
         except OSError:
             pass
+        said = str(failure)
+        if "FILE_NOT_EXIST" in said and f"{self.folder.root}/" in said:
+            return failures.conflict(f"a file of {self.folder.root} was away for a moment")
         return failure
 
     def publish(

@@ -253,6 +253,8 @@ def test_a_file_that_goes_while_it_is_read(spark: SparkSession, tmp_path: Path) 
     files = list(files_of(rows, writer.folder))
     broken = RuntimeError("of Spark's")
     assert writer.reason(broken, files) is broken
+    away = RuntimeError(f"[FAILED_READ_FILE.FILE_NOT_EXIST] file {table}/part-0 does not exist")
+    assert "ZORDER_CONFLICT" in str(writer.reason(away, files))
     data_files(table)[0].unlink()
     assert "ZORDER_CONFLICT" in str(writer.reason(broken, files))
     writer.abort()

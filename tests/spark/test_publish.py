@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import scans
-from tests.spark.journal_driver import Rewrite, hadoop_path, package, read, through_journal
+from tests.spark.journal_driver import (
+    Rewrite,
+    hadoop_path,
+    package,
+    read,
+    scala_seq,
+    through_journal,
+)
 from tests.spark.tables import data_files
 
 ROWS = 40
@@ -169,6 +177,20 @@ def test_partition_folder_finds_the_journal_above(spark: SparkSession, tmp_path:
     Rewrite(spark, table).publish()
     assert ids(rows) == ALL[1::2]
     assert ids(through_journal(spark, made)) == ALL[1::2]
+
+
+def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
+    """The table was renamed and renamed back while it was read."""
+    table = tmp_path / "t"
+    spark.range(ROWS).write.parquet(str(table))
+    jvm: Any = spark._jvm
+    run = Rewrite(spark, table)
+    for folder, told in ((table, "ZORDER_CONFLICT"), (tmp_path / "shuffle", "FileNotFound")):
+        missing = jvm.java.io.FileNotFoundException(f"File file:{folder}/part-0 does not exist")
+        failure = jvm.java.lang.RuntimeException("Job aborted", missing)
+        reason = run.writer.reason(failure, scala_seq(spark, []))
+        assert told in f"{reason.toString()} {reason.getCause()}"
+    run.writer.abort()
 
 
 def test_abort_leaves_the_table_as_it_was(spark: SparkSession, table: Path, fmt: str) -> None:

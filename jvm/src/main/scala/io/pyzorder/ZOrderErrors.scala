@@ -5,6 +5,7 @@ import java.nio.file.NoSuchFileException
 import java.util.Locale
 
 import org.apache.commons.lang3.exception.ExceptionUtils
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.types.DataType
 
 /** Every error that pyzorder raises, one error class and one sentence each. Callers throw them. */
@@ -106,6 +107,11 @@ object ZOrderErrors {
       case _: NoSuchFileException => true
       case _ => false
     }
+
+  /** Whether a file in a folder was not there. */
+  def isMissing(failure: Throwable, folder: Path): Boolean = isMissing(failure) &&
+    ExceptionUtils.getThrowables(failure).exists(cause =>
+      String.valueOf(cause.getMessage).contains(folder.toUri.getPath + "/"))
 
   /** The error, keeping what it was made of for who reads the stack trace. */
   def because(cause: Throwable, error: ZOrderException): ZOrderException = {

@@ -180,6 +180,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       try {
         read.checkFolders()
         read.checkInputs()
+        if (ZOrderErrors.isMissing(other, folder.root)) {
+          throw ZOrderErrors.conflict(s"a file of $folder was away for a moment")
+        }
         other
       } catch {
         case conflict: ZOrderException => ZOrderErrors.because(other, conflict)
