@@ -130,11 +130,6 @@ def test_life(spark: SparkSession, tmp_path: Path) -> None:
 
 REFUSED = {
     "managed": ("DROP TABLE switched; CREATE TABLE switched (id BIGINT) USING parquet", "managed"),
-    "partitioned": (
-        "DROP TABLE switched; CREATE TABLE switched (id BIGINT, other BIGINT) USING parquet "
-        "PARTITIONED BY (other) LOCATION '{}/p'",
-        "partitioned",
-    ),
     "by path": (
         "ALTER TABLE switched SET TBLPROPERTIES ('zorder.readers.byPath' = 'true')",
         "path",

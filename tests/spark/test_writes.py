@@ -139,9 +139,8 @@ def test_an_overwrite_beside_an_optimize(
     folder = tmp_path / "db" / "t"
     sales(spark, 300).write.partitionBy("day").format("parquet").saveAsTable("t")
     sales(spark, 90).createOrReplaceTempView("new")
-    spark.sql("CREATE SKIPPING INDEX ON t")
     until = time.monotonic() + 3
-    staged = [folder / "_zorder" / "_staging", folder / "day=2" / "_zorder"]
+    staged = [folder / f"day={day}" / "_zorder" for day in (1, 2)]
 
     def stage() -> None:
         while time.monotonic() < until:

@@ -1,6 +1,7 @@
 package io.pyzorder.write
 
 import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SaveMode
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
@@ -18,8 +19,8 @@ import io.pyzorder.publish.TableFolder
 
 /**
  * Lays out the rows of writes into tables that ask for it, and lets writes into a folder with
- * something of ours beside the data add the entries of their files to its index. All other writes
- * stay as they are.
+ * something of ours beside the data add the entries of their files to its index. Overwrites may
+ * meet an OPTIMIZE. All other writes stay as they are.
  *
  * Every INSERT into plain files, from SQL or a DataFrame, is one of Spark's commands seen here; a
  * CREATE TABLE AS SELECT runs such a command inside, which no longer knows the table's properties.
@@ -51,7 +52,8 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
         insert.query, insert.outputColumnNames, insert.partitionColumns.map(_.name), properties,
         insert.catalogTable.map(_.identifier.quotedString).getOrElse(s"'$root'"), Some(root))
     def isOurs = root.getFileSystem(conf).exists(new TableFolder(root).zorder)
-    if (rows.isEmpty && !isOurs) insert
+    // The first OPTIMIZE of a folder may begin while it is being overwritten.
+    if (rows.isEmpty && insert.mode != SaveMode.Overwrite && !isOurs) insert
     else new IndexedInsertCommand(
       insert.outputPath, insert.staticPartitions, insert.ifPartitionNotExists,
       insert.partitionColumns, insert.bucketSpec, insert.fileFormat, insert.options,
