@@ -56,6 +56,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   def checkSpace(bytes: Long): Unit = {
     val left = folder.root.getFileSystem(hadoopConf).getStatus(folder.root).getRemaining
     if (left < bytes) {
+      files.checkFolders() // a disk says that a folder that is gone has no space left
       throw ZOrderErrors.error("ZORDER_NO_SPACE", "53100",
         s"Writing ${folder.root} anew takes about $bytes bytes, and $left are left: the files it " +
           "replaces stay until VACUUM. Free some space, or choose fewer partitions with WHERE.")
