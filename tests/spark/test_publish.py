@@ -263,6 +263,16 @@ def test_a_changed_input_is_a_conflict(
     assert data_files(table) == left
 
 
+def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
+    """The disk says that 0 bytes are left there."""
+    table = tmp_path / "t"
+    spark.range(ROWS).write.parquet(str(table))
+    run = Rewrite(spark, table)
+    shutil.rmtree(table)
+    with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+        run.writer.checkSpace(1)
+
+
 def test_wrong_row_counts_change_nothing(spark: SparkSession, table: Path, fmt: str) -> None:
     run = Rewrite(spark, table, fmt)
     run.staged = run.staged[:-1]
