@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -33,8 +34,21 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """One of several processes (`-n`) tells the first one what it killed."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["kills"] = dict(journal_driver.kills)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """One of several processes has ended."""
+    journal_driver.kills.update(getattr(node, "workeroutput", {}).get("kills", {}))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many processes were killed, and where; those of pytest's own processes only (no `-n`)."""
+    """How many processes were killed, and where."""
     kills = journal_driver.kills
     if kills:
         terminalreporter.section(f"{kills.total()} processes killed by SIGKILL")
