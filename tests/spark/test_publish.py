@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +263,30 @@ def test_a_changed_input_is_a_conflict(
         run.publish()
     assert "ZORDER_CONFLICT" in str(failure.value)
     assert data_files(table) == left
+
+
+def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_path: Path) -> None:
+    """An overwrite deletes the table's folder while OPTIMIZE writes, and makes it anew."""
+    table = tmp_path / "t"
+    spark.range(0, 4000, 1, 4).write.parquet(str(table))
+    with (
+        scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="400"),
+        ThreadPoolExecutor() as pool,
+    ):
+        run = pool.submit(spark.sql, f"OPTIMIZE '{table}' ZORDER BY (id)")
+        while not list(table.rglob("*.staged")):
+            time.sleep(0.01)
+        while table.exists():
+            shutil.rmtree(table, ignore_errors=True)
+        table.mkdir()
+        time.sleep(0.1)
+        (table / "_temporary").mkdir()
+        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+            run.result()
+    until = time.monotonic() + 10  # a task may still be on its way to its end
+    while len(list(table.iterdir())) > 1 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert list(table.iterdir()) == [table / "_temporary"]
 
 
 def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:

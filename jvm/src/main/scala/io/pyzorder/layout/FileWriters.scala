@@ -2,7 +2,9 @@ package io.pyzorder.layout
 
 import java.io.FileNotFoundException
 
-import org.apache.hadoop.fs.{FileSystem, Path}
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.{ChecksumFileSystem, FileSystem, Path}
 import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
 import org.apache.parquet.hadoop.ParquetOutputFormat
@@ -28,32 +30,39 @@ final class FileWriters private (
   /** The store of a path. */
   def fileSystem(path: Path): FileSystem = path.getFileSystem(conf.value)
 
-  /** Makes a folder of pyzorder's own, in the table's `_zorder`. */
-  def makeFolder(folder: Path): Unit = OwnFiles.makeFolder(conf.value, folder)
-
   /**
-   * An error if the table is not there any more. The writers of Parquet and ORC make the folders of
-   * the file that they open, so where it was renamed or dropped a moment before they make its
-   * folder anew.
+   * A writer of the file number `leaf`, to lie at a path in the table's staging folder, which takes
+   * rows as they are stored.
+   *
+   * The writers of Parquet and ORC make the folders of a file that they open. Where the table is
+   * deleted or renamed at that very moment, its folder is made anew with the file, and goes with
+   * it. A folder that was there before is left: who overwrites the table has made it.
    */
-  def checkThere(table: TableFolder): Unit =
-    if (isGone(table)) {
-      throw new FileNotFoundException(s"$table was overwritten, renamed or dropped")
+  def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
+    var opened: Option[OutputWriter] = None
+    try {
+      OwnFiles.makeFolder(conf.value, path.getParent)
+      checkThere(table)
+      opened = Some(open(path, leaf))
+      checkThere(table)
+      opened.get
+    } catch {
+      case NonFatal(failure) =>
+        FileWriters.afterFailure(failure)(
+          () => opened.foreach(_.close()),
+          () => discard(table, path),
+          () => if (opened.nonEmpty && isGone(table)) removeRoot(table))
+        throw failure
     }
+  }
 
-  /**
-   * Where the table is gone: takes away the folders that a discarded file was alone in. The table's
-   * own, too: it was made with the file.
-   */
-  def clear(table: TableFolder, folder: Path): Unit = if (isGone(table)) {
-    OwnFiles.removeEmpty(conf.value, folder)
+  /** Not at once: who is just making the folder has put something into it a moment later. */
+  private def removeRoot(table: TableFolder): Unit = {
+    Thread.sleep(FileWriters.MomentMillis)
     fileSystem(table.root).delete(table.root, false)
   }
 
-  private def isGone(table: TableFolder): Boolean =
-    Incarnation.read(conf.value, table).isEmpty
-
-  /** A writer of the file number `leaf`, which takes rows as they are stored. */
+  /** A writer of a file at any path, which takes rows as they are stored. */
   def open(path: Path, leaf: Int): OutputWriter = {
     val context = contextOf(leaf)
     val flat =
@@ -62,6 +71,25 @@ final class FileWriters private (
     flat.getOrElse(factory.newInstance(path.toString, schema, context))
   }
 
+  /** Deletes a file in the staging folder and, where the table is gone, the folders around it. */
+  def discard(table: TableFolder, path: Path): Unit = {
+    fileSystem(path) match {
+      case disk: ChecksumFileSystem => // it leaves the checksums of a file that is gone
+        disk.delete(path, false)
+        disk.getRawFileSystem.delete(disk.getChecksumFile(path), false)
+      case store => store.delete(path, false)
+    }
+    if (isGone(table)) OwnFiles.removeEmpty(conf.value, path.getParent)
+  }
+
+  private def checkThere(table: TableFolder): Unit =
+    if (isGone(table)) {
+      throw new FileNotFoundException(s"$table was overwritten, renamed or dropped")
+    }
+
+  private def isGone(table: TableFolder): Boolean =
+    Incarnation.read(conf.value, table).isEmpty
+
   private def contextOf(leaf: Int): TaskAttemptContext = {
     val task = new TaskID("pyzorder", 0, TaskType.REDUCE, leaf)
     new TaskAttemptContextImpl(conf.value, new TaskAttemptID(task, 0))
@@ -69,6 +97,16 @@ final class FileWriters private (
 }
 
 object FileWriters {
+
+  /** Within so many milliseconds whoever makes a table's folder writes into it. */
+  private val MomentMillis = 500L
+
+  /** Takes away what a failure has left; what else fails then is told beside it. */
+  def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit =
+    steps.foreach { step =>
+      try step()
+      catch { case NonFatal(further) => failure.addSuppressed(further) }
+    }
 
   /** The setting that says whether a Parquet column is to have a dictionary. */
   def dictionaryOf(column: String): String = s"${ParquetOutputFormat.ENABLE_DICTIONARY}#$column"

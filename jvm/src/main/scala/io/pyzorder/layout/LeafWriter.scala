@@ -65,15 +65,12 @@ final class LeafWriter(
       val table = new TableFolder(new Path(root))
       val staged = table.stagedPath(run, relative)
       val along = curve.map { case (column, zValue) => new CurveTracker(column, zValue) }
-      val fileSystem = writers.fileSystem(staged)
-      writers.makeFolder(staged.getParent)
-      val writer = writers.open(staged, leaf)
+      val writer = writers.stage(table, staged, leaf)
       val tracker = writer match {
         case flat: FlatParquetWriter => new StatisticsTracker(columns, schema, flat.holdsBytes)
         case _ => new StatisticsTracker(columns, schema)
       }
       try {
-        writers.checkThere(table)
         while (rows.hasNext) {
           val row = rows.next()
           tracker.update(row)
@@ -87,28 +84,17 @@ final class LeafWriter(
         }
       } catch {
         case NonFatal(failure) =>
-          LeafWriter.discard(failure)(
+          FileWriters.afterFailure(failure)(
             () => writer.close(),
-            () => fileSystem.delete(staged, false),
-            () => writers.clear(table, staged.getParent))
+            () => writers.discard(table, staged))
           throw failure
       }
       Some(WrittenFile(
           staged.toString,
           relative,
-          fileSystem.getFileStatus(staged).getLen,
+          writers.fileSystem(staged).getFileStatus(staged).getLen,
           tracker.numRecords,
           tracker.written(format, millis) ++ along.flatMap(_.result)))
-    }
-}
-
-private object LeafWriter {
-
-  /** Takes away the file of an attempt that failed; what else fails then is told beside it. */
-  def discard(failure: Throwable)(steps: (() => Any)*): Unit =
-    steps.foreach { step =>
-      try step()
-      catch { case NonFatal(further) => failure.addSuppressed(further) }
     }
 }
 
