@@ -270,7 +270,8 @@ def iceberg(  # type: ignore[no-untyped-def]
     statement = (
         "CALL peer.system.rewrite_data_files(table => 'db.t', strategy => 'sort', "
         f"sort_order => 'zorder({columns})', options => map('rewrite-all', 'true', "
-        f"'target-file-size-bytes', '{size}'))"
+        f"'target-file-size-bytes', '{size}', "
+        f"'max-file-size-bytes', '{1 << 40}'))"  # a file is not cut where it grows
     )
     return (
         lambda: spark.sql(statement).collect(),
