@@ -65,15 +65,20 @@ def _finish(state: JournalState, settings: RunSettings) -> None:
     close(records, files)
 
 
-def complete(files: RunFiles, moved: Callable[[int], None]) -> list[str]:
+def complete(
+    files: RunFiles,
+    moved: Callable[[int], None],
+    moved_in: Callable[[], None] = lambda: None,
+) -> list[str]:
     """After COMMIT: the new files go in, the last old one out, the index forgets the old ones.
 
     Gives what others did meanwhile.
     """
     problems = files.move_in(moved)
     files.retire_last()
+    moved_in()
     _forget(files, files.record.retire)
-    return problems
+    return list(dict.fromkeys(problems + files.take_back()))
 
 
 def undo(files: RunFiles, moved: Callable[[int], None]) -> list[str]:

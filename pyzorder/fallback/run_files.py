@@ -171,15 +171,24 @@ class RunFiles:
                     problems.append(f"{target} was deleted")
                 count += 1
                 moved(count)
+        return problems + self.take_back()
+
+    def take_back(self) -> list[str]:
+        """Removes the new files from folders that others overwrote: on a disk, one that is deleted
+        file by file keeps what came in after it was listed. Gives what others did."""
+        problems = []
         for folder in self.record.folders:
             # A writer that took over wrote DONE before it took the markers away.
             if not self.is_intact(folder) and not self.is_done:
                 for ref in self._of(self.record.add, folder):
-                    seen = _stat(self.table.resolve(ref.path))
-                    if seen is not None and seen.size == ref.size:
-                        remove(self.table.resolve(ref.path))
+                    self._remove(ref)
                 problems.append(f"{self.table.resolve(folder)} was overwritten or dropped")
         return problems
+
+    def take_back_after_done(self) -> list[str]:
+        """The same when there are no markers: of a table that was overwritten as a whole."""
+        removed = [self._remove(ref) for ref in self.record.add] if not self.is_same_life else []
+        return [f"{self.table.root} was overwritten or dropped"] if any(removed) else []
 
     @property
     def is_done(self) -> bool:
@@ -196,6 +205,14 @@ class RunFiles:
                    for r in self.record.add}  # fmt: skip
         for folder in {f"{self.table.zorder}/_staging/_{self.run}", *folders}:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _remove(self, ref: FileRef) -> bool:
+        """Whether it was there."""
+        seen = _stat(self.table.resolve(ref.path))
+        there = seen is not None and seen.size == ref.size
+        if there:
+            remove(self.table.resolve(ref.path))
+        return there
 
     def _marker(self, folder: str) -> str:
         return markers.path(self.table, self.run, self.record.incarnation, folder)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: Where tests may kill a writer: what spark.sql.zorder.test.killAt may name.
 POINTS = (
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",
-    "before-commit", "after-commit", "mid-move-in", "before-done", "after-done",
+    "before-commit", "after-commit", "mid-move-in", "moved-in", "before-done", "after-done",
     "recovery-begun", "recovery-decided", "recovery-undoing", "recovery-completing",
     "recovery-moved", "vacuum-found", "mid-vacuum",
 )  # fmt: skip

@@ -208,17 +208,22 @@ class Writer:
     def _complete(self) -> None:
         try:
             self._settings.reach("after-commit")
-            problems = recovery.complete(self._files, self._settings.at_first("mid-move-in"))
+            problems = recovery.complete(
+                self._files,
+                self._settings.at_first("mid-move-in"),
+                lambda: self._settings.reach("moved-in"),
+            )
             self._settings.reach("before-done")
             if not self._files.is_done:
                 self._close()
             self._settings.reach("after-done")
+            problems += self._files.take_back_after_done()
         except OSError as failure:
             raise failures.incomplete(self.folder.root, failure) from failure
         finally:
             self._end()
         if problems:
-            raise failures.conflict("; ".join(problems))
+            raise failures.conflict("; ".join(dict.fromkeys(problems)))
 
     def _close(self) -> None:
         """What is left can be done at any time: all readers see the new files at their places."""

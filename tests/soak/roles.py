@@ -27,8 +27,9 @@ KILLED = 137
 
 #: Where a process may kill itself in the midst of a statement.
 POINTS = ("after-markers", "after-index", "after-retire", "mid-retire", "before-commit",
-          "after-commit", "mid-move-in", "before-done", "after-done", "recovery-decided",
-          "recovery-undoing", "recovery-completing", "recovery-moved", "mid-vacuum")  # fmt: skip
+          "after-commit", "mid-move-in", "moved-in", "before-done", "after-done",
+          "recovery-decided", "recovery-undoing", "recovery-completing", "recovery-moved",
+          "mid-vacuum")  # fmt: skip
 
 
 class ByName(Worker):

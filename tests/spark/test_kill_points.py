@@ -28,6 +28,7 @@ POINTS = {
     "before-commit": ["prepare", "retire"],
     "after-commit": ["outcome", "prepare", "retire"],
     "mid-move-in": ["outcome", "prepare", "retire"],
+    "moved-in": ["outcome", "prepare", "retire"],
     "before-done": ["outcome", "prepare", "retire"],
     "after-done": ["done", "outcome", "prepare", "retire"],
 }
@@ -207,6 +208,26 @@ def test_two_recover(
     assert recovery.succeeded, recovery.said
     assert data_files(table) == files
     check(spark, table, frame)
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize(
+    ("point", "folder"),
+    [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
+)
+def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
+    """A disk has listed the files to delete before the new ones come in, and keeps these."""
+    table = tmp_path / "t"
+    create(spark, table)
+    with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
+        new = data_files(table)
+        for path in sorted((table / folder).rglob("*"), reverse=True):
+            if path.is_file() and path not in new:
+                path.unlink()
+            elif path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
+    assert "ZORDER_CONFLICT" in writer.said, writer.said
+    assert data_files(table) == [path for path in new if folder not in str(path)]
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ object FailPoints {
    */
   val all: Seq[String] = Seq(
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",
-    "before-commit", "after-commit", "mid-move-in", "before-done", "after-done",
+    "before-commit", "after-commit", "mid-move-in", "moved-in", "before-done", "after-done",
     "recovery-begun", "recovery-decided", "recovery-undoing", "recovery-completing",
     "recovery-moved", "vacuum-found", "mid-vacuum",
     "switch-recorded", "switch-filled", "switch-committed", "before-switch", "after-switch")

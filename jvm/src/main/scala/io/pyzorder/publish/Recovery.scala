@@ -57,9 +57,11 @@ private[publish] object Recovery {
       switch: Option[CatalogSwitch],
       alive: () => Boolean,
       reach: String => Unit): Seq[String] = {
-    val problems = files.moveIn(moved)
+    val found = files.moveIn(moved)
     files.retireLast()
-    end(session, files, problems, gone = files.record.retire, back = files.record.add)
+    reach("moved-in")
+    end(session, files, gone = files.record.retire, back = files.record.add)
+    val problems = (found ++ files.takeBack()).distinct
     if (problems.nonEmpty) switch.foreach(_.undo())
     problems ++ switch.filter(_ => problems.isEmpty).toSeq.flatMap(_.complete(alive, reach))
   }
@@ -67,7 +69,8 @@ private[publish] object Recovery {
   /** After ABORT: the old files go back, the index forgets the new ones. */
   def undo(session: shim.SparkSession, files: RunFiles, moved: Int => Unit): Seq[String] = {
     val problems = files.moveBack(moved)
-    end(session, files, problems, gone = files.record.add, back = files.record.retire)
+    end(session, files, gone = files.record.add, back = files.record.retire)
+    problems
   }
 
   /** DONE, then what only an unfinished run needs is taken away. */
@@ -82,14 +85,11 @@ private[publish] object Recovery {
   private def end(
       session: shim.SparkSession,
       files: RunFiles,
-      problems: Seq[String],
       gone: Seq[FileRef],
-      back: Seq[FileRef]): Seq[String] = {
+      back: Seq[FileRef]): Unit =
     if (files.sameLife && (gone.nonEmpty || files.placed.nonEmpty)) {
       update(session, files, gone, back)
     }
-    problems
-  }
 
   /**
    * Takes the entries of files that are gone out of the index, and gives those of files that have

@@ -223,16 +223,29 @@ private[publish] final class RunFiles(
         }
       }
     }
-    record.folders.filterNot(isIntact).foreach { folder =>
-      // Once another writer has taken over and finished this run, its markers are gone rightly; it
-      // wrote DONE before it took them away.
-      if (!isDone) {
-        record.add.filter(_.folder == folder).foreach(remove)
-        problems += s"${table.resolve(folder)} was overwritten or dropped"
-      }
-    }
+    problems ++= takeBack()
     problems.toSeq
   }
+
+  /**
+   * Removes the new files from folders that someone else overwrote: on a disk, one that is deleted
+   * file by file keeps what came in after it was listed.
+   *
+   * @return what others did, empty: nothing
+   */
+  def takeBack(): Seq[String] =
+    // Once another writer has taken over and finished this run, its markers are gone rightly; it
+    // wrote DONE before it took them away.
+    record.folders.filterNot(isIntact).filterNot(_ => isDone).map { folder =>
+      record.add.filter(_.folder == folder).foreach(remove)
+      s"${table.resolve(folder)} was overwritten or dropped"
+    }
+
+  /** The same after DONE, when there are no markers: of a table that was overwritten as a whole. */
+  def takeBackAfterDone(): Seq[String] =
+    if (!sameLife && record.add.count(remove) > 0) {
+      Seq(s"${table.root} was overwritten or dropped")
+    } else Nil
 
   /** Whether this run, in this life of the table, is finished. */
   def isDone: Boolean = {
@@ -249,11 +262,12 @@ private[publish] final class RunFiles(
     }
   }
 
-  private def remove(file: FileRef): Unit = {
+  /** Whether it was there. */
+  private def remove(file: FileRef): Boolean = {
     placedFiles.remove(file.path)
     val path = table.resolve(file.path)
     val fs = path.getFileSystem(hadoopConf)
-    if (Journal.status(fs, path).exists(_.getLen == file.size)) fs.delete(path, false)
+    Journal.status(fs, path).exists(_.getLen == file.size) && fs.delete(path, false)
   }
 
   private def checkSame(at: Path, name: Path, input: FileRef): Unit = {

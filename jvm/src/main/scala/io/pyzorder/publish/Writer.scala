@@ -276,7 +276,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       reach("before-done")
       if (!files.isDone) close()
       reach("after-done")
-      if (problems.nonEmpty) throw ZOrderErrors.conflict(problems.mkString("; "))
+      val all = problems ++ files.takeBackAfterDone()
+      if (all.nonEmpty) throw ZOrderErrors.conflict(all.distinct.mkString("; "))
     } catch {
       case told: ZOrderException => throw told
       case NonFatal(failure) =>
