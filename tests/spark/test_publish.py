@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -187,11 +189,15 @@ def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) 
     spark.range(ROWS).write.parquet(str(table))
     jvm: Any = spark._jvm
     run = Rewrite(spark, table)
-    for folder, told in ((table, "ZORDER_CONFLICT"), (tmp_path / "shuffle", "FileNotFound")):
-        missing = jvm.java.io.FileNotFoundException(f"File file:{folder}/part-0 does not exist")
-        failure = jvm.java.lang.RuntimeException("Job aborted", missing)
-        reason = run.writer.reason(failure, scala_seq(spark, []))
-        assert told in f"{reason.toString()} {reason.getCause()}"
+    exit_code = getattr(jvm.org.apache.hadoop.util, "Shell$ExitCodeException")
+    for folder, told in ((table, "ZORDER_CONFLICT"), (tmp_path / "shuffle", "Job aborted")):
+        for missing in (
+            jvm.java.io.FileNotFoundException(f"File file:{folder}/part-0 does not exist"),
+            exit_code(1, f"chmod: cannot access '{folder}/part-0': No such file or directory"),
+        ):
+            failure = jvm.java.lang.RuntimeException("Job aborted", missing)
+            reason = run.writer.reason(failure, scala_seq(spark, []))
+            assert told in f"{reason.toString()} {reason.getCause()}"
     run.writer.abort()
 
 
@@ -265,9 +271,9 @@ def test_a_changed_input_is_a_conflict(
     assert data_files(table) == left
 
 
-def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    """An overwrite deletes the table's folder while OPTIMIZE writes, and makes it anew."""
-    table = tmp_path / "t"
+@contextmanager
+def optimizing(spark: SparkSession, table: Path) -> Iterator[Future[DataFrame]]:
+    """OPTIMIZE writes many files of a table meanwhile."""
     spark.range(0, 4000, 1, 4).write.parquet(str(table))
     with (
         scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="400"),
@@ -276,6 +282,13 @@ def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_pa
         run = pool.submit(spark.sql, f"OPTIMIZE '{table}' ZORDER BY (id)")
         while not list(table.rglob("*.staged")):
             time.sleep(0.01)
+        yield run
+
+
+def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_path: Path) -> None:
+    """An overwrite deletes the table's folder while OPTIMIZE writes, and makes it anew."""
+    table = tmp_path / "t"
+    with optimizing(spark, table) as run:
         while table.exists():
             shutil.rmtree(table, ignore_errors=True)
         table.mkdir()
@@ -287,6 +300,19 @@ def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_pa
     while len(list(table.iterdir())) > 1 and time.monotonic() < until:
         time.sleep(0.1)
     assert list(table.iterdir()) == [table / "_temporary"]
+
+
+def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
+    table, away = tmp_path / "t", tmp_path / "away"
+    with optimizing(spark, table) as run:
+        table.rename(away)
+        time.sleep(0.2)
+        if table.exists():  # a task made it anew with its file, and takes it away in a moment
+            shutil.rmtree(table)
+        away.rename(table)
+        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+            run.result()
+    assert ids(spark.read.parquet(str(table))) == list(range(4000))
 
 
 def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:

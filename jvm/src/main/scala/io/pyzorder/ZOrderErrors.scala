@@ -6,6 +6,7 @@ import java.util.Locale
 
 import org.apache.commons.lang3.exception.ExceptionUtils
 import org.apache.hadoop.fs.Path
+import org.apache.hadoop.util.Shell
 import org.apache.spark.sql.types.DataType
 
 /** Every error that pyzorder raises, one error class and one sentence each. Callers throw them. */
@@ -105,6 +106,8 @@ object ZOrderErrors {
     Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).exists {
       case opened: FileNotFoundException => !StoreFailures.isDenied(opened)
       case _: NoSuchFileException => true
+      case command: Shell.ExitCodeException => // a disk's permissions are set by commands
+        String.valueOf(command.getMessage).contains("No such file or directory")
       case _ => false
     }
 

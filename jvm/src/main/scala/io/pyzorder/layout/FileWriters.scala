@@ -84,7 +84,8 @@ final class FileWriters private (
 
   private def checkThere(table: TableFolder): Unit =
     if (isGone(table)) {
-      throw new FileNotFoundException(s"$table was overwritten, renamed or dropped")
+      throw new FileNotFoundException(
+        s"${table.incarnation} is gone: the table was overwritten, renamed or dropped")
     }
 
   private def isGone(table: TableFolder): Boolean =

@@ -32,7 +32,7 @@ object OwnFiles {
     if (!Journal.exists(fs, folder)) {
       if (folder.getName == TableFolder.Name) {
         if (!Journal.exists(fs, folder.getParent)) {
-          throw new FileNotFoundException(s"${folder.getParent} does not exist any more")
+          throw new FileNotFoundException(s"$folder cannot be made where no folder is any more")
         }
       } else {
         makeFolder(hadoopConf, folder.getParent)
