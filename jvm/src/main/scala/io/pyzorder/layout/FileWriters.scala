@@ -39,10 +39,12 @@ final class FileWriters private (
    * it. A folder that was there before is left: who overwrites the table has made it.
    */
   def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
+    var opening = false
     var opened: Option[OutputWriter] = None
     try {
       OwnFiles.makeFolder(conf.value, path.getParent)
       checkThere(table)
+      opening = true
       opened = Some(open(path, leaf))
       checkThere(table)
       opened.get
@@ -51,7 +53,7 @@ final class FileWriters private (
         FileWriters.afterFailure(failure)(
           () => opened.foreach(_.close()),
           () => discard(table, path),
-          () => if (opened.nonEmpty && isGone(table)) removeRoot(table))
+          () => if (opening && isGone(table)) removeRoot(table))
         throw failure
     }
   }

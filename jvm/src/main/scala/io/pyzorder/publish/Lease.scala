@@ -99,7 +99,7 @@ private[publish] object Lease {
   private[publish] def storeTime(hadoopConf: Configuration, folder: TableFolder): Long = {
     val fs = fileSystem(hadoopConf, folder)
     val probe = new Path(folder.journal, s"_temporary-${UUID.randomUUID()}")
-    fs.create(probe, false).close()
+    fs.createFile(probe).overwrite(false).build().close() // makes no folder
     try fs.getFileStatus(probe).getModificationTime
     finally fs.delete(probe, false)
   }
