@@ -239,6 +239,7 @@ class Writer:
         self._lease.end()
         with contextlib.suppress(OSError):  # the store cannot be asked
             if not self._files.is_same_life:
+                self._files.unmark()  # a folder that was being deleted may have got one
                 self._records.clear(self.incarnation)
 
     def _stat(self, entry: FileEntry) -> Stat:

@@ -314,8 +314,10 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     ended = true
     lease.end()
     try {
-      if (!files.sameLife) Remains.clear(hadoopConf, folder, run, incarnation)
-      else if (lock.isFirst) Remains.clearIfEmpty(hadoopConf, folder)
+      if (!files.sameLife) {
+        files.unmark() // a folder that was being deleted may have got one
+        Remains.clear(hadoopConf, folder, run, incarnation)
+      } else if (lock.isFirst) Remains.clearIfEmpty(hadoopConf, folder)
     } catch {
       case NonFatal(_) => () // the store cannot be asked
     }
