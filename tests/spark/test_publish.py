@@ -302,6 +302,20 @@ def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_pa
     assert list(table.iterdir()) == [table / "_temporary"]
 
 
+def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
+    """CREATE TABLE makes one, and gives it its permissions then."""
+    table = tmp_path / "t"
+    with optimizing(spark, table) as run:
+        for _ in range(60):
+            while table.exists():
+                shutil.rmtree(table, ignore_errors=True)
+            table.mkdir(exist_ok=True)
+            time.sleep(0.05)
+            assert table.exists()
+        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+            run.result()
+
+
 def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
     table, away = tmp_path / "t", tmp_path / "away"
     with optimizing(spark, table) as run:
@@ -313,6 +327,19 @@ def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
         with pytest.raises(Exception, match="ZORDER_CONFLICT"):
             run.result()
     assert ids(spark.read.parquet(str(table))) == list(range(4000))
+
+
+def test_nothing_stays_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
+    """It is renamed while OPTIMIZE writes: its old name is free again a moment later."""
+    table = tmp_path / "t"
+    with optimizing(spark, table) as run:
+        table.rename(tmp_path / "away")
+        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+            run.result()
+    until = time.monotonic() + 10
+    while table.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not table.exists(), list(table.rglob("*"))
 
 
 def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:

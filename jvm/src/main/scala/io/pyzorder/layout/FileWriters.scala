@@ -36,7 +36,7 @@ final class FileWriters private (
    *
    * The writers of Parquet and ORC make the folders of a file that they open. Where the table is
    * deleted or renamed at that very moment, its folder is made anew with the file, and goes with
-   * it. A folder that was there before is left: who overwrites the table has made it.
+   * it. A folder that another makes use of is left: it is that of a new table.
    */
   def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
     var opening = false
@@ -53,15 +53,9 @@ final class FileWriters private (
         FileWriters.afterFailure(failure)(
           () => opened.foreach(_.close()),
           () => discard(table, path),
-          () => if (opening && isGone(table)) removeRoot(table))
+          () => if (opening && isGone(table)) OwnFiles.removeUnused(conf.value, table.root))
         throw failure
     }
-  }
-
-  /** Not at once: who is just making the folder has put something into it a moment later. */
-  private def removeRoot(table: TableFolder): Unit = {
-    Thread.sleep(FileWriters.MomentMillis)
-    fileSystem(table.root).delete(table.root, false)
   }
 
   /** A writer of a file at any path, which takes rows as they are stored. */
@@ -101,15 +95,18 @@ final class FileWriters private (
 
 object FileWriters {
 
-  /** Within so many milliseconds whoever makes a table's folder writes into it. */
-  private val MomentMillis = 500L
-
-  /** Takes away what a failure has left; what else fails then is told beside it. */
-  def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit =
+  /**
+   * Takes away what a failure has left; what else fails then is told beside it. Also in a task that
+   * is being killed: a store would give up at once.
+   */
+  def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit = {
+    val interrupted = Thread.interrupted()
     steps.foreach { step =>
       try step()
       catch { case NonFatal(further) => failure.addSuppressed(further) }
     }
+    if (interrupted) Thread.currentThread().interrupt()
+  }
 
   /** The setting that says whether a Parquet column is to have a dictionary. */
   def dictionaryOf(column: String): String = s"${ParquetOutputFormat.ENABLE_DICTIONARY}#$column"

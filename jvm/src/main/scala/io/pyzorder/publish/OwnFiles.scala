@@ -4,9 +4,11 @@ import java.io.{FileNotFoundException, IOException}
 import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Paths}
 import java.nio.file.{Path => LocalPath}
 import java.nio.file.attribute.{PosixFileAttributeView, PosixFileAttributes, PosixFilePermission}
+import java.util.concurrent.TimeUnit
 
 import scala.jdk.CollectionConverters._
 
+import com.google.common.util.concurrent.Uninterruptibles
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileContext, FileSystem, Path}
 import org.apache.hadoop.fs.permission.{FsAction, FsPermission}
@@ -21,6 +23,10 @@ import org.slf4j.LoggerFactory
 object OwnFiles {
 
   private val log = LoggerFactory.getLogger(getClass)
+
+  /** Within so many milliseconds whoever makes a table's folder has made use of it. */
+  private val MomentMillis = 500L
+  private val Moments = 4
 
   /**
    * Makes a folder at or below a `_zorder`, with those on the way. Not the folder that holds the
@@ -53,6 +59,18 @@ object OwnFiles {
     if (folder.getName != TableFolder.Name && !Journal.exists(fs, folder)) {
       removeEmpty(hadoopConf, folder.getParent)
     }
+  }
+
+  /** Deletes an empty folder when nobody changes it for a moment; waits for that a few moments. */
+  def removeUnused(hadoopConf: Configuration, folder: Path): Unit = {
+    val fs = folder.getFileSystem(hadoopConf)
+    def changed: Option[Long] = Journal.status(fs, folder).map(_.getModificationTime)
+    def isQuiet: Boolean = {
+      val before = changed
+      Uninterruptibles.sleepUninterruptibly(MomentMillis, TimeUnit.MILLISECONDS)
+      before.nonEmpty && changed == before
+    }
+    if (Iterator.continually(isQuiet).take(Moments).contains(true)) fs.delete(folder, false)
   }
 
   /** Gives a file or folder that was just made what the folder around it has, as far as it may. */
