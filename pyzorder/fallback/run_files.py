@@ -185,9 +185,11 @@ class RunFiles:
                 problems.append(f"{self.table.resolve(folder)} was overwritten or dropped")
         return problems
 
-    def take_back_after_done(self) -> list[str]:
-        """The same when there are no markers: of a table that was overwritten as a whole."""
-        removed = [self._remove(ref) for ref in self.record.add] if not self.is_same_life else []
+    def take_back_after_done(self, held: bool) -> list[str]:
+        """The same when there are no markers: of a table that was overwritten as a whole. Only by
+        a writer that still holds its lease: who wakes up later may find another life there."""
+        late = held and not self.is_same_life
+        removed = [self._remove(ref) for ref in self.record.add] if late else []
         return [f"{self.table.root} was overwritten or dropped"] if any(removed) else []
 
     @property
@@ -209,7 +211,7 @@ class RunFiles:
     def _remove(self, ref: FileRef) -> bool:
         """Whether it was there."""
         seen = _stat(self.table.resolve(ref.path))
-        there = seen is not None and seen.size == ref.size
+        there = seen == Stat(ref.size, ref.modified)
         if there:
             remove(self.table.resolve(ref.path))
         return there

@@ -168,8 +168,6 @@ class Writer:
                 end(self._files, lambda count: None)
                 # Also after another's: it knew of no marker put since.
                 recovery.close(self._records, self._files)
-            else:
-                self._files.unmark()
         except Exception:
             log.warning("Run %s of %s could not be undone; the next writing command on the table "
                         "does it", self.run, self.folder.root, exc_info=True)  # fmt: skip
@@ -217,7 +215,7 @@ class Writer:
             if not self._files.is_done:
                 self._close()
             self._settings.reach("after-done")
-            problems += self._files.take_back_after_done()
+            problems += self._files.take_back_after_done(self._lease.held)
         except OSError as failure:
             raise failures.incomplete(self.folder.root, failure) from failure
         finally:
@@ -239,7 +237,7 @@ class Writer:
         self._lease.end()
         with contextlib.suppress(OSError):  # the store cannot be asked
             if not self._files.is_same_life:
-                self._files.unmark()  # a folder that was being deleted may have got one
+                self._files.unmark()  # also what came into a folder that was being deleted
                 self._records.clear(self.incarnation)
 
     def _stat(self, entry: FileEntry) -> Stat:

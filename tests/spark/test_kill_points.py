@@ -5,6 +5,8 @@ And SIGSTOP: a writer that is taken for dead, and wakes up when others have gone
 
 from __future__ import annotations
 
+import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,7 +130,8 @@ def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, 
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     old = data_files(table)
     frame = spark.read.parquet(str(table))
-    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    with scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="400"):
+        spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
     new = data_files(table)
     killed(table, point, statement.format(table))
     assert ids(through_journal(spark, frame)) == ALL
@@ -228,6 +231,29 @@ def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, f
                 path.rmdir()
     assert "ZORDER_CONFLICT" in writer.said, writer.said
     assert data_files(table) == [path for path in new if folder not in str(path)]
+
+
+@pytest.mark.crash
+def test_no_marker_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """It comes when all that was there before is deleted, and is in the way of a new table."""
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 4).write.parquet(str(table))
+    with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
+        shutil.rmtree(table / "_zorder")
+    assert "ZORDER_CONFLICT" in writer.said, writer.said
+    assert not list(table.glob("_zorder*"))
+
+
+@pytest.mark.crash
+def test_a_writer_that_wakes_up_in_another_life(spark: SparkSession, tmp_path: Path) -> None:
+    """What it had finished before is the table now, and not its to take back."""
+    table = tmp_path / "t"
+    create(spark, table)
+    lease = "spark.sql.zorder.journal.lease=4000"
+    with paused(table, "after-done", f"OPTIMIZE '{table}' FULL ZORDER BY (id)", lease):
+        shutil.rmtree(table / "_zorder")
+        time.sleep(5)
+    assert ids(spark.read.parquet(str(table))) == ALL
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 
 import io.pyzorder.ZOrderErrors
 
@@ -149,8 +149,7 @@ private[publish] final class RunFiles(
   def retireLast(): Unit = last.foreach { input =>
     val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
     val fs = from.getFileSystem(hadoopConf)
-    if (sameLife && Journal.status(fs, from).exists(s =>
-        s.getLen == input.size && s.getModificationTime == input.modificationTime)) {
+    if (sameLife && Journal.status(fs, from).exists(isStill(input, _, timed = true))) {
       OwnFiles.makeFolder(hadoopConf, to.getParent)
       MoveFile.move(hadoopConf, from, to)
     }
@@ -241,9 +240,12 @@ private[publish] final class RunFiles(
       s"${table.resolve(folder)} was overwritten or dropped"
     }
 
-  /** The same after DONE, when there are no markers: of a table that was overwritten as a whole. */
-  def takeBackAfterDone(): Seq[String] =
-    if (!sameLife && record.add.count(remove) > 0) {
+  /**
+   * The same after DONE, when there are no markers: of a table that was overwritten as a whole.
+   * Only by a writer that still holds its lease: who wakes up later may find another life there.
+   */
+  def takeBackAfterDone(held: Boolean): Seq[String] =
+    if (held && !sameLife && record.add.count(remove) > 0) {
       Seq(s"${table.root} was overwritten or dropped")
     } else Nil
 
@@ -267,18 +269,18 @@ private[publish] final class RunFiles(
     placedFiles.remove(file.path)
     val path = table.resolve(file.path)
     val fs = path.getFileSystem(hadoopConf)
-    Journal.status(fs, path).exists(_.getLen == file.size) && fs.delete(path, false)
+    Journal.status(fs, path).exists(isStill(file, _, MoveFile.keepsTime(fs))) &&
+      fs.delete(path, false)
   }
 
   private def checkSame(at: Path, name: Path, input: FileRef): Unit = {
     val fs = at.getFileSystem(hadoopConf)
     val renameKeepsTime = at == name || MoveFile.keepsTime(fs)
-    if (!Journal.status(fs, at).exists(s =>
-        s.getLen == input.size &&
-          (!renameKeepsTime || s.getModificationTime == input.modificationTime))) {
-      throw changed(name)
-    }
+    if (!Journal.status(fs, at).exists(isStill(input, _, renameKeepsTime))) throw changed(name)
   }
+
+  private def isStill(file: FileRef, found: FileStatus, timed: Boolean): Boolean =
+    found.getLen == file.size && (!timed || found.getModificationTime == file.modificationTime)
 
   private def changed(file: Path): Exception =
     ZOrderErrors.conflict(s"$file was replaced or deleted")

@@ -208,7 +208,6 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         Recovery.close(records, files) // also after another's: it knew of no marker put since
       } else {
         moving.foreach(_.undo())
-        files.unmark()
       }
     } catch {
       case NonFatal(failure) =>
@@ -276,7 +275,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       reach("before-done")
       if (!files.isDone) close()
       reach("after-done")
-      val all = problems ++ files.takeBackAfterDone()
+      val all = problems ++ files.takeBackAfterDone(lease.held)
       if (all.nonEmpty) throw ZOrderErrors.conflict(all.distinct.mkString("; "))
     } catch {
       case told: ZOrderException => throw told
@@ -315,7 +314,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     lease.end()
     try {
       if (!files.sameLife) {
-        files.unmark() // a folder that was being deleted may have got one
+        files.unmark() // also what came into a folder that was just being deleted
         Remains.clear(hadoopConf, folder, run, incarnation)
       } else if (lock.isFirst) Remains.clearIfEmpty(hadoopConf, folder)
     } catch {
