@@ -262,7 +262,7 @@ def java_too_old(program: str, found: str, spark: str, needed: int) -> ZOrderErr
 def store_has_two_winners(folder: str) -> ZOrderError:
     """A store that makes one file twice."""
     return ZOrderError(
-        "ZORDER_STORE_UNSUPPORTED",
+        "ZORDER_UNSUPPORTED_STORE",
         f"The store of {folder} made a file that was there already, so that two writers could both "
         "believe they hold a table: keep tables on HDFS, S3 (s3a) or a local disk.",
     )

@@ -14,7 +14,10 @@ ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
     "LICENSE": "license.md",
     "sql/FORMAT.md": "reference/format.md",
-    "benchmarks/results/curve_ranges.md": "results/curve_ranges.md",
+    **{
+        f"benchmarks/results/{name}.md": f"results/{name}.md"
+        for name in ("advisor", "layout_peers", "optimize_peers", "curve_ranges")
+    },
 }
 
 LINK = re.compile(r"(\]\()([^)\s#]+)?(#[^)\s]*)?(\))")

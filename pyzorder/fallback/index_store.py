@@ -22,6 +22,7 @@ from pyzorder.fallback.snapshots import (
     Pointer,
     Snapshot,
     latest,
+    pointer_name,
     read_incarnation,
     read_pointer,
     versions,
@@ -225,7 +226,23 @@ def _delete_old(folder: TableFolder, is_denied: Callable[[IndexedColumn], bool])
         with contextlib.suppress(Exception):
             columns = read_pointer(store, folder, version).columns
             if version in old or any(map(is_denied, columns)):
-                for name in store.names(folder.index):
-                    if name.startswith(f"_snapshot-{version}-"):
-                        remove(os.path.join(folder.index, name))
-                remove(f"{folder.index}/_v{version:020d}.json")
+                _delete(store, folder, version)
+
+
+def delete_replaced(folder: TableFolder, by: float) -> None:
+    """Takes away the snapshots that were replaced by a time, in milliseconds of the store's clock:
+    they still tell minima and maxima of rows that are gone."""
+    store = LocalStore()
+    known = versions(store, folder)
+    pointers = [f"{folder.index}/{pointer_name(version)}" for version in known]
+    replaced = store.stats(pointers[1:])
+    for version, successor in zip(known, pointers[1:], strict=False):
+        if successor in replaced and replaced[successor].modified <= by:
+            _delete(store, folder, version)
+
+
+def _delete(store: LocalStore, folder: TableFolder, version: int) -> None:
+    for name in store.names(folder.index):
+        if name.startswith(f"_snapshot-{version}-"):
+            remove(os.path.join(folder.index, name))
+    remove(f"{folder.index}/{pointer_name(version)}")

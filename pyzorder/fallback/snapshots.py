@@ -71,8 +71,7 @@ class Pointer:
 
     @property
     def name(self) -> str:
-        """`_v00000000000000000007.json` for version 7."""
-        return f"_v{self.version:020d}.json"
+        return pointer_name(self.version)
 
     def to_json(self) -> str:
         """The pointer's text."""
@@ -126,9 +125,14 @@ def latest(folder: TableFolder) -> Snapshot | None:
         return None
 
 
+def pointer_name(version: int) -> str:
+    """`_v00000000000000000007.json` for version 7."""
+    return f"_v{version:020d}.json"
+
+
 def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
     """The pointer of a version. Raises Unusable, or what the store and JSON raise."""
-    text = json.loads(store.read(f"{folder.index}/_v{version:020d}.json"))
+    text = json.loads(store.read(f"{folder.index}/{pointer_name(version)}"))
     written = int(text["formatVersion"])
     if not 1 <= written <= FORMAT_VERSION:
         raise Unusable(

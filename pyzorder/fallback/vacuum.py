@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyzorder.fallback import failures
+from pyzorder.fallback.index_store import delete_replaced
 from pyzorder.fallback.indexing import check_writable
 from pyzorder.fallback.journal import JournalState, path_of
 from pyzorder.fallback.own_files import TEMPORARY, remove
@@ -92,7 +93,7 @@ def _least(spark: SparkSession) -> int:
 
 
 def delete(writer: Writer, hours: float, settings: RunSettings) -> list[str]:
-    """Deletes files, and the folders that this leaves empty."""
+    """Deletes files, the folders that this leaves empty, and states of the index."""
     found = list(_garbage(writer.folder, hours, writer.began, writer.run))
     told = settings.at_first("mid-vacuum")
     if found:
@@ -102,6 +103,7 @@ def delete(writer: Writer, hours: float, settings: RunSettings) -> list[str]:
         told(count)
     for path in found:
         _remove_empty(os.path.dirname(path), writer.folder.zorder)
+    delete_replaced(writer.folder, writer.began - hours * 3_600_000)
     return found
 
 

@@ -42,6 +42,25 @@ def test_what_is_deleted_and_when(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.read.parquet(name).count() == 40 and len(data_files(table)) == 2
 
 
+def test_the_index_forgets_what_is_erased(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    optimized(spark, table)
+    fallback.create_index(spark, str(table), ["id"])
+    for start in (100, 200):
+        spark.range(start, start + 1).selectExpr("id", "0 AS day").write.partitionBy("day").mode(
+            "append"
+        ).parquet(str(table))
+        fallback.refresh_index(spark, str(table))
+    states = table / "_zorder" / "_index"
+    assert len(list(states.glob("_snapshot-*"))) > 1
+    fallback.vacuum(spark, str(table), 1)
+    assert len(list(states.glob("_snapshot-*"))) > 1
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        fallback.vacuum(spark, str(table), 0)
+    assert [len(list(states.glob(n))) for n in ("_snapshot-*", "_v*.json")] == [1, 1]
+    assert spark.read.parquet(str(table)).where("id = 200").count() == 1
+
+
 def test_next_optimize_deletes_what_has_expired(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "t"
     retired = optimized(spark, table)

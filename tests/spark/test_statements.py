@@ -22,7 +22,7 @@ def _lines(name: str) -> list[str]:
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Iterator[SparkSession]:
     """The tables that the statements name."""
-    made = ("parts", "flat", "buckets", "as_json", "full", "table", "declares_nothing",
+    made = ("parts", "flat", "buckets", "as_json", "full", "table", "declares_an_empty_list",
             "torn_parquet", "torn_orc")  # fmt: skip
     spark.sql(
         "CREATE TABLE parts (a INT, b STRING, s STRUCT<x: INT, m: MAP<INT, INT>>, day DATE) "
@@ -39,7 +39,7 @@ def tables(spark: SparkSession) -> Iterator[SparkSession]:
     )
     spark.sql("INSERT INTO full VALUES (1, 2, 3, 4, 5, 6, 7)")
     spark.sql("CREATE TABLE table USING parquet AS SELECT * FROM full")
-    spark.sql("CREATE TABLE declares_nothing (a INT) USING orc "
+    spark.sql("CREATE TABLE declares_an_empty_list (a INT) USING orc "
               "TBLPROPERTIES ('zorder.clusterBy' = '')")  # fmt: skip
     spark.sql("CREATE VIEW a_view AS SELECT * FROM parts")
     spark.sql("CREATE TEMPORARY VIEW a_temp_view AS SELECT * FROM parts")

@@ -61,6 +61,24 @@ def test_vacuum(
     assert rows_of(spark.table("t")) == before
 
 
+def test_the_index_forgets_what_is_erased(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    """Older states of it go with the files that they are of."""
+    created(spark)
+    spark.sql("CREATE SKIPPING INDEX ON t (a)")
+    for _ in range(3):
+        spark.sql("REFRESH SKIPPING INDEX ON t")
+    states = tmp_path / "db" / "t" / "_zorder" / "_index"
+    assert len(list(states.glob("_snapshot-*"))) > 1
+    spark.sql("VACUUM t RETAIN 1 HOURS")
+    assert len(list(states.glob("_snapshot-*"))) > 1
+    spark.conf.set(CHECK, "false")
+    spark.sql("VACUUM t RETAIN 0 HOURS")
+    assert [len(list(states.glob(n))) for n in ("_snapshot-*", "_v*.json")] == [1, 1]
+    assert scans.explain(spark.table("t"))[0]["unindexed"] == 0
+
+
 def test_what_a_dead_writer_left(spark: SparkSession, database: str, tmp_path: Path) -> None:
     created(spark)
     spark.sql("OPTIMIZE t ZORDER BY (a)")

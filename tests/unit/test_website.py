@@ -23,12 +23,24 @@ CASES = [
 ]
 
 
+PAGES = [
+    *(str(path.relative_to(ROOT / "docs")) for path in sorted((ROOT / "docs").rglob("*.md"))),
+    *(page for page in links.ELSEWHERE.values() if page != "license.md"),
+]
+
+
 @pytest.mark.parametrize(("page", "written", "on_site"), CASES)
 def test_links(page: str, written: str, on_site: str | None) -> None:
     missing: list[str] = []
     text = links.for_site(f"[a]({written}), `[b]({written})`", page, missing.append)
     assert text == f"[a]({on_site or written}), `[b]({written})`"
     assert missing == ([] if on_site else ["pyproject.toml"])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_links_to_what_is_not_on_the_site(page: str) -> None:
+    text = (ROOT / links.source_of(page)).read_text(encoding="utf-8")
+    links.for_site(text, page, pytest.fail)
 
 
 def test_code_blocks_stay() -> None:

@@ -86,9 +86,9 @@ object ZOrderConf {
     "spark.sql.zorder.publish.method",
     "rename",
     "How OPTIMIZE and RESTORE put new files in the place of old ones: 'rename' moves them within " +
-      "the table's folder; 'location' fills a new folder beside it and switches the table's " +
-      "location in the catalog to it, at once for readers of every engine. 'location' is for " +
-      "external tables without partitions that nobody reads by path, and that nobody else writes " +
+      "the table's folder; 'location' fills new folders and switches the location of the " +
+      "table, or those of its partitions, in the catalog, at once for readers of every engine. " +
+      "'location' is for external tables that nobody reads by path, and that nobody else writes " +
       "to meanwhile: catalogs have no compare-and-swap.",
     oneOf("rename", "location"))
 

@@ -13,6 +13,7 @@ import org.apache.spark.sql.types.{LongType, StringType}
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.{StoreFailures, ZOrderConf, ZOrderErrors}
+import io.pyzorder.index.IndexStore
 import io.pyzorder.layout.PartitionListing
 import io.pyzorder.publish._
 
@@ -129,6 +130,8 @@ private[commands] object Vacuum {
     found.delete(files, n => if (n == 1) reach("mid-vacuum"))
     behind.delete(kept, writer.began, n => if (n == 1) reach("mid-vacuum"))
     partitions.delete(kept, writer.began, n => if (n == 1) reach("mid-vacuum"))
+    IndexStore.deleteReplaced(
+      session.sessionState.newHadoopConf(), writer.folder, writer.began - kept)
     files ++ left
   }
 }

@@ -139,6 +139,21 @@ object IndexStore {
   def drop(session: shim.SparkSession, folder: TableFolder): Unit =
     folder.index.getFileSystem(session.sessionState.newHadoopConf()).delete(folder.index, true)
 
+  /**
+   * Takes away the snapshots that were replaced by a time, in milliseconds of the store's clock:
+   * they still tell minima and maxima of rows that are gone.
+   */
+  def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit = {
+    val fileSystem = folder.index.getFileSystem(hadoopConf)
+    val known = versions(fileSystem, folder)
+    known.zip(known.drop(1)).foreach { case (version, next) =>
+      val replaced = new Path(folder.index, SnapshotRef.pointerName(next))
+      if (fileSystem.getFileStatus(replaced).getModificationTime <= by) {
+        delete(fileSystem, folder, version)
+      }
+    }
+  }
+
   /** Removes the snapshots of a life of the table that is over. */
   def removeOf(hadoopConf: Configuration, folder: TableFolder, incarnation: String): Unit = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -312,16 +327,18 @@ object IndexStore {
         else recent.filter(version =>
           Try(pointerAt(fileSystem, folder, version)).toOption
             .forall(_.columns.exists(denied(_))))
-      (old ++ telling).foreach { version =>
-        fileSystem.listStatus(folder.index).map(_.getPath)
-          .filter(_.getName.startsWith(s"_snapshot-$version-"))
-          .foreach(fileSystem.delete(_, false))
-        fileSystem.delete(new Path(folder.index, SnapshotRef.pointerName(version)), false)
-      }
+      (old ++ telling).foreach(delete(fileSystem, folder, _))
     } catch {
       case NonFatal(failure) =>
         log.info(s"Old index snapshots of $folder stay: ${failure.getMessage}")
     }
+
+  private def delete(fileSystem: FileSystem, folder: TableFolder, version: Long): Unit = {
+    fileSystem.listStatus(folder.index).map(_.getPath)
+      .filter(_.getName.startsWith(s"_snapshot-$version-"))
+      .foreach(fileSystem.delete(_, false))
+    fileSystem.delete(new Path(folder.index, SnapshotRef.pointerName(version)), false)
+  }
 
   private def warnOfStray(ref: SnapshotRef, path: String): Unit =
     if (warned.add(s"${ref.folder} $path")) {

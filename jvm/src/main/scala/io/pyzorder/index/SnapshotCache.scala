@@ -43,6 +43,7 @@ private[index] object SnapshotCache {
     if (cache == null || limit != wanted) {
       limit = wanted
       cache = CacheBuilder.newBuilder()
+        .concurrencyLevel(1) // else an entry may take a quarter of the room at most
         .maximumWeight(math.max(1L, wanted / WeightUnit))
         .weigher[Key, IndexSnapshot](new Weigher[Key, IndexSnapshot] {
           override def weigh(key: Key, snapshot: IndexSnapshot): Int =

@@ -42,7 +42,7 @@ final case class SkippingOutcome(
 
   /** As EXPLAIN shows it. */
   def summary: String =
-    s"$table: ${selected + unindexed} of $total files selected, $skipped skipped, " +
+    s"$table: $selected of $total files selected, $skipped skipped, " +
       s"$unindexed unindexed" +
       (if (answered == 0) "" else s", $answered answered from the index") +
       (byJoins ++ reasons).map("; " + _).mkString
