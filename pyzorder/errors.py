@@ -259,6 +259,11 @@ def java_too_old(program: str, found: str, spark: str, needed: int) -> ZOrderErr
     )
 
 
+def view_has_no_folder(view: str) -> ZOrderError:
+    """A view where the folder of a table is asked for."""
+    return ZOrderError("ZORDER_VIEW", f"{view} is a view: name the table that it reads.")
+
+
 def store_has_two_winners(folder: str) -> ZOrderError:
     """A store that makes one file twice."""
     return ZOrderError(

@@ -85,7 +85,7 @@ class LayoutSearch:
     def _saves(self, larger: Layout, smaller: Layout, margin: float) -> bool:
         """Whether the saving is as large as the margin, and than its own standard error."""
         asked = (1 - margin) ** (len(larger.columns) - len(smaller.columns))
-        if larger.bytes_opened > asked * smaller.bytes_opened:
+        if larger.bytes_opened > asked * smaller.bytes_opened or not smaller.bytes_opened:
             return False
         saved = self._each[smaller.name] - self._each[larger.name]
         total = self._weights.sum()

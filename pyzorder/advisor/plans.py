@@ -301,6 +301,8 @@ def quoted(column: str) -> str:
 
 
 def literal(value: str, kind: str) -> str:
-    """A value of a plan's text as SQL, of a type."""
+    """A value of a plan's text as SQL, of a type. Raises NotUnderstood."""
+    if kind == "binary":
+        raise NotUnderstood("binary values, which the plan does not tell")
     text = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{text}'" if kind == "string" else f"CAST('{text}' AS {kind})"

@@ -204,11 +204,17 @@ class Scope:
             raise NotUnderstood("PIVOT")
         if node.args.get("joins"):
             raise NotUnderstood("joins in parentheses")
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+            raise NotUnderstood("tables in parentheses")
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             source.table = parts_of(node)
         elif isinstance(node, exp.Subquery):
             source.branches, source.whole = branches_of(node, self._catalog)
-        self.sources[node.alias_or_name.lower()] = source
+        # No column is called by the name of a source that has none.
+        name = node.alias_or_name.lower() or f" {len(self.sources)}"
+        if name in self.sources:
+            raise NotUnderstood("two sources of one name")
+        self.sources[name] = source
 
     def columns(self, name: str) -> list[str] | None:
         """Names of a source's columns; None: not known."""

@@ -38,16 +38,24 @@ def query_of(statement: exp.Expression) -> exp.Expression | None:
     """The query in a statement that runs one; None: it runs none."""
     if isinstance(statement, exp.Create) and statement.kind == "VIEW":
         return None
-    if isinstance(statement, (exp.Insert, exp.Create, exp.Cache)):
-        statement = statement.expression
-    return statement if isinstance(statement, exp.Query) else None
+    if not isinstance(statement, (exp.Insert, exp.Create, exp.Cache)):
+        return statement if isinstance(statement, exp.Query) else None
+    query, name = statement.expression, "with_" if "with_" in exp.Select.arg_types else "with"
+    around = statement.args.get(name)  # WITH … INSERT
+    if isinstance(query, exp.Query) and around is not None:
+        query = query.copy()
+        inside = query.args.get(name)
+        query.set(name, around.copy())
+        if inside is not None:
+            query.args[name].set("expressions", [*around.expressions, *inside.expressions])
+    return query if isinstance(query, exp.Query) else None
 
 
 def is_query(text: str) -> bool:
     """Whether a text is an SQL statement that runs a query."""
     try:
         return query_of(parse_one(text, dialect=DIALECT)) is not None
-    except SqlglotError:
+    except (SqlglotError, RecursionError):
         return False
 
 

@@ -277,18 +277,21 @@ class Trial:
                 "spark.sql.zorder.optimize.targetFileSize, of which nothing can be skipped."
             )  # fmt: skip
         indexed, now = opened.present_indexed, opened.present
-        enough = 1 - least_gain
+
+        def saves(then: float, before: float) -> bool:
+            return before > 0 and then <= (1 - least_gain) * before
+
         if set(best.columns) == set(files["clusteredBy"]):
             return None, (), (
                 f"Nothing to advise: all files are clustered by {listed(best.columns)} already, "
                 "the best that was found."
             )  # fmt: skip
-        if best.bytes_opened <= enough * indexed.bytes_opened:
+        if saves(best.bytes_opened, indexed.bytes_opened):
             return f"OPTIMIZE {self._target} {best.name}", best.columns, (
                 f"{best.name}: queries would open {share(best.share_of_present)} of the bytes "
                 "that they open today."
             )  # fmt: skip
-        if indexed.bytes_opened <= enough * now.bytes_opened:
+        if saves(indexed.bytes_opened, now.bytes_opened):
             verb = "REFRESH" if self._described["indexed"] else "CREATE"
             return f"{verb} SKIPPING INDEX ON {self._target}", (), (
                 "The files lie well as they are: with an index of all of them queries would open "
@@ -330,7 +333,7 @@ class Trial:
 
 
 def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
-    """The statements of a file or a list.
+    """The statements of a file or a list; what of a list cannot be split is one of its own.
 
     Raises:
         ZOrderError: the file cannot be read.
@@ -338,8 +341,17 @@ def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
     from pyzorder.advisor.statements import split
 
     if not isinstance(queries, (str, Path)):
-        return [statement for text in queries for statement in split(text)]
+        return [statement for text in queries for statement in _split_or_whole(text)]
     try:
         return split(Path(queries).read_text(encoding="utf-8"))
     except (OSError, UnicodeError, NotUnderstood) as failure:
         raise errors.unreadable_queries(str(queries), str(failure)) from None
+
+
+def _split_or_whole(text: str) -> list[str]:
+    from pyzorder.advisor.statements import split
+
+    try:
+        return split(text)
+    except NotUnderstood:
+        return [text]

@@ -38,7 +38,7 @@ class App(click.Group):
         except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            failure: Exception = Interrupted("Interrupted before anything ran.")
+            failure: Exception = Interrupted("Interrupted.")
         except (Exception, click.Abort) as raised:
             failure = raised
         click.echo(f"Error: {sentence(failure)}", err=True)

@@ -157,4 +157,7 @@ def folder_of(spark: SparkSession, target: Target | None) -> str:
     target.table(spark)
     name = ".".join(map(quoted, target.name))
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    return next(row["data_type"] for row in rows if row["col_name"] == "Location")
+    for row in rows:
+        if row["col_name"] == "Location":
+            return str(row["data_type"])
+    raise errors.view_has_no_folder(name)

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -59,7 +59,8 @@ def session(settings: Settings) -> Iterator[SparkSession]:
         try:
             yield spark
         finally:
-            spark.stop()
+            with suppress(Exception):  # where the JVM is gone, that has been told
+                spark.stop()
 
 
 def connected(settings: Settings) -> SparkSession:

@@ -113,7 +113,8 @@ def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -
     if not (common == side.data_type or comparable(side.data_type, common)):
         return None
     low, high = (f"CAST({bound} AS {common})" for bound in (side.low, side.high))
-    values = f"CAST(array({texts}) AS ARRAY<{common}>)"
+    # One by one: an array of them would first find a type of their own.
+    values = f"array({', '.join(f'CAST({c.text} AS {common})' for c in constants)})"
     is_float = common in FLOATS
     nan = f"exists({values}, r -> coalesce(isnan(r), false))" if is_float else "false"
     among = f"exists({values}, r -> coalesce({low} <= r AND {high} >= r, r IS NOT NULL))"

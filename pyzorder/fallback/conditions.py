@@ -43,8 +43,8 @@ class Verbatim(Spark):
 
 
 #: Text in which Spark's strings are not what they look like here: escapes, quotes of two kinds,
-#: variables; types whose names sqlglot forgets.
-_OBSCURE = re.compile(r"""[\\"]|\$\{|\b(var)?char\s*\(""", re.IGNORECASE)
+#: variables; types whose names sqlglot forgets; pipes, whose steps it makes one SELECT of.
+_OBSCURE = re.compile(r"""[\\"]|\$\{|\b(var)?char\s*\(|\|>""", re.IGNORECASE)
 
 _TYPES = {
     "BOOLEAN": "BOOLEAN", "TINYINT": "TINYINT", "SMALLINT": "SMALLINT", "INT": "INT",
@@ -92,7 +92,7 @@ _TAKE_NULL = {
 def parse(text: str) -> exp.Expression:
     """A condition or statement. Raises NotUnderstood."""
     if _OBSCURE.search(text):
-        raise NotUnderstood("text with a backslash, a double quote, ${ or CHAR")
+        raise NotUnderstood("text with a backslash, a double quote, ${, |> or CHAR")
     try:
         return parse_one(text, dialect=Verbatim)
     except (SqlglotError, RecursionError):
@@ -100,14 +100,16 @@ def parse(text: str) -> exp.Expression:
 
 
 def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
-    """The parts that AND joins."""
-    if isinstance(condition, exp.Paren):
-        yield from conjuncts(condition.this)
-    elif isinstance(condition, exp.And):
-        yield from conjuncts(condition.this)
-        yield from conjuncts(condition.expression)
-    elif condition is not None:
-        yield condition
+    """The parts that AND joins, from left to right."""
+    left = [condition]  # of any depth
+    while left:
+        node = left.pop()
+        if isinstance(node, exp.Paren):
+            left.append(node.this)
+        elif isinstance(node, exp.And):
+            left += (node.expression, node.this)
+        elif node is not None:
+            yield node
 
 
 def unwrapped(node: exp.Expression) -> exp.Expression:

@@ -53,7 +53,10 @@ class IndexFilters:
 
     def of(self, predicate: exp.Expression) -> Filter:
         """The filter that is true for every file with a row for which the predicate is TRUE."""
-        return self._judged(predicate, negated=False)
+        try:
+            return self._judged(predicate, negated=False)
+        except RecursionError:  # too many ORs
+            return None
 
     def _judged(self, node: exp.Expression, negated: bool) -> Filter:
         node = unwrapped(node)
@@ -123,6 +126,8 @@ class IndexFilters:
     def _equality(self, node: exp.Expression, negated: bool) -> Filter:
         left, right = self._sides(*operands(node))
         null_safe = isinstance(node, exp.NullSafeEQ)
+        if null_safe and left.data_type != right.data_type == "string":
+            return None  # what cannot be cast is NULL without ANSI, and equal to nulls
         if isinstance(right, Side):
             if negated:
                 return None

@@ -208,8 +208,12 @@ def _try(
         columns,
     )
     path = f"{folder.index}/{pointer.file}"
-    with open(path, "xb") as file:
-        file.write(data)
+    try:
+        with open(path, "xb") as file:
+            file.write(data)
+    except OSError:
+        remove(path)  # on a full disk, a part of it
+        raise
     share(path)
     if create_if_absent(f"{folder.index}/{pointer.name}", pointer.to_json().encode()):
         return pointer

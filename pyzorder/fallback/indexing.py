@@ -217,7 +217,6 @@ def _only_current(folder: TableFolder, replaced: set[str]) -> Callable[[pa.Table
 
 
 def _not_among(paths: Sequence[str], stats: dict[str, Stat]) -> str:
-    from pyzorder.fallback.selection import Selection, SkippedFile
+    from pyzorder.fallback.selection import SkippedFile, among
 
-    skipped = tuple(SkippedFile(path, *stats[path]) for path in paths)
-    return Selection("", skipped=skipped).filter_text() or "true"
+    return f"NOT ({among(SkippedFile(path, *stats[path]) for path in paths)})" if paths else "true"

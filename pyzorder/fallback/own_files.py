@@ -52,11 +52,11 @@ def create_if_absent(path: str, data: bytes) -> bool:
     False: the name is taken, nothing was done. A hard link is what can have one winner only.
     """
     temporary = os.path.join(os.path.dirname(path), f"{TEMPORARY}{uuid.uuid4()}")
-    with open(temporary, "xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
     try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         share(temporary)
         os.link(temporary, path)
         return True

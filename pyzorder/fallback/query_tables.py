@@ -3,8 +3,9 @@
 Which rows are of use, by SELECT: those for which each part of WHERE is TRUE, unless an outer join
 may put nulls in the place of the table's rows, for then a row that is missing could make one of
 nulls appear; and those for which each part of ON is TRUE, of a join that has no use for others of
-that table. What restricts the rows of a subquery in FROM, or of a WITH that is named once,
-restricts those that it is made of, as far as it hands on columns as they are.
+that table. The columns of what a SEMI or ANTI join asks are seen by its own ON alone. What
+restricts the rows of a subquery in FROM, or of a WITH that is named once, restricts those that it
+is made of, as far as it hands on columns as they are.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ def table_uses(statement: exp.Expression, query: str) -> Iterator[TableUse]:
     defined = [(cte.alias.lower(), cte.this) for cte in statement.find_all(exp.CTE)]
     common = [name for name, _ in defined]
     named = [t.name.lower() for t in statement.find_all(exp.Table) if len(t.parts) == 1]
-    once = {n: body for n, body in defined if named.count(n) == 1 == common.count(n)}
+    renamed = {cte.alias.lower() for cte in statement.find_all(exp.CTE) if _has_columns(cte)}
+    once = {
+        name: body for name, body in defined
+        if named.count(name) == 1 == common.count(name) and name not in renamed
+    }  # fmt: skip
     columns = [tuple(part.name.lower() for part in c.parts) for c in statement.find_all(exp.Column)]
     inherited: dict[int, list[exp.Expression]] = {}
     for select in _outer_first(statement):
@@ -110,11 +115,17 @@ def _sources(
             continue
         if names.count(names[number]) > 1:
             continue
-        conditions = [] if _is_optional(number, sides) else list(filters)
+        hidden = _is_hidden(number, sides) or _is_optional(number, sides)
+        conditions = [] if hidden else list(filters)
         for place, join in enumerate(joins, start=1):
             if _must_match(number, place, sides):
                 conditions += conjuncts(join.args.get("on"))
         yield node, conditions, set(names), using if number else set()
+
+
+def _is_hidden(number: int, sides: list[tuple[str, str]]) -> bool:
+    """Whether nothing but the join that brings in source `number` sees its columns."""
+    return number > 0 and sides[number - 1][1] in ("SEMI", "ANTI")
 
 
 def _is_optional(number: int, sides: list[tuple[str, str]]) -> bool:
@@ -131,7 +142,8 @@ def _must_match(number: int, place: int, sides: list[tuple[str, str]]) -> bool:
     if number == place:
         return side in ("", "LEFT") and not any(s in ("RIGHT", "FULL") for s, _ in sides[place:])
     inner = side == "" and kind in ("", "INNER", "CROSS")
-    return number < place and inner and not _is_optional(number, sides)
+    shown = not _is_hidden(number, sides) and not _is_optional(number, sides)
+    return number < place and inner and shown
 
 
 def _use(table: exp.Table, query: str) -> TableUse | None:

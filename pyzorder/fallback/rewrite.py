@@ -15,7 +15,7 @@ from pyzorder.fallback.layout import LEAF, Group, laid_out
 from pyzorder.fallback.own_files import make_folder, remove
 from pyzorder.fallback.read_settings import changed_settings, read_settings
 from pyzorder.fallback.run_records import FileRef
-from pyzorder.fallback.selection import KEY, SkippedFile, spelled
+from pyzorder.fallback.selection import SkippedFile, among, spelled
 from pyzorder.fallback.snapshots import IndexedColumn
 from pyzorder.fallback.stores import TableFolder
 from pyzorder.fallback.tables import Table
@@ -124,6 +124,4 @@ def _group(folder: TableFolder, groups: Sequence[Group]) -> Column:
 
 def _among(folder: TableFolder, files: Collection[FileRef]) -> str:
     """A condition that holds for the rows of these files."""
-    keys = [SkippedFile(folder.resolve(ref.path), ref.size, ref.modified).key for ref in files]
-    named = ", ".join("'" + key.replace("\\", "\\\\").replace("'", "\\'") + "'" for key in keys)
-    return f"{KEY} IN ({named})"
+    return among(SkippedFile(folder.resolve(ref.path), ref.size, ref.modified) for ref in files)

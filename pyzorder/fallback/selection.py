@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -88,8 +88,14 @@ class Selection:
         """
         if not self.skipped:
             return None
-        named = ", ".join(f"'{file.key}'" for file in self.skipped)
-        return f"NOT ({KEY} IN ({named}))"
+        return f"NOT ({among(self.skipped)})"
+
+
+def among(files: Iterable[SkippedFile]) -> str:
+    """A condition that holds for the rows of these files."""
+    keys = (file.key.replace("\\", "\\\\").replace("'", "\\'") for file in files)
+    named = ", ".join(f"'{key}'" for key in keys)
+    return f"{KEY} IN ({named})"
 
 
 def select_files(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from pyzorder.fallback.stores import TableFolder, folders_above, plain, store_of
+from pyzorder.fallback.stores import TableFolder, folders_above, is_local, plain, store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,8 +73,9 @@ def _names(folder: str) -> list[str]:
 
 def path_table(path: str, format: str) -> Table:
     """The files in a folder, as spark.read finds them."""
-    quoted = path.replace("`", "``")
-    return Table(f"{format}.`{quoted}`", format, plain(path), is_catalog=False, path=path)
+    quoted, location = path.replace("`", "``"), plain(path)
+    location = os.path.abspath(location) if is_local(location) else location
+    return Table(f"{format}.`{quoted}`", format, location, is_catalog=False, path=path)
 
 
 def lookup(spark: SparkSession, name: str) -> Table:

@@ -29,6 +29,8 @@ a LIKE ANY ('a%', 'b%') | -
 a = 'it''s' | -
 a = r'b' | -
 a = 'b\\\\c' | -
+a |> b | -
+a = 1.5BD | (`a` = CAST('1.5' AS DECIMAL(2, 1)))
 a = "b" | -
 a = ${x} | -
 CAST(a AS CHAR(3)) = 'b' | -

@@ -41,6 +41,10 @@ SELECT * FROM t FULL JOIN u ON t.a = u.a WHERE t.a = 25 OR u.a = 25 | 0
 SELECT * FROM t FULL JOIN u ON t.a = u.a AND t.a = 25 | 0
 SELECT * FROM t LEFT SEMI JOIN u ON t.a = u.a AND u.a = 25 | 7
 SELECT * FROM t LEFT ANTI JOIN u ON t.a = u.a AND u.a = 25 | 7
+SELECT * FROM t LEFT ANTI JOIN u ON t.k = u.a WHERE a = 25 | 7
+SELECT * FROM t LEFT SEMI JOIN u ON t.k = u.a WHERE a = 25 | 7
+SELECT * FROM t LEFT SEMI JOIN u ON t.k = u.a JOIN v ON v.k = t.k AND t.a = 25 | 7
+SELECT * FROM (SELECT * FROM t LEFT ANTI JOIN u ON t.k = u.a) x WHERE a = 25 | 0
 SELECT * FROM t x JOIN t y ON x.a = y.k WHERE x.a = 25 AND y.a > 60 | 13
 WITH c AS (SELECT * FROM t WHERE a = 25) SELECT * FROM c JOIN u USING (a) | 7
 WITH t AS (SELECT 25 AS a) SELECT * FROM t WHERE a = 25 | 0
@@ -59,6 +63,9 @@ SELECT * FROM u LEFT JOIN (SELECT * FROM t) x ON u.a = x.a WHERE x.a = 25 | 0
 SELECT * FROM u LEFT JOIN (SELECT * FROM t) x ON u.a = x.a AND x.a = 25 | 7
 SELECT * FROM (SELECT * FROM t) AS x(b, c, d, e, f) WHERE b = 25 | 0
 WITH c AS (SELECT * FROM t) SELECT * FROM c WHERE a = 25 | 7
+WITH c(k, a) AS (SELECT a, k FROM t) SELECT * FROM c WHERE a = 15 | 0
+WITH c(k, a) AS (SELECT a, k FROM t) SELECT * FROM c WHERE k = 25 | 0
+FROM t |> WHERE a > 25 |> ORDER BY a |> LIMIT 5 |> WHERE a > 26 | 0
 WITH c AS (SELECT * FROM t), d AS (SELECT a AS b FROM c) SELECT * FROM d WHERE b = 25 | 7
 WITH c AS (SELECT * FROM t) SELECT * FROM c x JOIN c y USING (a) WHERE x.a = 25 | 0
 WITH c AS (SELECT * FROM t WHERE a < 30) SELECT * FROM c x JOIN u ON x.a = u.a WHERE x.a = 25 | 7
@@ -145,6 +152,47 @@ def test_files_are_not_opened(spark: SparkSession, tables: Path) -> None:
     with scans.plain(spark):
         assert opened(spark.sql("SELECT * FROM t WHERE a = 25")) == 8
         assert opened(found) == opened(read) == 1
+
+
+#: Of i INT and d DOUBLE, where strings that are no numbers are NULL.
+WITHOUT_ANSI = [
+    "i <=> 'abc'", "NOT (i <=> 'abc')", "i <=> '16777217'", "d <=> 'abc'", "i IN ('abc', '3')",
+    "d IN (16777217, 1.5F)", "d NOT IN (99999999999999999999999999999999999999, 0.5)",
+]  # fmt: skip
+
+
+def test_without_ansi(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    for value in ("NULL", "16777217", "0.5"):
+        row = spark.sql(f"SELECT CAST({value} AS INT) AS i, CAST({value} AS DOUBLE) AS d")
+        row.coalesce(1).write.mode("append").parquet(str(table))
+    with scans.settings(spark, spark__sql__ansi__enabled="false"):
+        fallback.create_index(spark, str(table))
+        for predicate in WITHOUT_ANSI:
+            found = fallback.read(spark, str(table)).where(predicate)
+            with scans.plain(spark):
+                expected = spark.read.parquet(str(table)).where(predicate)
+                assert rows_of(found) == rows_of(expected), predicate
+
+
+def test_long_conditions(spark: SparkSession, tables: Path) -> None:
+    many = " OR ".join(f"a = {25 + 100 * k}" for k in range(500))
+    assert fallback.sql(spark, f"SELECT * FROM t WHERE a < 30 AND ({many})").count() == 2
+    some = " AND ".join(f"a != {100 + k}" for k in range(500))
+    found = fallback.explain(spark, f"SELECT * FROM t WHERE {some} AND a = 25")
+    assert len(found[0].skipped) == 7
+
+
+@pytest.mark.parametrize("spelling", ["{0}/./t/", "{0}//t", "file:{0}/t", "{0}/o'brien/t"])
+def test_spellings_of_a_path(spark: SparkSession, tmp_path: Path, spelling: str) -> None:
+    path = spelling.format(tmp_path)
+    for k in range(3):
+        spark.range(k * 10, k * 10 + 10, 1, 1).toDF("a").write.mode("append").parquet(path)
+        indexed = fallback.refresh_index if k else fallback.create_index
+        assert indexed(spark, path) == k + 1
+    if "'" not in path:
+        assert len(fallback.read(spark, path).select_files("a = 25").skipped) == 2
+    assert fallback.read(spark, path).where("a = 25").count() == 1
 
 
 def test_parameters(spark: SparkSession, tables: Path) -> None:

@@ -158,6 +158,8 @@ def test_an_index_alone_is_advised_where_the_files_lie_well(
     assert advice.present_indexed.share_of_present == pytest.approx(0.1, rel=0.05)
     spark.sql(advice.statement)
     assert advise(spark, "ordered", queries).statement is None
+    nowhere = advise(spark, "ordered", ["SELECT * FROM ordered WHERE id = -1 AND b = -1"])
+    assert nowhere.statement is None and nowhere.recommended == ()
 
 
 def test_a_folder_of_partitions(spark: SparkSession, tmp_path: Path) -> None:

@@ -34,7 +34,10 @@ def test_sql_of(text: str, sql: str) -> None:
     assert sql_of(text, TYPES) == sql
 
 
-@pytest.mark.parametrize("text", ["Odd(a,1)", "EqualTo(unknown,1)", "EqualTo(a,1", "Or(IsNull(a))"])
+@pytest.mark.parametrize(
+    "text",
+    ["Odd(a,1)", "EqualTo(unknown,1)", "EqualTo(a,1", "Or(IsNull(a))", "EqualTo(x,[B@1a2b3c)"],
+)
 def test_what_is_not_understood(text: str) -> None:
     with pytest.raises(NotUnderstood):
         sql_of(text, TYPES)

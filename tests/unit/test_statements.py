@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("sqlglot")
 
-from pyzorder.advisor.statements import StatementReader, split
+from pyzorder.advisor.statements import StatementReader, is_query, split
+from pyzorder.advisor.trial import statements_of
 from pyzorder.advisor.workload import NotUnderstood, Relation, TableNames, Workload
 
 COLUMNS = {"sales": ("a", "b", "s", "d", "st", "day"), "dim": ("k", "g", "h"), "far": ("x", "y")}
@@ -46,6 +47,10 @@ READINGS: list[tuple[str, list[list[str]]]] = [
     ("SELECT * FROM sales", [[]]),
     ("SELECT * FROM dim", []),
     ("SELECT * FROM other.sales WHERE a = 1", []),
+    ("WITH c AS (SELECT * FROM sales WHERE a = 5) INSERT INTO dim SELECT * FROM c",
+     [["`a` = 5: a equality"]]),
+    ("SELECT 1 FROM (SELECT a FROM sales WHERE a = 1), (SELECT b FROM sales WHERE b = 2)",
+     [["`a` = 1: a equality"], ["`b` = 2: b equality"]]),
     # how a column is asked for
     ("SELECT 1 FROM sales WHERE a = 7 AND b < 3", [["`a` = 7: a equality", "`b` < 3: b range"]]),
     ("SELECT 1 FROM sales WHERE b BETWEEN 1 AND 2", [["`b` BETWEEN 1 AND 2: b range"]]),
@@ -148,6 +153,9 @@ LEFT_OUT = [
     ("SELECT 1 FROM temp WHERE a = 1", "temporary views of DataFrames, which have no text", 0),
     ("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT 1 FROM r, sales",
      "statements with WITH RECURSIVE", 0),
+    ("SELECT * FROM (sales) WHERE a = 5", "statements with tables in parentheses", 0),
+    ("SELECT 1 FROM sales s JOIN other.sales s ON s.a = 1",
+     "statements with two sources of one name", 0),
     ("SELECT * FROM sales PIVOT (sum(b) FOR s IN ('x', 'y'))", "statements with PIVOT", 0),
 ]  # fmt: skip
 
@@ -177,6 +185,14 @@ def test_use_changes_the_database() -> None:
 )
 def test_split(text: str, expected: list[str]) -> None:
     assert split(text) == expected
+
+
+def test_texts_that_are_no_statements() -> None:
+    assert statements_of(["SELECT 1; SELECT 2", "SELECT 'open"]) == [
+        "SELECT 1", "SELECT 2", "SELECT 'open"
+    ]  # fmt: skip
+    assert not is_query("SELECT 'open")
+    assert not is_query(f"SELECT {'(' * 3000}1{')' * 3000}")
 
 
 def test_an_open_quote_is_said() -> None:
