@@ -100,6 +100,11 @@ class RunRecords:
         """Whether the run was committed or aborted, by its writer or one who declared that dead."""
         return os.path.exists(path_of(self._folder, self._run, "outcome"))
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether PREPARE is there still: it goes only with the folder."""
+        return os.path.exists(path_of(self._folder, self._run, "prepare"))
+
     def left(self, incarnation: str) -> Retirement:
         """What the run replaces, as it says now; if it does not, the folders it has marked."""
         folders = tuple(markers.left(self._folder, self._run, incarnation))

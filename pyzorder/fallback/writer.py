@@ -238,6 +238,7 @@ class Writer:
         with contextlib.suppress(OSError):  # the store cannot be asked
             if not self._files.is_same_life:
                 self._files.unmark()  # also what came into a folder that was being deleted
+            if not (self._files.is_same_life and self._records.is_prepared):
                 self._records.clear(self.incarnation)
 
     def _stat(self, entry: FileEntry) -> Stat:

@@ -244,6 +244,18 @@ def test_no_marker_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) 
     assert not list(table.glob("_zorder*"))
 
 
+def test_no_record_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """DONE comes into the journal when what is deleted there is listed already."""
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 4).write.parquet(str(table))
+    with paused(table, "after-done", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):
+        journal = table / "_zorder" / "_journal"
+        for record in journal.iterdir():
+            if not record.name.endswith(".done"):
+                record.unlink()
+    assert not journal.exists()
+
+
 @pytest.mark.crash
 def test_a_writer_that_wakes_up_in_another_life(spark: SparkSession, tmp_path: Path) -> None:
     """What it had finished before is the table now, and not its to take back."""

@@ -28,18 +28,27 @@ private[publish] object Remains {
 
   /**
    * Deletes the run's records, the index of that life of the table, and folders that are empty
-   * then. A run of the same number in a new life has records of the same names: what they say
-   * tells whose they are. Nothing else is taken away, for it may be that run's.
+   * then. Nothing else is taken away, for it may be of a new life.
    */
   def clear(
       hadoopConf: Configuration,
       folder: TableFolder,
       run: Long,
       incarnation: String): Unit = {
+    attempt(IndexStore.removeOf(hadoopConf, folder, incarnation))
+    clearRecords(hadoopConf, folder, run, incarnation)
+  }
+
+  /**
+   * Deletes the run's records, and folders that are empty then. A run of the same number in a new
+   * life has records of the same names: what they say tells whose they are.
+   */
+  def clearRecords(
+      hadoopConf: Configuration,
+      folder: TableFolder,
+      run: Long,
+      incarnation: String): Unit = {
     val fs = folder.zorder.getFileSystem(hadoopConf)
-    def attempt(act: => Unit): Unit =
-      try act
-      catch { case NonFatal(_) => () } // it is gone, or a folder that holds something
     Journal.list(fs, folder.journal).map(_.getPath)
       .filter(_.getName.startsWith(s"_$run.")).foreach { record =>
         attempt {
@@ -48,8 +57,11 @@ private[publish] object Remains {
           }
         }
       }
-    attempt(IndexStore.removeOf(hadoopConf, folder, incarnation))
     Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
       .foreach(place => attempt(OwnFiles.removeEmpty(hadoopConf, place)))
   }
+
+  private def attempt(act: => Unit): Unit =
+    try act
+    catch { case NonFatal(_) => () } // it is gone, or a folder that holds something
 }

@@ -13,6 +13,9 @@ private[publish] final class RunRecords(
   def prepare(record: PrepareRecord): Boolean =
     create("prepare", Records.write(record))
 
+  /** Whether PREPARE is there still. */
+  def isPrepared: Boolean = exists("prepare")
+
   def retire(record: RetireRecord): Unit =
     if (!create("retire", Records.write(record))) throw taken("retire")
 
@@ -42,10 +45,7 @@ private[publish] final class RunRecords(
         .map(new PartitionSwitch(session, folder, run, _)))
 
   /** Whether the run was committed or aborted, by its writer or by one who declared that dead. */
-  def isDecided: Boolean = {
-    val path = Journal.path(folder, run, "outcome")
-    Journal.exists(path.getFileSystem(hadoopConf), path)
-  }
+  def isDecided: Boolean = exists("outcome")
 
   def done(incarnation: String, placed: Seq[FileRef]): Unit =
     create("done", Records.writeDone(incarnation, placed))
@@ -62,6 +62,11 @@ private[publish] final class RunRecords(
     } else {
       created
     }
+  }
+
+  private def exists(kind: String): Boolean = {
+    val path = Journal.path(folder, run, kind)
+    Journal.exists(path.getFileSystem(hadoopConf), path)
   }
 
   private def existing(kind: String): Option[Array[Byte]] = {

@@ -316,7 +316,11 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       if (!files.sameLife) {
         files.unmark() // also what came into a folder that was just being deleted
         Remains.clear(hadoopConf, folder, run, incarnation)
-      } else if (lock.isFirst) Remains.clearIfEmpty(hadoopConf, folder)
+      } else {
+        if (lock.isFirst) Remains.clearIfEmpty(hadoopConf, folder)
+        // Its first record goes only with the folder, which is just being deleted.
+        if (!records.isPrepared) Remains.clearRecords(hadoopConf, folder, run, incarnation)
+      }
     } catch {
       case NonFatal(_) => () // the store cannot be asked
     }
