@@ -278,8 +278,9 @@ def test_doctor_says_what_to_do(
 ) -> None:
     nowhere = invoke(spark, "doctor", str(tmp_path / "none"))
     assert nowhere.exit_code == 1 and "to do  store" in nowhere.stdout
-    spark.range(1).createOrReplaceTempView("a_view")
-    view = invoke(spark, "doctor", "a_view")
+    spark.sql("CREATE VIEW cli_view AS SELECT 1 AS one")
+    view = invoke(spark, "doctor", "cli_view")
+    spark.sql("DROP VIEW cli_view")
     assert view.exit_code == 1 and "name the table that it reads" in view.stdout
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     without = invoke(spark, "doctor")
