@@ -92,11 +92,14 @@ def undo(files: RunFiles, moved: Callable[[int], None]) -> list[str]:
 
 
 def close(records: RunRecords, files: RunFiles) -> None:
-    """DONE, then what only an unfinished run needs is taken away."""
+    """DONE, then what only an unfinished run needs is taken away; all of it in a folder that is
+    just being deleted, which would stay for a record that came into it."""
     if files.is_same_life:
         files.remove_staged()
         records.done(files.record.incarnation)
     files.unmark()
+    if not (files.is_same_life and records.is_prepared):
+        records.clear(files.record.incarnation)
 
 
 def without(rows: pa.Table, names: set[str]) -> list[bool]:

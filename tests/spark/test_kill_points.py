@@ -257,6 +257,19 @@ def test_no_record_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) 
 
 
 @pytest.mark.crash
+def test_no_record_of_another_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """As above, of a run that another writer finishes."""
+    table = tmp_path / "t"
+    create(spark, table)
+    killed(table, "after-retire", f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
+    with paused(table, "recovery-moved", f"VACUUM '{table}'"):
+        (table / "_zorder" / "_journal" / "_1.prepare").unlink()
+    left = {path.suffix for path in (table / "_zorder" / "_journal").glob("_1.*")}
+    assert left <= {".lease"}
+    assert ids(spark.read.parquet(str(table))) == ALL
+
+
+@pytest.mark.crash
 def test_a_writer_that_wakes_up_in_another_life(spark: SparkSession, tmp_path: Path) -> None:
     """What it had finished before is the table now, and not its to take back."""
     table = tmp_path / "t"

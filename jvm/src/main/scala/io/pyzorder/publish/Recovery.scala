@@ -73,13 +73,17 @@ private[publish] object Recovery {
     problems
   }
 
-  /** DONE, then what only an unfinished run needs is taken away. */
+  /**
+   * DONE, then what only an unfinished run needs is taken away; all of it in a folder that is just
+   * being deleted, which would stay for a record that came into it.
+   */
   def close(records: RunRecords, files: RunFiles): Unit = {
     if (files.sameLife) {
       files.removeStaged()
       records.done(files.record.incarnation, files.placed)
     }
     files.unmark()
+    if (!files.sameLife || !records.isPrepared) records.clear(files.record.incarnation)
   }
 
   private def end(

@@ -35,33 +35,8 @@ private[publish] object Remains {
       folder: TableFolder,
       run: Long,
       incarnation: String): Unit = {
-    attempt(IndexStore.removeOf(hadoopConf, folder, incarnation))
-    clearRecords(hadoopConf, folder, run, incarnation)
+    try IndexStore.removeOf(hadoopConf, folder, incarnation)
+    catch { case NonFatal(_) => () } // it is gone
+    new RunRecords(hadoopConf, folder, run).clear(incarnation)
   }
-
-  /**
-   * Deletes the run's records, and folders that are empty then. A run of the same number in a new
-   * life has records of the same names: what they say tells whose they are.
-   */
-  def clearRecords(
-      hadoopConf: Configuration,
-      folder: TableFolder,
-      run: Long,
-      incarnation: String): Unit = {
-    val fs = folder.zorder.getFileSystem(hadoopConf)
-    Journal.list(fs, folder.journal).map(_.getPath)
-      .filter(_.getName.startsWith(s"_$run.")).foreach { record =>
-        attempt {
-          if (Records.incarnation(Journal.readFully(fs, record)).contains(incarnation)) {
-            fs.delete(record, false)
-          }
-        }
-      }
-    Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
-      .foreach(place => attempt(OwnFiles.removeEmpty(hadoopConf, place)))
-  }
-
-  private def attempt(act: => Unit): Unit =
-    try act
-    catch { case NonFatal(_) => () } // it is gone, or a folder that holds something
 }

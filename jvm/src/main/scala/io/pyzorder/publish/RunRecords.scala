@@ -1,5 +1,7 @@
 package io.pyzorder.publish
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.pyzorder.shim
 
@@ -13,7 +15,7 @@ private[publish] final class RunRecords(
   def prepare(record: PrepareRecord): Boolean =
     create("prepare", Records.write(record))
 
-  /** Whether PREPARE is there still. */
+  /** Whether PREPARE is there still: it goes only with the folder. */
   def isPrepared: Boolean = exists("prepare")
 
   def retire(record: RetireRecord): Unit =
@@ -49,6 +51,28 @@ private[publish] final class RunRecords(
 
   def done(incarnation: String, placed: Seq[FileRef]): Unit =
     create("done", Records.writeDone(incarnation, placed))
+
+  /**
+   * Takes the run's records away where its folder is no table any more, and folders of ours that
+   * are empty then. A run of the same number in a new life has records of the same names: what
+   * they say tells whose they are.
+   */
+  def clear(incarnation: String): Unit = {
+    val fs = folder.journal.getFileSystem(hadoopConf)
+    def attempt(act: => Unit): Unit =
+      try act
+      catch { case NonFatal(_) => () } // it is gone, or a folder that holds something
+    Journal.list(fs, folder.journal).map(_.getPath).filter(_.getName.startsWith(s"_$run."))
+      .foreach { record =>
+        attempt {
+          if (Records.incarnation(Journal.readFully(fs, record)).contains(incarnation)) {
+            fs.delete(record, false)
+          }
+        }
+      }
+    Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
+      .foreach(place => attempt(OwnFiles.removeEmpty(hadoopConf, place)))
+  }
 
   private def outcome: Option[OutcomeRecord] = existing("outcome").flatMap(Records.outcome)
 

@@ -318,8 +318,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         Remains.clear(hadoopConf, folder, run, incarnation)
       } else {
         if (lock.isFirst) Remains.clearIfEmpty(hadoopConf, folder)
-        // Its first record goes only with the folder, which is just being deleted.
-        if (!records.isPrepared) Remains.clearRecords(hadoopConf, folder, run, incarnation)
+        if (!records.isPrepared) records.clear(incarnation)
       }
     } catch {
       case NonFatal(_) => () // the store cannot be asked
