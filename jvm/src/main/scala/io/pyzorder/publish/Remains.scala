@@ -1,11 +1,7 @@
 package io.pyzorder.publish
 
-import scala.util.control.NonFatal
-
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
-
-import io.pyzorder.index.IndexStore
 
 /**
  * What a run has left in a folder that is not its table any more. A disk deletes a folder file by
@@ -24,19 +20,5 @@ private[publish] object Remains {
     if (Journal.list(fs, folder.root).forall(_.getPath.getName == TableFolder.Name)) {
       fs.delete(folder.zorder, true)
     }
-  }
-
-  /**
-   * Deletes the run's records, the index of that life of the table, and folders that are empty
-   * then. Nothing else is taken away, for it may be of a new life.
-   */
-  def clear(
-      hadoopConf: Configuration,
-      folder: TableFolder,
-      run: Long,
-      incarnation: String): Unit = {
-    try IndexStore.removeOf(hadoopConf, folder, incarnation)
-    catch { case NonFatal(_) => () } // it is gone
-    new RunRecords(hadoopConf, folder, run).clear(incarnation)
   }
 }

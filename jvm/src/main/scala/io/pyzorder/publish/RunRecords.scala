@@ -5,6 +5,8 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.index.IndexStore
+
 /** Writes the records of one run. */
 private[publish] final class RunRecords(
     hadoopConf: Configuration,
@@ -53,9 +55,10 @@ private[publish] final class RunRecords(
     create("done", Records.writeDone(incarnation, placed))
 
   /**
-   * Takes the run's records away where its folder is no table any more, and folders of ours that
-   * are empty then. A run of the same number in a new life has records of the same names: what
-   * they say tells whose they are.
+   * Takes away the run's records where its folder is no table any more, the index of that life of
+   * the table, and folders that are empty then. A run of the same number in a new life has records
+   * of the same names: what they say tells whose they are. Nothing else goes: it may be of a new
+   * life.
    */
   def clear(incarnation: String): Unit = {
     val fs = folder.journal.getFileSystem(hadoopConf)
@@ -70,6 +73,7 @@ private[publish] final class RunRecords(
           }
         }
       }
+    attempt(IndexStore.removeOf(hadoopConf, folder, incarnation))
     Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
       .foreach(place => attempt(OwnFiles.removeEmpty(hadoopConf, place)))
   }

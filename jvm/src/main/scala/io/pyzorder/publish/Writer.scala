@@ -313,13 +313,11 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     ended = true
     lease.end()
     try {
-      if (!files.sameLife) {
+      if (!files.sameLife || !records.isPrepared) {
         files.unmark() // also what came into a folder that was just being deleted
-        Remains.clear(hadoopConf, folder, run, incarnation)
-      } else {
-        if (lock.isFirst) Remains.clearIfEmpty(hadoopConf, folder)
-        if (!records.isPrepared) records.clear(incarnation)
+        records.clear(incarnation)
       }
+      if (lock.isFirst && files.sameLife) Remains.clearIfEmpty(hadoopConf, folder)
     } catch {
       case NonFatal(_) => () // the store cannot be asked
     }
