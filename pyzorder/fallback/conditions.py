@@ -89,9 +89,10 @@ _TAKE_NULL = {
 }  # fmt: skip
 
 
-def parse(text: str) -> exp.Expression:
-    """A condition or statement. Raises NotUnderstood."""
-    if _OBSCURE.search(text):
+def parse(text: str, only_names: bool = False) -> exp.Expression:
+    """A condition or statement; `only_names`: nothing else is concluded from. Raises
+    NotUnderstood."""
+    if not only_names and _OBSCURE.search(text):
         raise NotUnderstood("text with a backslash, a double quote, ${, |> or CHAR")
     try:
         return parse_one(text, dialect=Verbatim)

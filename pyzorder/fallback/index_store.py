@@ -93,12 +93,14 @@ def publish(
     keep: Callable[[pa.Table], Sequence[bool]],
     entries: Iterable[FileEntry] = (),
     is_denied: Callable[[IndexedColumn], bool] = lambda column: False,
+    life: str | None = None,
 ) -> Pointer:
     """Publishes a new snapshot: what `keep` keeps of the latest one's rows, and `entries`.
 
     Whoever publishes at the same time makes this load the newer snapshot and change that one. An
     unreadable index counts as one without entries. `columns`: from the columns that had statistics
     to those that shall have them; of one that is not kept, or has another type now, nothing stays.
+    `life`: of the table, as a writer saw it; None: as it is now, or begun by this.
     """
     make_folder(folder.index)
     added = list(entries)
@@ -113,7 +115,8 @@ def publish(
         rows = table_of(kept, added)
         if old is not None:
             rows = pa.concat_tables([_kept(old, kept, keep), rows])
-        pointer = _try(folder, base + 1, kept, rows.sort_by("path"))
+        incarnation = life or incarnation_of(folder)
+        pointer = _try(folder, incarnation, base + 1, kept, rows.sort_by("path"))
         if pointer is not None:
             _delete_old(folder, is_denied)
             return pointer
@@ -191,7 +194,11 @@ def _as(values: pa.ChunkedArray, stored: pa.DataType) -> pa.ChunkedArray:
 
 
 def _try(
-    folder: TableFolder, version: int, columns: tuple[IndexedColumn, ...], rows: pa.Table
+    folder: TableFolder,
+    incarnation: str,
+    version: int,
+    columns: tuple[IndexedColumn, ...],
+    rows: pa.Table,
 ) -> Pointer | None:
     """The pointer; None: someone else published this version."""
     sink = io.BytesIO()
@@ -200,7 +207,7 @@ def _try(
     pointer = Pointer(
         folder,
         version,
-        incarnation_of(folder),
+        incarnation,
         f"_snapshot-{version}-{uuid.uuid4()}",
         len(data),
         zlib.crc32(data),
@@ -243,6 +250,17 @@ def delete_replaced(folder: TableFolder, by: float) -> None:
     for version, successor in zip(known, pointers[1:], strict=False):
         if successor in replaced and replaced[successor].modified <= by:
             _delete(store, folder, version)
+
+
+def remove_of(folder: TableFolder, incarnation: str) -> None:
+    """Takes away the snapshots of a life of the table that is over."""
+    store = LocalStore()
+    for version in versions(store, folder):
+        with contextlib.suppress(Exception):  # another's, or a pointer that cannot be read
+            pointer = read_pointer(store, folder, version)
+            if pointer.incarnation == incarnation:
+                remove(f"{folder.index}/{pointer.name}")
+                remove(f"{folder.index}/{pointer.file}")
 
 
 def _delete(store: LocalStore, folder: TableFolder, version: int) -> None:

@@ -6,14 +6,15 @@ where the condition names files that can hold no row of use; all else of the tex
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from pyzorder.fallback import tables
 from pyzorder.fallback.conditions import NotUnderstood, parse
-from pyzorder.fallback.query_tables import TableUse, table_uses
-from pyzorder.fallback.selection import Selection, select_files
+from pyzorder.fallback.query_tables import TableUse, named_tables, table_uses
+from pyzorder.fallback.selection import Selection, check_settled, select_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,8 +30,9 @@ def sql(spark: SparkSession, query: str, args: Any = None) -> DataFrame:
         ZOrderError: files of a table are changing places.
         AnalysisException: Spark does not understand the query.
     """
+    named = _settled_tables(spark, query)
     whole = _run(spark, query, args)
-    text = _rewritten(query, _selections(spark, query))
+    text = _rewritten(query, _selections(spark, query, named))
     if text == query:
         return whole
     try:
@@ -42,14 +44,32 @@ def sql(spark: SparkSession, query: str, args: Any = None) -> DataFrame:
 
 def explain(spark: SparkSession, query: str) -> list[Selection]:
     """What `sql` would leave out, table by table."""
-    return [selection for _, selection in _selections(spark, query)]
+    named = _settled_tables(spark, query)
+    return [selection for _, selection in _selections(spark, query, named)]
 
 
 def _run(spark: SparkSession, query: str, args: Any) -> DataFrame:
     return spark.sql(query, args) if args else spark.sql(query)
 
 
-def _selections(spark: SparkSession, query: str) -> list[tuple[TableUse, Selection]]:
+def _settled_tables(spark: SparkSession, query: str) -> dict[str, tables.Table]:
+    """The tables that a query names and Spark knows, by the names as it writes them.
+
+    Raises:
+        ZOrderError: files of one are changing places.
+    """
+    found = {}
+    for name in named_tables(query):
+        with contextlib.suppress(Exception):  # Spark will say so itself
+            found[name] = tables.lookup(spark, name)
+    for table in found.values():
+        check_settled(table)
+    return found
+
+
+def _selections(
+    spark: SparkSession, query: str, named: dict[str, tables.Table]
+) -> list[tuple[TableUse, Selection]]:
     try:
         if "_metadata" in query.lower():
             raise NotUnderstood("_metadata")
@@ -57,17 +77,17 @@ def _selections(spark: SparkSession, query: str) -> list[tuple[TableUse, Selecti
         uses = list(table_uses(statement, query)) if isinstance(statement, exp.Query) else []
     except NotUnderstood:
         return []
-    known: dict[str, tuple[tables.Table, DataFrame]] = {}
+    frames: dict[str, DataFrame] = {}
     found = []
     for use in uses:
-        if use.text not in known:
+        if use.text not in named:
+            continue
+        if use.text not in frames:
             try:
-                table = tables.lookup(spark, use.text)
-                known[use.text] = table, tables.frame_of(spark, table)
+                frames[use.text] = tables.frame_of(spark, named[use.text])
             except Exception:  # Spark will say so itself
                 continue
-        table, frame = known[use.text]
-        found.append((use, _selection(spark, table, frame, use)))
+        found.append((use, _selection(spark, named[use.text], frames[use.text], use)))
     return found
 
 

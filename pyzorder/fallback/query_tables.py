@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from pyzorder.fallback.conditions import NotUnderstood, conjuncts, parts_of
+from pyzorder.fallback.conditions import NotUnderstood, conjuncts, parse, parts_of
 
 #: What a table may have to be read through a subquery in its place.
 _PLAIN_TABLE = {"this", "db", "catalog", "alias"}
@@ -46,6 +46,21 @@ class TableUse:
     conditions: list[exp.Expression] = field(default_factory=list)
     others: set[str] = field(default_factory=set)
     merged: set[str] = field(default_factory=set)
+
+
+def named_tables(query: str) -> set[str]:
+    """The tables that a query names in whatever place, as it writes them; none of another
+    statement, or of a text that is not understood."""
+    try:
+        statement = parse(query, only_names=True)
+    except NotUnderstood:
+        return set()
+    if not isinstance(statement, exp.Query):
+        return set()
+    common = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
+    tables = [t for t in statement.find_all(exp.Table) if isinstance(t.this, exp.Identifier)]
+    spans = [_span(t) for t in tables if len(t.parts) > 1 or t.name.lower() not in common]
+    return {query[slice(*span)] for span in spans if span is not None}
 
 
 def table_uses(statement: exp.Expression, query: str) -> Iterator[TableUse]:
@@ -147,15 +162,23 @@ def _must_match(number: int, place: int, sides: list[tuple[str, str]]) -> bool:
 
 
 def _use(table: exp.Table, query: str) -> TableUse | None:
-    spans = [(part.meta.get("start"), part.meta.get("end")) for part in table.parts]
-    if any(a is None or b is None for a, b in spans):
-        return None  # an older sqlglot
-    start, end = spans[0][0], spans[-1][1] + 1
+    span = _span(table)
+    if span is None:
+        return None
+    start, end = span
     alias = table.args.get("alias")
     if alias is not None and (_has_columns(table) or not alias.name):
         return None
     name = alias.name if alias is not None else table.name
     return TableUse(start, end, query[start:end], name.lower(), alias is not None)
+
+
+def _span(table: exp.Table) -> tuple[int, int] | None:
+    """Where a table's name stands in the query; None: sqlglot does not know."""
+    spans = [(part.meta.get("start"), part.meta.get("end")) for part in table.parts]
+    if any(a is None or b is None for a, b in spans):
+        return None
+    return spans[0][0], spans[-1][1] + 1
 
 
 def _has_columns(node: exp.Expression) -> bool:

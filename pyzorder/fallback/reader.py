@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyzorder.fallback import tables
 from pyzorder.fallback.conditions import NotUnderstood, conjuncts, parse
-from pyzorder.fallback.selection import Selection, select_files
+from pyzorder.fallback.selection import Selection, check_settled, select_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +24,12 @@ class TableReader:
         self._schema = schema
 
     def all(self) -> DataFrame:
-        """Every row, as Spark reads the table."""
+        """Every row, as Spark reads the table.
+
+        Raises:
+            ZOrderError: files of the table are changing places.
+        """
+        check_settled(self._table)
         return tables.frame_of(self._spark, self._table, schema=self._schema)
 
     def where(self, condition: str) -> DataFrame:

@@ -98,7 +98,7 @@ def close(records: RunRecords, files: RunFiles) -> None:
         files.remove_staged()
         records.done(files.record.incarnation)
     files.unmark()
-    if not (files.is_same_life and records.is_prepared):
+    if not files.is_same_life or records.are_going:
         records.clear(files.record.incarnation)
 
 
@@ -113,7 +113,12 @@ def _forget(files: RunFiles, gone: Sequence[FileRef]) -> None:
     names = {ref.path for ref in gone}
     try:
         if names and files.is_same_life and latest(files.table) is not None:
-            index_store.publish(files.table, lambda old: old, lambda rows: without(rows, names))
+            index_store.publish(
+                files.table,
+                lambda old: old,
+                lambda rows: without(rows, names),
+                life=files.record.incarnation,
+            )
     except Exception:
         log.warning("Entries of files that are gone stay in the index of %s", files.table.root,
                     exc_info=True)  # fmt: skip

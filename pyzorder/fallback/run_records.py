@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from pyzorder.fallback import failures, markers
+from pyzorder.fallback import failures, index_store, markers
 from pyzorder.fallback.journal import FIELDS, path_of, whole
 from pyzorder.fallback.lease import current
 from pyzorder.fallback.own_files import create_if_absent, remove
@@ -101,9 +101,14 @@ class RunRecords:
         return os.path.exists(path_of(self._folder, self._run, "outcome"))
 
     @property
-    def is_prepared(self) -> bool:
-        """Whether PREPARE is there still: it goes only with the folder."""
-        return os.path.exists(path_of(self._folder, self._run, "prepare"))
+    def are_going(self) -> bool:
+        """Whether the folder is just being deleted: nothing else takes PREPARE away. Not where a
+        RETIRE without DONE tells the next writer what to bring to its end."""
+        kinds = ("prepare", "retire", "done")
+        prepare, retire, done = (
+            os.path.exists(path_of(self._folder, self._run, kind)) for kind in kinds
+        )
+        return not prepare and (done or not retire)
 
     def left(self, incarnation: str) -> Retirement:
         """What the run replaces, as it says now; if it does not, the folders it has marked."""
@@ -115,8 +120,9 @@ class RunRecords:
         self._create("done", incarnation, {})
 
     def clear(self, incarnation: str) -> None:
-        """Takes away the run's records where its folder is no table any more, and folders of ours
-        that are empty then: a disk does not delete a folder into which a file comes meanwhile.
+        """Takes away the run's records where its folder is no table any more, the index of that
+        life of the table, and folders of ours that are empty then: a disk does not delete a folder
+        into which a file comes meanwhile.
 
         A run of the same number in a new life of the table keeps its own.
         """
@@ -124,9 +130,17 @@ class RunRecords:
             record = self._read(kind)
             if record is not None and record["incarnation"] == incarnation:
                 remove(path_of(self._folder, self._run, kind))
+        index_store.remove_of(self._folder, incarnation)
+        for name in ("_staging", "_retired"):
+            self._remove_empty(f"{self._folder.zorder}/{name}/_{self._run}")
+            self._remove_empty(f"{self._folder.zorder}/{name}")
         for folder in (self._folder.journal, self._folder.index, self._folder.zorder):
-            with contextlib.suppress(OSError):  # it is gone, or holds something
-                os.rmdir(folder)
+            self._remove_empty(folder)
+
+    @staticmethod
+    def _remove_empty(folder: str) -> None:
+        with contextlib.suppress(OSError):  # it is gone, or holds something
+            os.rmdir(folder)
 
     def _create(self, kind: str, incarnation: str, more: dict[str, Any]) -> bool:
         """False: there is such a record. A torn one is none: it is taken away, its place free."""

@@ -98,6 +98,22 @@ def among(files: Iterable[SkippedFile]) -> str:
     return f"{KEY} IN ({named})"
 
 
+def check_settled(table: Table) -> None:
+    """An error while files of the table change places, killed runs included.
+
+    Raises:
+        ZOrderError: ZORDER_FALLBACK_UNFINISHED.
+    """
+    if not table.location:
+        return
+    folder = table.folder
+    try:
+        store_of(folder.root)
+    except Exception:  # what pyarrow has no store for
+        return
+    journal.check_settled(folder)
+
+
 def select_files(
     spark: SparkSession,
     table: Table,
@@ -117,7 +133,6 @@ def select_files(
         store_of(folder.root)
     except Exception as failure:  # what pyarrow has no store for
         return Selection(table.name, reasons=(f"its files cannot be reached: {failure}",))
-    journal.check_settled(folder)
     snapshot = latest(folder)
     if snapshot is None:
         return Selection(table.name, reasons=("there is no index",))

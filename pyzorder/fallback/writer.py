@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import shutil
 import uuid
 from collections.abc import Callable, Sequence
 
@@ -30,10 +32,17 @@ class Writer:
     """Holds the lock from `begin` to `publish` or `abort`, one of which must be called."""
 
     def __init__(
-        self, folder: TableFolder, run: int, incarnation: str, lease: Lease, settings: RunSettings
+        self,
+        folder: TableFolder,
+        run: int,
+        incarnation: str,
+        is_first: bool,
+        lease: Lease,
+        settings: RunSettings,
     ) -> None:
+        """`is_first`: whether that life of the table began with this writer."""
         self.folder, self.run, self.incarnation = folder, run, incarnation
-        self._lease, self._settings = lease, settings
+        self._is_first, self._lease, self._settings = is_first, lease, settings
         self._records = RunRecords(folder, run)
         self._files = RunFiles(folder, run, Retirement(incarnation))
         self._committing = self._ended = False
@@ -46,7 +55,6 @@ class Writer:
             ZOrderError: ZORDER_CONCURRENT_OPTIMIZE, ZORDER_CONFLICT.
         """
         try:
-            make_folder(folder.journal)
             writer = None
             while writer is None:
                 writer = cls._lock(folder, operation, settings)
@@ -58,6 +66,7 @@ class Writer:
     @classmethod
     def _lock(cls, folder: TableFolder, operation: str, settings: RunSettings) -> Writer | None:
         """None: another writer was first, or the table was overwritten."""
+        is_first = read_incarnation(LocalStore(), folder) is None
         incarnation = incarnation_of(folder)
         state = JournalState(LocalStore(), folder)
         if state.switches:
@@ -69,12 +78,13 @@ class Writer:
             if finished is not None:  # killed after DONE, with its markers still there
                 RunFiles(folder, state.run, finished).unmark()
         run, owner = state.run + 1, str(uuid.uuid4())
+        make_folder(folder.journal)  # the first run's, or an older life went with its own
         lease = Lease(folder, run, owner, LEASE)
         lease.claim()
-        is_first = RunRecords(folder, run).prepare(incarnation, operation, owner, LEASE)
-        if is_first and read_incarnation(LocalStore(), folder) == incarnation:
+        prepared = RunRecords(folder, run).prepare(incarnation, operation, owner, LEASE)
+        if prepared and read_incarnation(LocalStore(), folder) == incarnation:
             lease.start()
-            return cls(folder, run, incarnation, lease, settings)
+            return cls(folder, run, incarnation, is_first, lease, settings)
         lease.end()
         return None
 
@@ -137,7 +147,12 @@ class Writer:
             # killed after COMMIT loses no statistics.
             names = {e.path for e in entries}
             index_store.publish(
-                self.folder, columns, lambda rows: recovery.without(rows, names), entries, is_denied
+                self.folder,
+                columns,
+                lambda rows: recovery.without(rows, names),
+                entries,
+                is_denied,
+                self.incarnation,
             )
             self._settings.reach("after-index")
             self._records.retire(self._files.record)
@@ -238,8 +253,15 @@ class Writer:
         with contextlib.suppress(OSError):  # the store cannot be asked
             if not self._files.is_same_life:
                 self._files.unmark()  # also what came into a folder that was being deleted
-            if not (self._files.is_same_life and self._records.is_prepared):
+            if not self._files.is_same_life or self._records.are_going:
                 self._records.clear(self.incarnation)
+            if self._is_first and self._files.is_same_life:
+                self._clear_if_empty()
+
+    def _clear_if_empty(self) -> None:
+        """Takes `_zorder` away where there is nothing else: the table went as this began."""
+        if os.listdir(self.folder.root) == [os.path.basename(self.folder.zorder)]:
+            shutil.rmtree(self.folder.zorder)
 
     def _stat(self, entry: FileEntry) -> Stat:
         path = self.staged(entry.path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -210,3 +211,32 @@ delete(Writer.begin(TableFolder({str(table)!r}), "VACUUM", settings), 0, setting
     assert len(deleted) == (4 if point == "vacuum-found" else 3)
     assert not list((table / "_zorder" / "_retired").iterdir())
     assert ids(spark.read.parquet(str(table))) == ALL
+
+
+def dying(table: Path, left: list[str]) -> None:
+    """Takes away what a disk has deleted already."""
+    for path in [*table.iterdir(), *(table / "_zorder").iterdir()]:
+        if path.name not in ("_zorder", *left):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize("left", [["_journal"], ["_journal", "_index"], []], ids=str)
+def test_a_writer_of_a_table_that_is_being_deleted(tmp_path: Path, left: list[str]) -> None:
+    """It comes when the files are gone, and the folder and some old records are not yet."""
+    pq.write_table(pa.table({"id": range(5)}), tmp_path / "f.parquet")
+    rewrite(tmp_path, RunSettings())
+    dying(tmp_path, left)
+    (tmp_path / "_zorder" / "_journal" / "_1.done").unlink(missing_ok=True)
+    Writer.begin(TableFolder(str(tmp_path)), "TEST", RunSettings()).abort()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """A table is dropped while it is being rewritten."""
+    table = tmp_path / "t"
+    spark.range(10).write.parquet(str(table))
+    fallback.create_index(spark, str(table))
+    writer = Writer.begin(TableFolder(str(table)), "TEST", RunSettings())
+    dying(table, ["_journal", "_index"])
+    writer.abort()
+    assert list(table.iterdir()) == []

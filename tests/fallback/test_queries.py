@@ -326,7 +326,22 @@ def test_an_unfinished_run(spark: SparkSession, tmp_path: Path) -> None:
     (journal / "_1.retire").write_text(
         f'{{"record": "retire", "incarnation": "{life}", "retire": [], "add": [], "folders": []}}'
     )
-    with pytest.raises(ZOrderError, match="ZORDER_FALLBACK_UNFINISHED.*Run 1"):
-        fallback.read(spark, str(table)).where("a = 5")
+    spark.sql(f"CREATE TABLE unfinished USING parquet LOCATION '{table}'")
+    refused = [
+        lambda: fallback.read(spark, str(table)).where("a = 5"),
+        lambda: fallback.read(spark, str(table)).all(),
+        lambda: fallback.sql(spark, f"SELECT count(*) FROM parquet.`{table}`"),
+        lambda: fallback.sql(spark, 'SELECT "x", (SELECT max(a) FROM `unfinished`)'),
+        lambda: fallback.sql(spark, "WITH c AS (FROM unfinished) SELECT * FROM c UNION VALUES (1)"),
+        lambda: fallback.explain(spark, "SELECT * FROM unfinished"),
+    ]
+    try:
+        for query in refused:
+            with pytest.raises(ZOrderError, match="ZORDER_FALLBACK_UNFINISHED.*Run 1"):
+                query()
+        shadowed = "WITH unfinished AS (SELECT 7 AS a) SELECT a FROM unfinished"
+        assert [row.a for row in fallback.sql(spark, shadowed).collect()] == [7]
+    finally:
+        fallback.sql(spark, "DROP TABLE unfinished")
     (journal / "_1.done").write_text("")
     assert fallback.read(spark, str(table)).where("a = 5").count() == 1

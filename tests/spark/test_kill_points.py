@@ -270,6 +270,20 @@ def test_no_record_of_another_stays_in_a_dying_folder(spark: SparkSession, tmp_p
 
 
 @pytest.mark.crash
+@pytest.mark.parametrize("point", ["mid-retire", "mid-move-in", "before-done"])
+def test_a_first_record_that_is_deleted(spark: SparkSession, tmp_path: Path, point: str) -> None:
+    """By mistake, of a table that stays: whatever is taken away then, no row goes with it."""
+    table = tmp_path / "t"
+    frame = create(spark, table)
+    several = "spark.sql.zorder.optimize.targetFileSize=400"
+    with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", several):
+        (table / "_zorder" / "_journal" / "_1.prepare").unlink()
+    assert ids(through_journal(spark, frame)) == ALL
+    spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
+    check(spark, table, frame)
+
+
+@pytest.mark.crash
 def test_a_writer_that_wakes_up_in_another_life(spark: SparkSession, tmp_path: Path) -> None:
     """What it had finished before is the table now, and not its to take back."""
     table = tmp_path / "t"

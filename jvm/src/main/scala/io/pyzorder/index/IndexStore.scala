@@ -147,10 +147,11 @@ object IndexStore {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
     val known = versions(fileSystem, folder)
     known.zip(known.drop(1)).foreach { case (version, next) =>
-      val replaced = new Path(folder.index, SnapshotRef.pointerName(next))
-      if (fileSystem.getFileStatus(replaced).getModificationTime <= by) {
-        delete(fileSystem, folder, version)
-      }
+      val pointer = new Path(folder.index, SnapshotRef.pointerName(next))
+      val replaced =
+        try Some(fileSystem.getFileStatus(pointer).getModificationTime)
+        catch { case _: FileNotFoundException => None } // by another's turn
+      if (replaced.exists(_ <= by)) delete(fileSystem, folder, version)
     }
   }
 

@@ -83,7 +83,7 @@ private[publish] object Recovery {
       records.done(files.record.incarnation, files.placed)
     }
     files.unmark()
-    if (!files.sameLife || !records.isPrepared) records.clear(files.record.incarnation)
+    if (!files.sameLife || records.areGoing) records.clear(files.record.incarnation)
   }
 
   private def end(

@@ -17,8 +17,11 @@ private[publish] final class RunRecords(
   def prepare(record: PrepareRecord): Boolean =
     create("prepare", Records.write(record))
 
-  /** Whether PREPARE is there still: it goes only with the folder. */
-  def isPrepared: Boolean = exists("prepare")
+  /**
+   * Whether the folder is just being deleted: nothing else takes PREPARE away. Not where a RETIRE
+   * without DONE tells the next writer what to bring to its end.
+   */
+  def areGoing: Boolean = !exists("prepare") && (exists("done") || !exists("retire"))
 
   def retire(record: RetireRecord): Unit =
     if (!create("retire", Records.write(record))) throw taken("retire")

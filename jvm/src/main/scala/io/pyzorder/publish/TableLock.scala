@@ -40,7 +40,6 @@ private[publish] object TableLock {
     val folder = new TableFolder(root.getFileSystem(conf).makeQualified(root))
     CreateIfAbsent.of(conf, folder.journal)
     try {
-      OwnFiles.makeFolder(conf, folder.journal)
       Iterator.continually(tryTake(session, folder, operation)).flatten.next()
     } catch {
       case gone @ (_: FileNotFoundException | _: NoSuchFileException)
@@ -69,6 +68,7 @@ private[publish] object TableLock {
       incarnation, operation, UUID.randomUUID().toString, ProcessId.current,
       System.currentTimeMillis(), length)
     val run = state.run + 1
+    OwnFiles.makeFolder(conf, folder.journal) // the first run's, or an older life went with its own
     val lease = new Lease(conf, folder, run, record.owner, length)
     lease.claim()
     if (new RunRecords(conf, folder, run).prepare(record) &&

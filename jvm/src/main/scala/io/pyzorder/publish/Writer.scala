@@ -313,7 +313,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     ended = true
     lease.end()
     try {
-      if (!files.sameLife || !records.isPrepared) {
+      if (!files.sameLife || records.areGoing) {
         files.unmark() // also what came into a folder that was just being deleted
         records.clear(incarnation)
       }
