@@ -282,29 +282,34 @@ def iceberg(  # type: ignore[no-untyped-def]
 def hudi(  # type: ignore[no-untyped-def]
     spark, source, table, columns, size, liquid
 ) -> Prepared:
-    """Clustering that follows the first write at once: both are one call, and so one time."""
-    options = {
+    writing = {
+        "hoodie.parquet.compression.codec": "snappy",
+        "hoodie.metadata.enable": "false",
+    }
+    inserting = {
+        **writing,
         "hoodie.table.name": "t",
         "hoodie.datasource.write.operation": "bulk_insert",
         "hoodie.datasource.write.partitionpath.field": "",
         "hoodie.datasource.write.keygenerator.class":
             "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
-        "hoodie.populate.meta.fields": "true",
-        "hoodie.clustering.inline": "true",
-        "hoodie.clustering.inline.max.commits": "1",
-        "hoodie.clustering.plan.strategy.sort.columns": columns.replace(" ", ""),
-        "hoodie.clustering.plan.strategy.target.file.max.bytes": str(size),
-        "hoodie.clustering.plan.strategy.small.file.limit": str(1 << 40),
-        "hoodie.clustering.plan.strategy.max.bytes.per.group": str(1 << 40),
-        "hoodie.layout.optimize.enable": "true",
-        "hoodie.layout.optimize.strategy": "z-order",
-        "hoodie.parquet.max.file.size": str(size),
-        "hoodie.parquet.compression.codec": "snappy",
-        "hoodie.metadata.enable": "false",
+        "hoodie.bulkinsert.shuffle.parallelism": "4",
+        "hoodie.parquet.max.file.size": str(1 << 30),
     }  # fmt: skip
-    rows = spark.read.parquet(str(source))
+    clustering = {
+        **writing,
+        "hoodie.clustering.plan.strategy.target.file.max.bytes": size,
+        "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
+        "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,
+    }
+    options = ",".join(f"{name}={value}" for name, value in clustering.items())
+    spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
+    statement = (
+        f"CALL run_clustering(path => '{table}', op => 'scheduleAndExecute', "
+        f"order => '{columns}', order_strategy => 'z-order', options => '{options}')"
+    )
     return (
-        lambda: rows.write.format("hudi").options(**options).save(str(table)),
+        lambda: spark.sql(statement).collect(),
         lambda: spark.read.format("hudi").load(str(table)).inputFiles(),
     )
 

@@ -5,6 +5,7 @@ The tree is that of io.pyzorder.layout.KdTree and KdTreeBuilder, node by node.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,6 +19,15 @@ TOLERATED = 0.25
 
 #: Columns of this share of the widest one's spread are as wide: their order decides.
 ABOUT_AS_WIDE = 0.9
+
+#: The slabs of the last column that a grid cuts: as many as there are files for.
+REST = 0
+
+#: Lookups may open this many times the least share of files, for narrower first columns.
+TOLERATED_SHARE = 1.05
+
+#: What a sample says of spreads is not more exact.
+ABOUT = 0.02
 
 
 class KdTree(NamedTuple):
@@ -52,64 +62,128 @@ class KdTree(NamedTuple):
 def build(ids: Sequence[Ids], leaves: int) -> KdTree:
     """The tree over a sample of rows: `ids` of each column, one a row, null being 0.
 
-    Of two trees, in which columns of equal spread are cut in their order or the last one first, the
-    one in which the first columns are narrower in the end.
+    In slabs of a grid, or in halves where lookups open fewer files then: values that are many rows'
+    do not let a grid be even.
     """
     if leaves < 1:
         raise ValueError(f"a k-d tree has at least one leaf, not {leaves}")
     if leaves == 1 or not len(ids) or not len(ids[0]):
         return _tree([(-1, 0, leaves)], leaves)
-    builders = [_Builder(ids, backwards) for backwards in [False, True][: len(ids)]]
+    builders = [_Builder(ids, in_grid) for in_grid in ([True, False] if len(ids) > 1 else [False])]
     trees = [builder.build(leaves) for builder in builders]
-    return trees[min(range(len(trees)), key=lambda n: builders[n].width)]
+    least = min(builder.width for builder in builders)
+    enough = (builder.width <= least * TOLERATED_SHARE for builder in builders)
+    return next(tree for tree, is_enough in zip(trees, enough, strict=True) if is_enough)
+
+
+def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
+    """The slabs that each column is cut into for cells that form a grid: 1 of one that is not cut,
+    REST of the last that is; the reasons stand in io.pyzorder.layout.Grid."""
+    ideal = _even(leaves, spreads)
+    cut = [c for c in range(len(spreads)) if ideal[c] > 1]
+    if not cut:
+        return [1] * len(spreads)
+    candidates = _near(leaves, [ideal[c] for c in cut])  # one at least: all rounded down
+
+    def lengths(slabs: list[float]) -> list[float]:
+        return [spreads[c] / count for c, count in zip(cut, slabs, strict=True)]
+
+    least = min(sum(lengths(slabs)) for slabs in candidates)
+    tolerated = [s for s in candidates if sum(lengths(s)) <= least * TOLERATED_SHARE]
+    in_order = [s for s in tolerated if max(lengths(s)) <= lengths(s)[-1] * (1 + ABOUT)]
+    chosen: list[float] = min(
+        in_order or tolerated,
+        key=lambda s: sum(n / (c + 1) for n, c in zip(lengths(s), cut, strict=True)),
+    )
+    best = dict(zip(cut, chosen, strict=True))
+    return [REST if c == cut[-1] else int(best.get(c, 1)) for c in range(len(spreads))]
+
+
+def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
+    """As many slabs of each column as make the cells as long in all of them; 1 of short columns."""
+    columns = [c for c in range(len(spreads)) if spreads[c] > 0]
+    length = 0.0
+    while any(spreads[c] <= length for c in columns) or not length:
+        columns = [c for c in columns if spreads[c] > length]
+        if not columns:
+            break
+        length = float((math.prod(spreads[c] for c in columns) / leaves) ** (1.0 / len(columns)))
+    return [spreads[c] / length if c in columns else 1.0 for c in range(len(spreads))]
+
+
+def _near(leaves: int, ideal: Sequence[float]) -> list[list[float]]:
+    """Whole numbers near those of all columns but the last, which takes what is left."""
+    first, found = ideal[:-1], []
+    for more in range(len(first) + 1):
+        for most in range(more + 1):
+            counts = []
+            for i, count in enumerate(first):
+                extra = 2 if i < most else 1 if i < more else 0
+                is_whole = abs(count - round(count)) <= ABOUT * count
+                counts.append(float(round(count) if is_whole else math.floor(count) + extra))
+            last = leaves / math.prod(counts)
+            if last >= 1:
+                found.append([*counts, last])
+    return found
 
 
 class _Split(NamedTuple):
     column: int
     cut: int
+    left_slabs: int
     left_leaves: int
     unevenness: float
 
 
 class _Builder:
-    """Grows a tree top down: a node of n leaves goes to n/2 and the rest, cut where the sampled
-    rows have that proportion; where equal ids do not let it be cut there, at the nearest place."""
+    """Grows a tree top down: a node's leaves go to two sides in a proportion, cut where the sampled
+    rows have that; where equal ids do not let it be cut there, at the nearest place."""
 
-    def __init__(self, ids: Sequence[Ids], backwards: bool) -> None:
-        self._backwards = backwards
-        #: What is left of the columns in the files grown, the first column counting most.
+    def __init__(self, ids: Sequence[Ids], in_grid: bool) -> None:
+        self._in_grid = in_grid
+        #: What is left of the columns in the files grown: what lookups open, but for a factor.
         self.width = 0.0
         self._ids = [np.asarray(column, dtype=np.int32) for column in ids]
         self._places = [_places(column) for column in self._ids]
         self._nodes: list[Any] = []
 
     def build(self, leaves: int) -> KdTree:
-        self._grow(np.arange(len(self._ids[0])), 0, leaves)
+        rows, columns = np.arange(len(self._ids[0])), range(len(self._ids))
+        spreads = [self._spread(c, rows) for c in columns]
+        slabs = grid(leaves, spreads) if self._in_grid else []
+        self._grow(rows, 0, leaves, slabs)
         return _tree(self._nodes, leaves)
 
-    def _grow(self, rows: npt.NDArray[np.int64], first: int, leaves: int) -> None:
-        split = self._choose(rows, leaves) if leaves > 1 else None
+    def _grow(self, rows: npt.NDArray[np.int64], first: int, leaves: int, slabs: list[int]) -> None:
+        """`slabs` that each column is to be cut into yet; none, or 1 of all: in halves."""
+        split = self._choose(rows, leaves, slabs) if leaves > 1 else None
         if split is None:
             for c in range(len(self._ids)):
-                self.width += leaves * self._spread(c, rows) / (c + 1)
+                self.width += leaves * self._spread(c, rows)
             self._nodes.append((-1, first, leaves))
             return
         number = len(self._nodes)
         self._nodes.append(None)
         is_left = self._ids[split.column][rows] < split.cut
-        self._grow(rows[is_left], first, split.left_leaves)
+        left, right = list(slabs), list(slabs)
+        if slabs and slabs[split.column] > 1:
+            left[split.column] = split.left_slabs
+            right[split.column] -= split.left_slabs
+        self._grow(rows[is_left], first, split.left_leaves, left)
         self._nodes[number] = (split.column, split.cut, len(self._nodes))
-        self._grow(rows[~is_left], first + split.left_leaves, leaves - split.left_leaves)
+        self._grow(rows[~is_left], first + split.left_leaves, leaves - split.left_leaves, right)
 
-    def _choose(self, rows: npt.NDArray[np.int64], leaves: int) -> _Split | None:
+    def _choose(self, rows: npt.NDArray[np.int64], leaves: int, slabs: list[int]) -> _Split | None:
         """The widest column that can be cut into even files, else the one that can be cut most
         evenly; None where all rows share their ids."""
         spreads = [(c, self._spread(c, rows)) for c in range(len(self._ids))]
+        wide = {c: width for c, width in spreads if width > 0}
+        able = {c: width for c, width in wide.items() if _slabs_of(c, leaves, slabs) > 1} or wide
         best: _Split | None = None
-        for c in self._widest_first({c: width for c, width in spreads if width > 0}):
+        for c in self._widest_first(able):
             if best is not None and best.unevenness <= TOLERATED:
                 break
-            found = self._split(c, rows, leaves)
+            found = self._split(c, rows, leaves, max(2, _slabs_of(c, leaves, slabs)))
             if best is None or best.unevenness > found.unevenness:
                 best = found
         return best
@@ -118,13 +192,14 @@ class _Builder:
         enough = ABOUT_AS_WIDE * max(widths.values(), default=0)
         equal = [c for c in widths if widths[c] >= enough]
         narrower = sorted(widths.keys() - equal, key=lambda c: (-widths[c], c))
-        return (equal[::-1] if self._backwards else equal) + narrower
+        return equal + narrower
 
-    def _split(self, c: int, rows: npt.NDArray[np.int64], leaves: int) -> _Split:
-        """The cut of one column nearest to half of the leaves. The column has two ids at least."""
+    def _split(self, c: int, rows: npt.NDArray[np.int64], leaves: int, slabs: int) -> _Split:
+        """The cut of one column nearest to half of its slabs. The column has two ids at least."""
         ids = np.sort(self._ids[c][rows])
         count = len(ids)
-        aim = count * (leaves // 2) // leaves
+        wanted = max(1, int(leaves * (slabs // 2) / slabs + 0.5))
+        aim = count * wanted // leaves
         before = int(np.searchsorted(ids, ids[aim], side="left"))
         after = int(np.searchsorted(ids, ids[aim], side="right"))
         is_after = before == 0 or (after < count and after - aim < aim - before)
@@ -132,7 +207,7 @@ class _Builder:
         share = at / count
         left = min(leaves - 1, max(1, int(share * leaves + 0.5)))
         fullest = max(share / left, (1 - share) / (leaves - left)) * leaves
-        return _Split(c, int(ids[at]), left, fullest - 1)
+        return _Split(c, int(ids[at]), slabs // 2, left, fullest - 1)
 
     def _spread(self, c: int, rows: npt.NDArray[np.int64]) -> float:
         """Distance, as a share of all rows, between the least and greatest id of a cell."""
@@ -143,6 +218,15 @@ class _Builder:
         return (
             float(self._places[c][greatest] - self._places[c][least]) if greatest > least else 0.0
         )
+
+
+def _slabs_of(c: int, leaves: int, slabs: list[int]) -> int:
+    """The slabs that are left of a column where a grid is wanted."""
+    if not slabs:
+        return 1
+    if slabs[c] != REST:
+        return slabs[c]
+    return int(leaves / math.prod(count for count in slabs if count != REST) + 0.5)
 
 
 def _places(column: Ids) -> npt.NDArray[np.float64]:

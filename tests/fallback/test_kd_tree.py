@@ -1,13 +1,58 @@
-"""The k-d tree grows as the jar's does, node by node."""
+"""The k-d tree grows as the jar's does, node by node, into the grids that are meant."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from pyzorder.fallback import kd_tree
 from tests.property.test_kd_tree import leaves_of
+
+# files, spreads of the columns: slabs of each, 0 of the last one, which takes what is left
+GRIDS = [
+    (64, (1, 1, 1), [4, 4, 0]),
+    (90, (1, 1, 1), [6, 5, 0]),
+    (90, (1, 1), [11, 0]),
+    (100, (1, 0.99), [10, 0]),
+    (256, (1, 1, 1, 1), [4, 4, 4, 0]),
+    (64, (1, 1, 1, 1), [4, 3, 3, 0]),
+    (1000, (1, 1, 1), [10, 10, 0]),
+    (90, (1, 0, 1), [11, 1, 0]),
+    (8, (1, 0.1, 0.1), [0, 1, 1]),
+    (32, (1, 0.5, 1), [4, 2, 0]),
+    (7, (0.3,), [0]),
+    (1, (1, 1), [1, 1]),
+    (50, (0, 0), [1, 1]),
+    (10, (1,) * 16, [3, 3, *[1] * 13, 0]),
+]
+
+
+@pytest.mark.parametrize(("leaves", "spreads", "slabs"), GRIDS, ids=str)
+def test_grids(leaves: int, spreads: tuple[float, ...], slabs: list[int]) -> None:
+    assert kd_tree.grid(leaves, spreads) == slabs
+
+
+@given(
+    leaves=st.integers(1, 5000),
+    spreads=st.lists(st.sampled_from([0.0, 0.001, 0.2, 0.5, 0.97, 1.0]), min_size=1, max_size=5),
+)
+def test_no_grid_opens_many_more(leaves: int, spreads: list[float]) -> None:
+    """Lookups open about the share that even cells would, of any number of files."""
+    slabs = kd_tree.grid(leaves, spreads)
+    others = math.prod(count for count in slabs if count != kd_tree.REST)
+    last = leaves / others
+    assert last >= 1
+    opened = sum(s / (k or last) for s, k in zip(spreads, slabs, strict=True))
+    cut = [s for s, k in zip(spreads, slabs, strict=True) if k != 1]
+    if cut:
+        even = len(cut) * (math.prod(cut) / leaves) ** (1 / len(cut))
+        short = sum(s for s, k in zip(spreads, slabs, strict=True) if k == 1)
+        assert opened <= (even + short) * 1.25
 
 
 @pytest.mark.parametrize(

@@ -52,10 +52,9 @@ object KdTree {
    * @param columns  range ids (0 and up, null being 0), first by column, then by sampled row
    * @param leaves   number of cells to cut, at least 1
    * @param lexical  split the first column as long as it can be, then the second: a plain sort's
-   *                 files; otherwise the column with the largest remaining spread. Where columns
-   *                 have the same, who is cut first decides whose files get narrower in the end,
-   *                 for some numbers of leaves the first, for others the last; both trees are
-   *                 grown, and the one in which the first columns are narrower is taken.
+   *                 files; otherwise the column with the largest remaining spread, into the slabs
+   *                 of a grid, or in halves where lookups open fewer files then: values that are
+   *                 many rows' do not let a grid be even
    */
   def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree =
     build(columns, leaves, lexical, Region, (_, _) => 0)
@@ -75,13 +74,13 @@ object KdTree {
     require(leaves >= 1, s"a k-d tree has at least one leaf, not $leaves")
     if (columns.isEmpty || (leaves == 1 && regions == Region)) heavy(leaves)
     else {
-      val orders = if (lexical || columns.length == 1) Seq(false) else Seq(false, true)
-      val grown = orders.map { backwards =>
-        val builder = new KdTreeBuilder(columns, lexical, backwards)
-        val tree = builder.build(leaves, regions, idAt)
-        tree -> builder.width
+      val ways = if (lexical || columns.length == 1) Seq(false) else Seq(true, false)
+      val grown = ways.map { inGrid =>
+        val builder = new KdTreeBuilder(columns, lexical, inGrid)
+        builder.build(leaves, regions, idAt) -> builder.width
       }
-      grown.minBy(_._2)._1
+      val least = grown.map(_._2).min
+      grown.find(_._2 <= least * Grid.Tolerated).get._1
     }
   }
 
