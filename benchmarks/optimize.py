@@ -170,10 +170,12 @@ HEADER = ["scale factor", "way", "seconds", "µs a row", "of a plain rewrite", "
           "bytes of a plain rewrite"]  # fmt: skip
 
 
-def against_peers(table: Path, files: int) -> None:
-    """Writes results/optimize_peers.md: a line for each peer that `make peers` has fetched."""
-    rows = []
+def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
+    """Writes results/optimize_peers.md: a line for each peer that `make peers` has fetched, after
+    those that there are."""
     for name, peer in peers.PEERS.items():
+        if any(row[0] == name for row in rows):
+            continue
         if not peer.is_there:
             print(f"Left out, because `make peers` has not fetched it: {name}")
             continue
@@ -186,8 +188,8 @@ def against_peers(table: Path, files: int) -> None:
         print("  ".join(rows[-1]), flush=True)
         report.write(
             "optimize_peers", "OPTIMIZE against others",
-            "TPC-H lineitem at scale factor 1, in turns on the peer's Spark; Hudi's seconds are of "
-            "a write and the clustering that follows it; `make peers bench-optimize`.",
+            "TPC-H lineitem at scale factor 1, in turns on the peer's Spark; "
+            "`make peers bench-optimize`.",
             [PEERS_HEADER, *rows])  # fmt: skip
 
 
@@ -200,6 +202,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--files", type=int, default=64, help="at scale factor 1")
     parser.add_argument("--scales", default="1,10", help="TPC-H scale factors; '' for peers only")
+    parser.add_argument("--resume", action="store_true", help="keep what was measured of peers")
     arguments = parser.parse_args()
     spark = demo.start_spark()
     rows = [
@@ -215,7 +218,7 @@ def main() -> int:
             "TPC-H lineitem, in a heap of 2 GiB; `make bench-optimize`.",
             [HEADER, *rows])  # fmt: skip
         print("\n".join("  ".join(row) for row in [HEADER, *rows]))
-    against_peers(table, arguments.files)
+    against_peers(table, arguments.files, report.read("optimize_peers") if arguments.resume else [])
     return 0
 
 

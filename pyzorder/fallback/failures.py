@@ -93,6 +93,15 @@ def incomplete(folder: str, failure: Exception) -> ZOrderError:
     )
 
 
+def full(folder: str, failure: Exception) -> ZOrderError:
+    """Not even the records of a command fit."""
+    return ZOrderError(
+        "ZORDER_NO_SPACE",
+        f"There is no room for what this command writes into {folder}: {failure}. Every row of the "
+        "table is as it was. Free some space, or run vacuum with fewer hours to be retained.",
+    )
+
+
 def retention(hours: float) -> ZOrderError:
     """VACUUM would delete what queries read."""
     return ZOrderError(

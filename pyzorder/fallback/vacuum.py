@@ -5,6 +5,7 @@ What io.pyzorder.publish does with Garbage, for tables whose files lie in their 
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
@@ -52,7 +53,8 @@ def vacuum(
 
     Raises:
         ZOrderError: ZORDER_RETENTION_TOO_SHORT, queries may read the files;
-            ZORDER_CONCURRENT_OPTIMIZE, another writer is at work.
+            ZORDER_CONCURRENT_OPTIMIZE, another writer is at work; ZORDER_NO_SPACE, the disk is full
+            and nothing may go without a lock.
     """
     found = target(spark, table, format)
     check_writable(found)
@@ -67,11 +69,27 @@ def vacuum(
         now = int(time.time() * 1000)
         return list(_garbage(folder, hours, now, state.run if state.unfinished else 0))
     settings = RunSettings.of(spark)
-    writer = Writer.begin(folder, "VACUUM", settings)
+    room, writer = _begin(folder, hours, settings)
     try:
-        return delete(writer, hours, settings)
+        return room + delete(writer, hours, settings)
     finally:
         writer.abort()
+
+
+def _begin(folder: TableFolder, hours: float, settings: RunSettings) -> tuple[list[str], Writer]:
+    """Takes the lock, which takes room for a few records. Where a full disk has none, some is made
+    first, of files that need no lock to go: the first result is what was deleted."""
+    try:
+        return [], Writer.begin(folder, "VACUUM", settings)
+    except OSError as failure:
+        if failure.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        files = list(_replaced(folder, hours))
+        if not files:
+            raise failures.full(folder.root, failure) from failure
+    for path in files:
+        remove(path)
+    return files, Writer.begin(folder, "VACUUM", settings)
 
 
 def expired(spark: SparkSession, table: Table, writer: Writer) -> None:
@@ -119,6 +137,26 @@ def _remove_empty(folder: str, top: str) -> None:
         folder = os.path.dirname(folder)
 
 
+def _replaced(folder: TableFolder, hours: float) -> Iterator[str]:
+    """Files that runs replaced which were done so long ago: of all commands only a RESTORE would
+    read them, and none is given while one is under way."""
+    state = JournalState(LocalStore(), folder)
+    prepare = state.record("prepare")
+    if state.unfinished and (prepare is None or prepare["operation"] == "RESTORE"):
+        return
+    retired, now = f"{folder.zorder}/_retired", time.time() * 1000
+    for name in LocalStore().names(retired):
+        run = _RUN.fullmatch(name)
+        ended = LocalStore().stats([path_of(folder, int(run[1]), "done")]) if run else {}
+        if any(now - done.modified >= hours * 3_600_000 for done in ended.values()):
+            yield from _files_below(f"{retired}/{name}")
+
+
+def _files_below(top: str) -> Iterator[str]:
+    for around, _, files in os.walk(top):
+        yield from (f"{around}/{file}" for file in sorted(files))
+
+
 def _garbage(folder: TableFolder, hours: float, at: int, busy: int) -> Iterator[str]:
     """Files to be deleted at a time, milliseconds by the store's clock; `busy`: a run at work."""
     kept, store = hours * 3_600_000, LocalStore()
@@ -135,5 +173,4 @@ def _garbage(folder: TableFolder, hours: float, at: int, busy: int) -> Iterator[
             done = path_of(folder, int(run[1]), "done")
             ended = store.stats([done, top])
             if place == "_staging" or at - ended.get(done, ended[top]).modified >= kept:
-                for around, _, files in os.walk(top):
-                    yield from (f"{around}/{file}" for file in sorted(files))
+                yield from _files_below(top)

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyzorder import fallback
 from pyzorder.errors import ZOrderError
 from tests.spark import scans
+from tests.spark.disks import small_disk
 from tests.spark.tables import data_files
 
 
@@ -77,3 +78,21 @@ def test_tables_without_a_journal(spark: SparkSession, tmp_path: Path) -> None:
     spark.range(5).write.parquet(str(table))
     assert fallback.vacuum(spark, str(table)) == []
     assert not (table / "_zorder").exists()
+
+
+def test_it_makes_room_for_itself(spark: SparkSession, tmp_path: Path) -> None:
+    """On a disk that is full to the last byte, and keeps what is younger than it is told."""
+    with (
+        small_disk(tmp_path / "disk") as disk,
+        scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"),
+    ):
+        table = disk.folder / "t"
+        retired = [str(file) for file in optimized(spark, table)]
+        with disk.room(pages=0):
+            with pytest.raises(ZOrderError, match="ZORDER_NO_SPACE.*as it was"):
+                fallback.vacuum(spark, str(table), 1)
+            assert all(map(os.path.exists, retired))
+            assert sorted(fallback.vacuum(spark, str(table), 0)) == retired
+        assert not list(table.rglob("*.retired"))
+        assert spark.read.parquet(str(table)).count() == 40
+        fallback.optimize(spark, str(table), ["id"], full=True)
