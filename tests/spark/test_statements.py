@@ -61,6 +61,12 @@ def folder(tables: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
         data.write_bytes(data.read_bytes()[:-20])
         (data.parent / f".{data.name}.crc").unlink()
         tables.sql(f"CREATE TABLE torn_{fmt} (id BIGINT) USING {fmt} LOCATION '{data.parent}'")
+    for name in ("sink", "indexed"):
+        tables.range(4).write.parquet(str(folder / name))
+    (folder / "sink" / "_spark_metadata").mkdir()
+    (folder / "empty").mkdir()
+    (folder / "a_file").write_text("")
+    tables.sql(f"CREATE SKIPPING INDEX ON '{folder}/indexed'")
     return folder
 
 
