@@ -3,7 +3,8 @@
     python -m tests.cluster tests/spark/test_optimize.py …
 
 What a test's session does on tasks then happens in other processes than the driver's. Each session
-has a core of both workers; a second one, such as a process that a test kills, has another one.
+has a core of both workers; two more, such as a process that a test stops and one that takes its
+lock, have another one each.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def cluster(folder: Path, cores: int = 1) -> Iterator[tuple[str, list[subprocess
 
 def main(tests: list[str]) -> int:
     """Returns pytest's exit code."""
-    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder), cores=2) as (url, _):
+    with tempfile.TemporaryDirectory() as folder, cluster(Path(folder), cores=3) as (url, _):
         settings = {"spark.cores.max": "2", "spark.executor.cores": "1"}
         environment = {
             "SPARK_SUBMIT_OPTS": sessions.SUBMIT_OPTIONS,
