@@ -104,7 +104,8 @@ object ZOrderErrors {
   /** Whether a file was not there, by all that Java, Hadoop and Spark raise then. */
   def isMissing(failure: Throwable): Boolean =
     Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).exists {
-      case opened: FileNotFoundException => !StoreFailures.isDenied(opened)
+      case opened: FileNotFoundException => // which a file that cannot be made is told by, too
+        !StoreFailures.isDenied(opened) && !StoreFailures.isFull(opened)
       case _: NoSuchFileException => true
       case command: Shell.ExitCodeException => // a disk's permissions are set by commands
         String.valueOf(command.getMessage).contains("No such file or directory")
