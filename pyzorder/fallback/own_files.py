@@ -6,6 +6,7 @@ What io.pyzorder.publish does with OwnFiles, CreateIfAbsent and MoveFile, for th
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import uuid
@@ -98,6 +99,11 @@ def _link_or_rename(source: str, target: str) -> None:
         if os.path.exists(target):
             raise FileExistsError(target) from None
         os.rename(source, target)
+
+
+def is_full(failure: OSError) -> bool:
+    """Whether there was no room left, or a quota was used up."""
+    return failure.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def remove(path: str) -> None:

@@ -5,7 +5,6 @@ What io.pyzorder.publish does with Garbage, for tables whose files lie in their 
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import re
@@ -17,7 +16,7 @@ from pyzorder.fallback import failures
 from pyzorder.fallback.index_store import delete_replaced
 from pyzorder.fallback.indexing import check_writable
 from pyzorder.fallback.journal import JournalState, path_of
-from pyzorder.fallback.own_files import TEMPORARY, remove
+from pyzorder.fallback.own_files import TEMPORARY, is_full, remove
 from pyzorder.fallback.read_settings import own_setting
 from pyzorder.fallback.reader import target
 from pyzorder.fallback.run_settings import RunSettings
@@ -82,7 +81,7 @@ def _begin(folder: TableFolder, hours: float, settings: RunSettings) -> tuple[li
     try:
         return [], Writer.begin(folder, "VACUUM", settings)
     except OSError as failure:
-        if failure.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if not is_full(failure):
             raise
         files = list(_replaced(folder, hours))
         if not files:

@@ -18,7 +18,7 @@ from pyzorder.fallback import failures, index_store, recovery
 from pyzorder.fallback.index_store import FileEntry, incarnation_of
 from pyzorder.fallback.journal import JournalState, path_of
 from pyzorder.fallback.lease import LEASE, Lease
-from pyzorder.fallback.own_files import make_folder
+from pyzorder.fallback.own_files import is_full, make_folder
 from pyzorder.fallback.run_files import RunFiles, staged_path
 from pyzorder.fallback.run_records import FileRef, Retirement, RunRecords, retirement_of
 from pyzorder.fallback.run_settings import RunSettings
@@ -160,14 +160,23 @@ class Writer:
             self._files.retire(lambda: self._is_alive, self._settings.at_first("mid-retire"))
             self._settings.reach("before-commit")
             self._files.check_folders()
-            self._committing = True
-            if not self._records.commit(self.incarnation, self._lease.owner):
-                raise failures.conflict("another writing command declared this one dead")
+            self._commit()
             committed = True
         finally:
             if not committed:
                 self.abort()
         self._complete()
+
+    def _commit(self) -> None:
+        self._committing = True
+        try:
+            is_mine = self._records.commit(self.incarnation, self._lease.owner)
+        except OSError as failure:
+            # Refused, not lost: room may be made for ABORT.
+            self._committing = not is_full(failure)
+            raise
+        if not is_mine:
+            raise failures.conflict("another writing command declared this one dead")
 
     def abort(self) -> None:
         """Gives up: nothing of this run is seen any more. Nothing after `publish` or `abort`."""

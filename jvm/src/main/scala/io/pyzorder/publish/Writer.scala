@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.{ZOrderErrors, ZOrderException}
+import io.pyzorder.{StoreFailures, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.{FileEntry, IndexStore, IndexedColumn}
 
 /**
@@ -92,10 +92,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       files.retire(() => alive, count => if (count == 1) reach("mid-retire"))
       reach("before-commit")
       files.checkFolders()
-      committing = true
-      if (!records.commit(incarnation, owner)) {
-        throw ZOrderErrors.conflict("another writing command declared this one dead and undid it")
-      }
+      commit()
       committed = true
     } finally {
       if (!committed) abort()
@@ -159,10 +156,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       reach("switch-filled")
       switch.carry()
       switch.check()
-      committing = true
-      if (!lease.held || !records.commit(incarnation, owner)) {
-        throw ZOrderErrors.conflict("another writing command declared this one dead and undid it")
-      }
+      if (!lease.held) throw declaredDead
+      commit()
       committed = true
     } finally {
       if (!committed) abort()
@@ -190,6 +185,21 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         case NonFatal(_) => other
       }
   }
+
+  private def commit(): Unit = {
+    committing = true
+    val isMine =
+      try records.commit(incarnation, owner)
+      catch {
+        case NonFatal(full) if StoreFailures.isFull(full) =>
+          committing = false // refused, not lost: room may be made for ABORT
+          throw full
+      }
+    if (!isMine) throw declaredDead
+  }
+
+  private def declaredDead: Exception =
+    ZOrderErrors.conflict("another writing command declared this one dead and undid it")
 
   /** Gives up: nothing of this run is seen any more. Does nothing after `publish` or `abort`. */
   def abort(): Unit = if (!ended) {
