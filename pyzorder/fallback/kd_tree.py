@@ -83,7 +83,7 @@ def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
     cut = [c for c in range(len(spreads)) if ideal[c] > 1]
     if not cut:
         return [1] * len(spreads)
-    candidates = _near(leaves, [ideal[c] for c in cut])  # one at least: all rounded down
+    candidates = _near(leaves, [ideal[c] for c in cut])
 
     def lengths(slabs: list[float]) -> list[float]:
         return [spreads[c] / count for c, count in zip(cut, slabs, strict=True)]
@@ -124,6 +124,9 @@ def _near(leaves: int, ideal: Sequence[float]) -> list[list[float]]:
             last = leaves / math.prod(counts)
             if last >= 1:
                 found.append([*counts, last])
+    if not found:  # whole numbers are more than the files; these never are
+        down = [float(math.floor(count)) for count in first]
+        found.append([*down, leaves / math.prod(down)])
     return found
 
 

@@ -58,7 +58,7 @@ private[layout] object Grid {
   /** Whole numbers near those of all columns but the last, which takes what is left. */
   private def near(leaves: Int, ideal: Seq[Double]): Seq[Seq[Double]] = {
     val first = ideal.init
-    for {
+    val found = for {
       more <- 0 to first.length
       most <- 0 to more
       counts = first.zipWithIndex.map { case (count, i) =>
@@ -68,5 +68,10 @@ private[layout] object Grid {
       last = leaves / counts.product
       if last >= 1
     } yield counts :+ last
+    if (found.nonEmpty) found // not where whole numbers are more than the files; these never are
+    else {
+      val down = first.map(math.floor)
+      Seq(down :+ leaves / down.product)
+    }
   }
 }
