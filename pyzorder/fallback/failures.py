@@ -2,7 +2,42 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
 from pyzorder.errors import ZOrderError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Of a folder that cannot be made Hadoop does not say why: in one that a command has just made
+#: itself it is for want of room.
+_FULL = "No space left on device|Disk quota exceeded|Mkdirs failed to create"
+_DENIED = "Permission denied|Operation not permitted|Read-only file system"
+
+
+def told(command: Callable[P, T]) -> Callable[P, T]:
+    """A command on a `table` that says in one sentence what the disk refuses, for Python, Java and
+    Spark say it in many ways. Raises ZOrderError: ZORDER_NO_SPACE, ZORDER_NOT_WRITABLE."""
+
+    @wraps(command)
+    def tells(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return command(*args, **kwargs)
+        except ZOrderError:
+            raise
+        except Exception as failure:
+            table = inspect.signature(command).bind(*args, **kwargs).arguments["table"]
+            for pattern, error in (_FULL, full), (_DENIED, not_writable):
+                said = re.search(f"({pattern}).*", str(failure))
+                if said:
+                    raise error(table, said[0].rstrip(" .")) from failure
+            raise
+
+    return tells
 
 
 def unfinished(folder: str, run: int) -> ZOrderError:
@@ -93,12 +128,21 @@ def incomplete(folder: str, failure: Exception) -> ZOrderError:
     )
 
 
-def full(folder: str, failure: Exception) -> ZOrderError:
-    """Not even the records of a command fit."""
+def full(table: str, said: str) -> ZOrderError:
+    """The disk has no room left, or a quota is used up. `said`: by the system."""
     return ZOrderError(
         "ZORDER_NO_SPACE",
-        f"There is no room for what this command writes into {folder}: {failure}. Every row of the "
+        f"There is no room for what this command writes into {table}: {said}. Every row of the "
         "table is as it was. Free some space, or run vacuum with fewer hours to be retained.",
+    )
+
+
+def not_writable(table: str, said: str) -> ZOrderError:
+    """Somebody may not do what was tried. `said`: by the system."""
+    return ZOrderError(
+        "ZORDER_NOT_WRITABLE",
+        f"This command must create, rename and delete files in {table}, and may not: {said}. Every "
+        "row of the table is as it was. Get the right to, and run the command again.",
     )
 
 

@@ -14,7 +14,7 @@ import uuid
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pyzorder.fallback.journal import JournalState
+from pyzorder.fallback.journal import JournalState, path_of
 from pyzorder.fallback.own_files import TEMPORARY, remove, share
 from pyzorder.fallback.stores import LocalStore, TableFolder
 
@@ -82,7 +82,8 @@ class Lease:
 
     def __init__(self, folder: TableFolder, run: int, owner: str, length: int) -> None:
         """`length` in milliseconds."""
-        self._path = f"{folder.journal}/_{run}.lease"
+        self._path = path_of(folder, run, "lease")
+        self._prepare = path_of(folder, run, "prepare")
         self.owner, self._seconds = owner, length / 1000
         self._renewed = time.monotonic()
         self._ended = threading.Event()
@@ -114,6 +115,7 @@ class Lease:
         while not self._ended.is_set():
             now = time.monotonic()
             with contextlib.suppress(OSError):  # the next try may succeed; until then `held` tells
+                os.stat(self._prepare)  # gone: another life of the table has this number now
                 with open(self._path, "w", encoding="utf-8") as file:
                     file.write(self.owner)
                 if not is_shared:

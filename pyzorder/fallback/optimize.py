@@ -37,6 +37,7 @@ class Optimized:
     partitions: int = 0
 
 
+@failures.told
 def optimize(
     spark: SparkSession,
     table: str,
@@ -76,6 +77,7 @@ def optimize(
         _refresh(spark, found)
 
 
+@failures.told
 def recover(spark: SparkSession, table: str, format: str = "parquet") -> bool:
     """Finishes or undoes a run whose writer died; False: there is none.
 

@@ -35,6 +35,7 @@ _SURELY_DEAD = 3_600_000
 _RUN = re.compile(r"_(\d+)")
 
 
+@failures.told
 def vacuum(
     spark: SparkSession,
     table: str,
@@ -81,11 +82,9 @@ def _begin(folder: TableFolder, hours: float, settings: RunSettings) -> tuple[li
     try:
         return [], Writer.begin(folder, "VACUUM", settings)
     except OSError as failure:
-        if not is_full(failure):
-            raise
-        files = list(_replaced(folder, hours))
+        files = list(_replaced(folder, hours)) if is_full(failure) else []
         if not files:
-            raise failures.full(folder.root, failure) from failure
+            raise
     for path in files:
         remove(path)
     return files, Writer.begin(folder, "VACUUM", settings)

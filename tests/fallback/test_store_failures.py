@@ -1,0 +1,62 @@
+"""The fallback's commands on a disk that is full, or may not be written to."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyzorder import fallback
+from pyzorder.errors import ZOrderError
+from tests.spark.disks import Disk, small_disk
+from tests.spark.tables import data_files, rows_of, sales
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    with small_disk(tmp_path / "disk") as disk:
+        yield disk
+
+
+Command = Callable[[SparkSession, str], object]
+
+COMMANDS = [
+    pytest.param(fallback.create_index, id="create_index"),
+    pytest.param(lambda spark, table: fallback.optimize(spark, table, ["a", "b"]), id="optimize",
+                 marks=pytest.mark.fallback),
+]  # fmt: skip
+
+
+def told(disk: Disk, command: Callable[[], object], **room: int) -> bool:
+    """Whether a command said that there is not room enough; False: it did its work."""
+    try:
+        with disk.room(**room):
+            command()
+    except ZOrderError as error:
+        assert re.search("ZORDER_NO_SPACE.*as it was", str(error)), error
+        return True
+    return False
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_it_is_told(spark: SparkSession, disk: Disk, command: Command) -> None:
+    """A disk that may not be written to, then one that is full from the first, second, third … file
+    on; in the end there is room enough."""
+    table = disk.folder / "t"
+    sales(spark, 2000).write.parquet(str(table))
+    rows, files = rows_of(spark.read.parquet(str(table))), data_files(table)
+
+    def attempt() -> object:
+        assert data_files(table) == files
+        return command(spark, str(table))
+
+    with disk.read_only(), pytest.raises(ZOrderError, match="ZORDER_NOT_WRITABLE.*Read-only"):
+        attempt()
+    refused = itertools.takewhile(lambda left: told(disk, attempt, files=left), range(50))
+    assert 1 <= len(list(refused)) < 50
+    assert rows_of(spark.read.parquet(str(table))) == rows
+    assert rows_of(fallback.read(spark, str(table)).where("true")) == rows
