@@ -89,7 +89,8 @@ def check_sound(
         schema = spark.read.options(**given).format(fmt).load(str(path)).schema
     entries = {row["path"]: row for row in loaded(spark, path)}
     for name, entry in entries.items():
-        frame = spark.read.schema(schema).options(**given).format(fmt).load(str(path / name))
+        place = name if name.startswith("file:") else str(path / name)
+        frame = spark.read.schema(schema).options(**given).format(fmt).load(place)
         rows = frame.collect()
         assert entry["num_records"] == len(rows), name
         for field in entry.asDict():

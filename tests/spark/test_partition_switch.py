@@ -124,6 +124,18 @@ def test_one_partition(spark: SparkSession, tmp_path: Path) -> None:
     assert read_there(spark) == ids(spark.table("parted")) == ALL
 
 
+def test_inserted_files_are_indexed(spark: SparkSession, tmp_path: Path) -> None:
+    make(spark, tmp_path)
+    optimize(spark)
+    days = ["'1'", "'a b/c:%'", "NULL", "'4'"]
+    values = ", ".join(f"({1000 + n}, 1, {day})" for n, day in enumerate(days))
+    spark.sql(f"INSERT INTO parted SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
+    assert ids(spark.table("parted")) == [*ALL, 1000, 1001, 1002, 1003]
+    for id in range(1000, 1004):
+        found = spark.table("parted").where(f"id = {id}")
+        assert ids(found) == [id] and len(scans.opened(found)) == 1
+
+
 def test_life(spark: SparkSession, tmp_path: Path) -> None:
     """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, one after the other."""
     home = make(spark, tmp_path)

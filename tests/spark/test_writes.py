@@ -101,6 +101,28 @@ def test_files_are_indexed(
         assert all(indexes.known(entry, c) for c in ("a", "b", "c", "d", "s.x", "s.y"))
 
 
+@pytest.mark.parametrize("write", [insert, dynamic_overwrite, static_partition])
+def test_partitions_that_lie_elsewhere(
+    spark: SparkSession, database: str, tmp_path: Path, write: Callable[[SparkSession, Path], None]
+) -> None:
+    """Two of the three partitions; one task writes files of the same name into each of them."""
+    sales(spark, 300).write.format("parquet").partitionBy("day").saveAsTable("t")
+    for day in (1, 2):
+        place = (tmp_path / f"elsewhere {day}").as_uri()
+        spark.sql(f"ALTER TABLE t PARTITION (day = {day}) SET LOCATION '{place}'")
+    new = sales(spark, 90).withColumn("a", F.col("a") + 5000).coalesce(1)
+    new.createOrReplaceTempView("new")
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    write(spark, tmp_path)
+    assert unindexed(spark) == 0
+    query = spark.sql("SELECT * FROM t WHERE a >= 5000")
+    with scans.plain(spark):
+        assert rows_of(query) == rows_of(spark.sql("SELECT * FROM t WHERE a >= 5000")) != {}
+    entries = indexes.check_sound(spark, tmp_path / "db" / "t", "parquet")
+    elsewhere = [name for name in entries if name.startswith("file:")]
+    assert len(elsewhere) == (2 if write is insert else 1)
+
+
 def test_an_index_without_room_for_new_files(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.SparkException
 import org.apache.spark.sql.{Row, SaveMode}
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.catalog.{BucketSpec, CatalogTable}
 import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
@@ -131,8 +132,9 @@ final class IndexedInsertCommand(
       files: Seq[NewFile],
       conf: Configuration): Unit = {
     val settings = ReadSettings.of(session, options, fileSchema).fingerprint
-    val entries = files.groupBy(_.folder).toSeq.flatMap { case (relative, written) =>
-      val lie = visible(folder.resolve(relative), conf)
+    val entries = files.groupBy(_.folder).toSeq.flatMap { case (place, written) =>
+      val lie = place.fold(folderElsewhere(session, _), below => Some(folder.resolve(below)))
+        .map(visible(_, conf)).getOrElse(Map.empty)
       val others = lie -- written.map(_.name)
       val alone = others.isEmpty ||
         clusteredBy.nonEmpty && others.values.forall(withoutRows(folder, before, session))
@@ -152,6 +154,16 @@ final class IndexedInsertCommand(
     }
   }
 
+  /**
+   * Where the catalog says that a partition lies. With several files open at once a task is not
+   * told which partition a new one is for.
+   */
+  private def folderElsewhere(
+      session: shim.SparkSession,
+      partition: InternalRow): Option[Path] =
+    catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
+      .flatMap(new PartitionFolders(session, _, partitionColumns).of(partition))
+
   /** Whether the index knows a file, and that no row is in it. */
   private def withoutRows(
       folder: TableFolder,
@@ -170,7 +182,7 @@ final class IndexedInsertCommand(
         .filter(status => status.isFile && !status.getPath.getName.matches("[._].*"))
         .map(status => status.getPath.getName -> status).toMap
     } catch {
-      case _: FileNotFoundException => Map.empty // a partition that lies elsewhere
+      case _: FileNotFoundException => Map.empty // dropped meanwhile
     }
 
   private def properties: Map[String, String] =

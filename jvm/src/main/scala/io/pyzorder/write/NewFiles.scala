@@ -15,11 +15,12 @@ import io.pyzorder.index.{ColumnStatistics, IndexedColumn, StatisticsTracker}
 /**
  * A file that a task of a write has written.
  *
- * @param folder     below the table's folder, parts joined by "/"
+ * @param folder     below the table's folder, parts joined by "/"; or the values of its partition,
+ *                   one that lies elsewhere
  * @param statistics by IndexedColumn.name
  */
 final case class NewFile(
-    folder: String,
+    folder: Either[InternalRow, String],
     name: String,
     numRecords: Long,
     statistics: Map[String, ColumnStatistics])
@@ -71,13 +72,18 @@ private final class TaskFiles(
     extends WriteTaskStatsTracker {
 
   private val trackers = mutable.LinkedHashMap.empty[String, StatisticsTracker]
+  private val partitions = mutable.HashMap.empty[String, InternalRow]
+  private var partition = InternalRow.empty
 
-  override def newPartition(partitionValues: InternalRow): Unit =
+  override def newPartition(partitionValues: InternalRow): Unit = {
     basic.newPartition(partitionValues)
+    partition = partitionValues.copy()
+  }
 
   override def newFile(filePath: String): Unit = {
     basic.newFile(filePath)
     trackers(filePath) = newTracker()
+    partitions(filePath) = partition
   }
 
   override def newRow(filePath: String, row: InternalRow): Unit = {
@@ -90,15 +96,28 @@ private final class TaskFiles(
   override def getFinalStats(taskCommitTime: Long): WriteTaskStats = {
     val files = trackers.toSeq.map { case (path, tracker) =>
       val file = new Path(path)
-      NewFile(
-        NewFiles.folderOf(root, file.getParent), file.getName, tracker.numRecords,
-        result(tracker))
+      val (folder, name) = NewFiles.nameElsewhere(file) match {
+        case Some(name) => (Left(partitions(path)), name)
+        case None => (Right(NewFiles.folderOf(root, file.getParent)), file.getName)
+      }
+      NewFile(folder, name, tracker.numRecords, result(tracker))
     }
     TaskNewFiles(basic.getFinalStats(taskCommitTime), files)
   }
 }
 
 object NewFiles {
+
+  private val Elsewhere = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-(.+)".r
+
+  /**
+   * The name that a file will have in the folder of a partition that lies elsewhere, to which the
+   * committer moves `.spark-staging-…/<uuid>-<name>`. None: it stays below the table's folder.
+   */
+  private[write] def nameElsewhere(file: Path): Option[String] = file.getName match {
+    case Elsewhere(name) if file.getParent.getName.startsWith(".spark-staging-") => Some(name)
+    case _ => None
+  }
 
   /**
    * Where a task's file will lie once it is committed: what its temporary folder has after the
