@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
 import uuid
@@ -67,6 +68,22 @@ def create_if_absent(path: str, data: bytes) -> bool:
         remove(temporary)
 
 
+def fitting(prefix: str, name: str, suffix: str) -> str:
+    """`name` between the other two; where that is too long, the SHA-256 of it, in hexadecimal.
+
+    Disks take 255 bytes; the dot and `.crc` of Hadoop's checksums are 5 of them.
+    """
+    whole = prefix + name + suffix
+    if fits(whole):
+        return whole
+    return prefix + hashlib.sha256(name.encode()).hexdigest() + suffix
+
+
+def fits(name: str) -> bool:
+    """Whether a file of that name can have one with a checksum beside it."""
+    return len(name.encode()) <= 250
+
+
 def move(source: str, target: str) -> str:
     """Moves a file without ever replacing another; may be repeated after a kill at any moment.
 
@@ -74,7 +91,9 @@ def move(source: str, target: str) -> str:
     "taken" (another file has the new name), or "no folder".
     """
     # Hadoop's own checksum file of a file that has moved would lie about it.
-    remove(os.path.join(os.path.dirname(source), f".{os.path.basename(source)}.crc"))
+    folder, name = os.path.split(source)
+    if fits(name):
+        remove(os.path.join(folder, f".{name}.crc"))
     try:
         _link_or_rename(source, target)
     except FileExistsError:

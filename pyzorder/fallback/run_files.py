@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from pyzorder.fallback import failures, markers
 from pyzorder.fallback.journal import path_of, whole
-from pyzorder.fallback.own_files import create_if_absent, make_folder, move, remove
+from pyzorder.fallback.own_files import create_if_absent, fitting, make_folder, move, remove
 from pyzorder.fallback.run_records import FileRef, Retirement
 from pyzorder.fallback.snapshots import read_incarnation
 from pyzorder.fallback.stores import LocalStore, Stat, TableFolder, is_whole, plain
@@ -22,9 +22,10 @@ def hidden(folder: TableFolder, place: str, run: int, relative: str, suffix: str
     `_zorder/_retired/_7/_day=1/_part-0.parquet.retired`."""
     if is_whole(relative):
         around, _, name = plain(relative).rpartition("/")
-        return f"{around}/_zorder/{place}/_{run}/_{name}{suffix}"
-    below = "/".join(f"_{part}" for part in relative.split("/"))
-    return f"{folder.zorder}/{place}/_{run}/{below}{suffix}"
+        return f"{around}/_zorder/{place}/_{run}/{fitting('_', name, suffix)}"
+    *folders, name = relative.split("/")
+    below = "/".join([*(fitting("_", part, "") for part in folders), fitting("_", name, suffix)])
+    return f"{folder.zorder}/{place}/_{run}/{below}"
 
 
 def staged_path(folder: TableFolder, run: int, relative: str) -> str:

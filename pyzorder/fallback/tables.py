@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 #: parquet.`path` and orc.`path`.
 _PATH = re.compile(r"(parquet|orc)\.`((?:[^`]|``)+)`", re.IGNORECASE)
 
-#: Options under which a table's files read otherwise than the session's settings tell.
-_READ_OPTIONS = re.compile(r"rebasemode|orc\.", re.IGNORECASE)
+#: Options under which a table's files read otherwise than the session's settings tell, or only some
+#: of them are.
+_READ_OPTIONS = re.compile(
+    r"rebasemode|orc\.|pathglobfilter|modifiedbefore|modifiedafter", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)

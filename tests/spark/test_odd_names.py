@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
+from pyzorder import fallback
 from pyzorder.table import quoted
 from tests.spark import scans
 from tests.spark.tables import data_files, metrics, rows_of, target_size
@@ -122,6 +123,28 @@ def test_links_to_files(spark: SparkSession, tmp_path: Path) -> None:
 #: As text; None is null, and Spark writes the empty text as null too.
 VALUES = ["a/b=c", "50% %2F", "ü 🦆", "", None, """it's "b" `c`""", " ", "a:b", "..", "_u", "x\ny",
           "*{}[]?^", "a\\b; --", "/"]  # fmt: skip
+
+
+def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> None:
+    """255 bytes, of a file and of a partition's folder: what pyzorder calls them is shorter."""
+    folder = tmp_path / "t"
+    filled(spark, folder / f"p={'ü' * 126}x")
+    first = data_files(folder)[0]
+    long = first.rename(first.with_name("x" * 247 + ".parquet"))
+    (first.parent / f".{first.name}.crc").unlink()
+    files = set(data_files(folder))
+    before = {path: path.read_bytes() for path in files}
+    spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")
+    assert not files & set(data_files(folder))
+    assert ids(spark.read.parquet(str(folder))) == set(range(60))
+    spark.sql(f"RESTORE '{folder}' TO BEFORE OPTIMIZE")
+    assert {path: path.read_bytes() for path in data_files(folder)} == before and long in files
+    fallback.optimize(spark, str(folder), ["id"])
+    spark.sql(f"RESTORE '{folder}' TO BEFORE OPTIMIZE")
+    spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        assert len(fallback.vacuum(spark, str(folder), 0)) > 9
+    assert ids(spark.read.parquet(str(folder))) == set(range(60))
 
 
 def test_partition_values(spark: SparkSession, database: str, tmp_path: Path) -> None:

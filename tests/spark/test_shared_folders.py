@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +80,26 @@ def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path
     spark.sql("RESTORE one TO BEFORE OPTIMIZE")
     spark.sql("DROP TABLE two")
     assert data_files(table) == before and ids(spark.table("one")) == ALL
+
+
+def test_another_default(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """Rows of files that lack the column are 5 by one table, null by the other."""
+    table = tmp_path / "t"
+    spark.range(0, ROWS, 1, 2).write.option("path", str(table)).saveAsTable("one")
+    spark.sql("ALTER TABLE one ADD COLUMN c INT DEFAULT 5")
+    spark.sql(f"CREATE TABLE two (id BIGINT, c INT) USING parquet LOCATION '{table}'")
+    pq.write_table(pa.table({"id": [ROWS], "c": pa.array([7], pa.int32())}), table / "new.parquet")
+    before = data_files(table)
+    for target in ("one", "two", f"parquet.`{table}`"):
+        with refused("ZORDER_OTHER_DEFAULT"):
+            spark.sql(f"OPTIMIZE {target} ZORDER BY (id)")
+        assert data_files(table) == before
+    spark.sql("DROP TABLE two")
+    spark.sql(f"CREATE TABLE two (id BIGINT, c INT DEFAULT 5) USING parquet LOCATION '{table}'")
+    spark.sql("OPTIMIZE two ZORDER BY (id)")
+    for name in ("one", "two"):
+        spark.catalog.refreshTable(name)
+        assert spark.table(name).groupBy("c").count().orderBy("c").collect() == [(5, ROWS), (7, 1)]
 
 
 def test_a_partition_of_a_table_that_is_optimized(spark: SparkSession, outer: Path) -> None:

@@ -22,7 +22,7 @@ def _lines(name: str) -> list[str]:
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Iterator[SparkSession]:
     """The tables that the statements name."""
-    made = ("parts", "flat", "buckets", "as_json", "full", "table", "declares_an_empty_list",
+    made = ("parts", "flat", "buckets", "filtered", "as_json", "full", "table", "declares_an_empty_list",
             "torn_parquet", "torn_orc")  # fmt: skip
     spark.sql(
         "CREATE TABLE parts (a INT, b STRING, s STRUCT<x: INT, m: MAP<INT, INT>>, day DATE) "
@@ -32,6 +32,7 @@ def tables(spark: SparkSession) -> Iterator[SparkSession]:
     spark.sql("CREATE TABLE flat (a INT, b STRING) USING orc")
     spark.sql("INSERT INTO flat VALUES (1, 'a')")
     spark.sql("CREATE TABLE buckets (a INT) USING parquet CLUSTERED BY (a) INTO 2 BUCKETS")
+    spark.sql("CREATE TABLE filtered (a INT) USING parquet OPTIONS (PathGlobFilter 'keep*')")
     spark.sql("CREATE TABLE as_json (a INT) USING json")
     spark.sql(
         "CREATE TABLE full (full INT, where INT, dry INT, zorder INT, by INT, "

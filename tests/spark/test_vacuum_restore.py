@@ -141,6 +141,45 @@ def test_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path
     assert rows_of(spark.table("t")) == before
 
 
+def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """The table's own folder is empty but for what pyzorder keeps there."""
+    home = tmp_path / "home"
+    spark.sql(f"CREATE TABLE t (id BIGINT, day INT) USING parquet PARTITIONED BY (day) "
+              f"LOCATION '{home}'")  # fmt: skip
+    for day in (1, 2):
+        place = tmp_path / f"elsewhere {day}"
+        spark.range(100 * day, 100 * day + 100, 1, 3).write.parquet(str(place))
+        spark.sql(f"ALTER TABLE t ADD PARTITION (day = {day}) LOCATION '{place}'")
+    with pytest.raises(AnalysisException, match="make the folder"):
+        spark.sql("OPTIMIZE t ZORDER BY (id)")
+    home.mkdir()
+    before = rows_of(spark.table("t"))
+    assert metrics(spark.sql("OPTIMIZE t ZORDER BY (id)")).numFilesRemoved == 6
+    assert len(scans.opened(spark.table("t").where("id = 150"))) == 1
+    assert spark.sql("RESTORE t TO BEFORE OPTIMIZE").first().num_restored_files == 6
+    spark.sql("OPTIMIZE t ZORDER BY (id)")
+    spark.conf.set(CHECK, "false")
+    assert len(vacuum(spark, "VACUUM t RETAIN 0 HOURS")) >= 6
+    assert retired(tmp_path) == []
+    assert rows_of(spark.table("t")) == before
+
+
+def test_restore_without_a_dropped_partition(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    """Of an external table, whose files stay where they are."""
+    sales(spark, 300).write.partitionBy("day").option("path", str(tmp_path / "x")).saveAsTable("t")
+    spark.sql("OPTIMIZE t ZORDER BY (a)")
+    spark.sql("ALTER TABLE t DROP PARTITION (day = 1)")
+    rows, files = rows_of(spark.table("t")), data_files(tmp_path / "x")
+    with pytest.raises(AnalysisException, match="partition day=1, .* was dropped since"):
+        spark.sql("RESTORE t TO BEFORE OPTIMIZE")
+    assert data_files(tmp_path / "x") == files and rows_of(spark.table("t")) == rows
+    spark.sql("MSCK REPAIR TABLE t")
+    spark.sql("RESTORE t TO BEFORE OPTIMIZE")
+    assert rows_of(spark.table("t")) == rows_of(sales(spark, 300))
+
+
 @pytest.mark.parametrize("provider", FORMATS)
 @pytest.mark.parametrize("partitioned", [False, True])
 def test_restore(

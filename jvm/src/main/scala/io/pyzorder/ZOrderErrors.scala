@@ -49,6 +49,21 @@ object ZOrderErrors {
         "its buckets. Copy it into a table without CLUSTERED BY … INTO … BUCKETS, or build only " +
         "the statistics: CREATE SKIPPING INDEX ON the table.", "table" -> table)
 
+  /** `options`: that choose files by name or time. */
+  def filteredTable(table: String, options: Seq[String]): ZOrderException =
+    error("ZORDER_FILTERED_TABLE", "0A000",
+      s"$table reads only some of the files in its folder, by its options " +
+        s"${options.mkString(", ")}, and might not read new ones. Nothing was changed. Optimize " +
+        "the folder by its path if all of it may be rewritten, or keep the files that count in a " +
+        "folder of their own.", "table" -> table)
+
+  /** `folder`: of more than one partition. */
+  def sharedPartitions(table: String, folder: String): ZOrderException =
+    error("ZORDER_SHARED_FOLDER", "55000",
+      s"More than one partition of $table lies in $folder, and a file does not tell which of " +
+        "them its rows belong to. Nothing was changed. Drop all but one of them, or leave them " +
+        "out with WHERE.", "folder" -> folder)
+
   def tooManyColumns(asked: Int, most: Int): ZOrderException =
     error("ZORDER_TOO_MANY_COLUMNS", "54011",
       s"$asked clustering columns are more than the $most that a z-value has bits for. Name the " +
@@ -197,6 +212,14 @@ object ZOrderErrors {
         s"(${columns.mkString(", ")}), and rewriting it would lose them. Add them with ALTER " +
         "TABLE … ADD COLUMNS, or leave the file's partition out.", "file" -> file)
 
+  /** `table` is to be rewritten, `other` lies in the same folder. */
+  def otherDefault(table: String, other: String, column: String): ZOrderException =
+    error("ZORDER_OTHER_DEFAULT", "55000",
+      s"$other lies in the same folder, and has another default for column $column, which files " +
+        s"of $table lack: rewriting them would give their rows a value for good. Nothing was " +
+        s"changed. Drop one of the two tables, or create it again with the other's default.",
+      "table" -> table, "column" -> column)
+
   // ---- index ----------------------------------------------------------------------------------
 
   def indexExists(table: String): ZOrderException =
@@ -233,6 +256,13 @@ object ZOrderErrors {
     error("ZORDER_NOT_WRITABLE", "42501",
       s"This command must create, rename and delete files in $root, and may not: $why. Every row " +
         "of the table is where it was. Get the right to, and run the command again.")
+
+  /** Of a table that was dropped meanwhile, or whose partitions all lie elsewhere. */
+  def noFolder(root: String): ZOrderException =
+    error("ZORDER_CONFLICT", "40001",
+      s"The folder $root does not exist. If the table was renamed or dropped meanwhile, nothing " +
+        "of it was changed; if its partitions all lie elsewhere, make the folder: pyzorder keeps " +
+        "there what it knows of the table.", "what" -> s"$root does not exist")
 
   /** After COMMIT. `failure`: what moving files raised. */
   def unfinished(root: String, failure: Throwable): ZOrderException =

@@ -167,8 +167,14 @@ final class OptimizeRun(
   private def everyFile(partitions: Seq[PartitionFiles]): Seq[FileRef] =
     partitions.flatMap(_.files).map(PartitionListing.refOf(folder, _))
 
-  private def list(): Seq[PartitionFiles] =
-    PartitionListing.list(table.relation.location, folder, where)
+  private def list(): Seq[PartitionFiles] = {
+    val listed = PartitionListing.list(table.relation.location, folder, where)
+    listed.groupBy(_.folder).values.find(_.length > 1).foreach { several =>
+      throw ZOrderErrors.sharedPartitions(
+        table.name, folder.resolve(several.head.folder).toString)
+    }
+    listed
+  }
 
   private def choose(files: Seq[PartitionFiles]): Choice =
     if (zOrderBy.isEmpty) Choice.toCompact(files, targetSize)
@@ -203,6 +209,7 @@ final class OptimizeRun(
     val paths = groups.flatMap(_.files).map(_.getPath.toString)
     val facts = FileFacts.read(session, table.provider, table.dataSchema, paths)
     FileFacts.check(facts)
+    OthersDefaults.check(session, table, facts)
     val byPath = facts.map(fact => fact.path -> fact).toMap
     val held = groups.map(group => group -> rowsOf(group, byPath)).collect {
       case (group, rows) if rows > 0 =>

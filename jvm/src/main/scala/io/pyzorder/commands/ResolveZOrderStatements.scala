@@ -79,6 +79,10 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
   private def foreign(provider: String): Option[String] =
     TargetLookup.foreignExtensions.keys.find(provider.contains)
 
+  /** Options by which a table reads some of its files only. */
+  private val ChoosingOptions: Set[String] =
+    Set("modifiedafter", "modifiedbefore", "pathglobfilter")
+
   /** The next parser's plan, which the analyzer then goes on with. */
   private def toOwner(s: ZOrderStatement, table: String, format: String): LogicalPlan =
     try s.original.parse()
@@ -93,6 +97,8 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         table.catalogTable.flatMap(_.bucketSpec).foreach { buckets =>
           throw ZOrderErrors.bucketedTable(table.name, buckets.bucketColumnNames)
         }
+        val choosing = table.options.keys.filter(key => ChoosingOptions(key.toLowerCase)).toSeq
+        if (choosing.nonEmpty) throw ZOrderErrors.filteredTable(table.name, choosing)
         lookup.checkOutermost(table)
         StoredTypes.check(session, table)
         val conf = session.sessionState.conf

@@ -46,6 +46,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
         switchBack(session, table, writer, partitions.get)
       } else if (within.isDefined || behind.isEmpty) {
         val last = LastOptimize.find(hadoopConf, writer)
+        checkPartitions(session, table, last.record)
         writer.checkSpace(last.record.retire.map(_.size).sum)
         val places = last.record.retire.map(file =>
           file.path -> writer.folder.retiredPath(last.run, file.path))
@@ -65,6 +66,21 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
       table.refresh(session)
     }
   }
+
+  /** Files of a partition that the catalog does not know any more would come back unseen. */
+  private def checkPartitions(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      record: RetireRecord): Unit =
+    if (table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
+      val folder = new TableFolder(table.root)
+      val known = PartitionSwitch.partitionsOf(session, table.identifier.get).values
+        .map(folder.relativize).toSet
+      record.retire.map(_.folder).find(!known(_)).foreach { dropped =>
+        throw LastOptimize.cannot(
+          folder, s"partition $dropped, of which it replaced files, was dropped since")
+      }
+    }
 
   /** Into a folder of copies: of what was replaced, and of what others have added since. */
   private def switchBack(

@@ -40,8 +40,11 @@ private[commands] object SwitchingTables {
     if (table.root.getParent == null || table.root.getName.contains("=")) {
       cannot(s"a folder beside ${table.root} would be another table's")
     }
-    sharers(session, entry.identifier, table.root).foreach(other =>
-      cannot(s"table $other lies in the same folder"))
+    Neighbours.of(
+      session, entry.identifier.database.get, Some(entry.identifier), Set(table.root))
+      .foreach { case (_, other) =>
+        cannot(s"table ${other.identifier.unquotedString} lies in the same folder")
+      }
   }
 
   /** An error unless all files lie in the table's folder itself, or in those of its partitions. */
@@ -79,23 +82,6 @@ private[commands] object SwitchingTables {
     val folder = new TableFolder(table.root)
     new Predecessors(session, folder).carry()
     new LeftPartitions(session, folder, table.identifier).carry()
-  }
-
-  /** Tables of the same database that lie in the same folder. */
-  private def sharers(
-      session: shim.SparkSession,
-      own: TableIdentifier,
-      root: Path): Seq[String] = {
-    val catalog = session.sessionState.catalog.externalCatalog
-    val conf = session.sessionState.newHadoopConf()
-    val database = own.database.get
-    catalog.getTablesByName(database, catalog.listTables(database))
-      .filter(other => other.identifier.table != own.table &&
-        other.storage.locationUri.exists { uri =>
-          val path = new Path(uri)
-          path.getName == root.getName && path.getFileSystem(conf).makeQualified(path) == root
-        })
-      .map(_.identifier.unquotedString)
   }
 
   /**

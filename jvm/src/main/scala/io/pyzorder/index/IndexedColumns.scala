@@ -10,7 +10,7 @@ import io.pyzorder.ZOrderErrors
 object IndexedColumns {
 
   /** The metadata under which Spark keeps what files without the column read as. */
-  private val ExistsDefault = "EXISTS_DEFAULT"
+  private[pyzorder] val ExistsDefault = "EXISTS_DEFAULT"
 
   /** The metadata under which Spark keeps that a string is CHAR(n) or VARCHAR(n). */
   private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"

@@ -33,6 +33,7 @@ import io.pyzorder.{TaskFunction, ZOrderErrors}
  * @param plain      columns of a Parquet file that its writer, which makes dictionaries, made none
  *                   for; None: of any other file
  * @param undeclared columns and struct fields that the table's schema does not have
+ * @param lacking    columns of the table's schema that the file does not have
  */
 final case class FileFacts(
     path: String,
@@ -40,7 +41,8 @@ final case class FileFacts(
     codec: Option[String],
     timestamps: Set[String],
     plain: Option[Set[String]],
-    undeclared: Seq[String])
+    undeclared: Seq[String],
+    lacking: Seq[String])
 
 object FileFacts {
 
@@ -120,14 +122,15 @@ object FileFacts {
     val message = footer.getFileMetaData.getSchema
     val blocks = footer.getBlocks.asScala
     val chunks = blocks.iterator.flatMap(_.getColumns.asScala)
+    val fields = new ParquetToSparkSchemaConverter(SQLConf.get).convert(message)
     FileFacts(
       path,
       blocks.map(_.getRowCount).sum,
       if (chunks.hasNext) Some(chunks.next().getCodec.name.toLowerCase) else None,
       timestampsOf(message),
       plainOf(blocks.flatMap(_.getColumns.asScala)),
-      comparison.undeclared(
-        new ParquetToSparkSchemaConverter(SQLConf.get).convert(message), schema))
+      comparison.undeclared(fields, schema),
+      comparison.lacking(fields, schema))
   }
 
   /** The columns without a dictionary in any row group, where others have one. */
@@ -164,11 +167,13 @@ object FileFacts {
         Set.empty,
         None,
         if (byPosition) fields.fieldNames.drop(schema.length).toSeq
-        else comparison.undeclared(fields, schema))
+        else comparison.undeclared(fields, schema),
+        if (byPosition) schema.fieldNames.drop(fields.length).toSeq
+        else comparison.lacking(fields, schema))
     } finally reader.close()
   }
 
-  /** Finds the names in a file's schema that have no counterpart in the table's. */
+  /** Finds the names in a file's schema that have no counterpart in the table's, and others. */
   private final class Comparison(caseSensitive: Boolean) {
 
     private val found = LinkedHashSet.empty[String]
@@ -176,6 +181,11 @@ object FileFacts {
     def undeclared(file: StructType, table: StructType): Seq[String] = {
       compare("", file, table)
       found.toSeq
+    }
+
+    def lacking(file: StructType, table: StructType): Seq[String] = {
+      val there = file.fieldNames.map(key).toSet
+      table.fieldNames.filterNot(name => there(key(name))).toSeq
     }
 
     private def compare(prefix: String, file: DataType, table: DataType): Unit =

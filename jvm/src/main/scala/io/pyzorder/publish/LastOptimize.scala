@@ -56,6 +56,10 @@ object LastOptimize {
   /** The operation of a writer that undoes one. */
   val Restore: String = "RESTORE"
 
+  /** Why a second RESTORE in a row is refused where locations are switched. */
+  private[publish] val OneAtMost: String = "the last OPTIMIZE was undone already, and where " +
+    "locations are switched only one can be"
+
   private def check(
       hadoopConf: Configuration,
       folder: TableFolder,
@@ -86,7 +90,7 @@ object LastOptimize {
 
   private def namesOf(files: Seq[FileRef]): Set[String] = files.map(_.path).toSet
 
-  private[publish] def cannot(folder: TableFolder, why: String): Exception =
+  private[pyzorder] def cannot(folder: TableFolder, why: String): Exception =
     ZOrderErrors.error("ZORDER_CANNOT_RESTORE", "55000",
       s"${folder.root} cannot be put back to what it was before an OPTIMIZE: $why. Nothing was " +
         "changed.")

@@ -50,7 +50,8 @@ private[publish] final class LeftFolder(
    * @param target a folder of the same store; it has, or gets, a `_zorder`
    */
   def carry(target: Path): Unit = late.foreach { status =>
-    val copied = new Path(target, s"carried-$token-${status.getPath.getName}")
+    val (stem, endings) = status.getPath.getName.span(_ != '.')
+    val copied = new Path(target, FittingName.of(s"carried-$token-", stem, endings))
     if (Journal.exists(fs, copied) || copy(status, copied)) {
       LeftFolder.log.info(
         s"${status.getPath}, written after $path had been read, was copied into $target")
@@ -62,7 +63,8 @@ private[publish] final class LeftFolder(
   /** Readers see the copy when it is whole; false: there is none. */
   private def copy(status: FileStatus, copied: Path): Boolean = {
     val staged = new Path(
-      new TableFolder(copied.getParent).zorder, s"_carried/_${copied.getName}.staged")
+      new TableFolder(copied.getParent).zorder,
+      "_carried/" + FittingName.of("_", copied.getName, ".staged"))
     try {
       OwnFiles.makeFolder(hadoopConf, staged.getParent)
       FileUtil.copy(fs, status.getPath, fs, staged, false, true, hadoopConf)
@@ -80,7 +82,7 @@ private[publish] final class LeftFolder(
   }
 
   private def mark(status: FileStatus): Path =
-    new Path(marks, s"_${status.getPath.getName}.carried")
+    new Path(marks, FittingName.of("_", status.getPath.getName, ".carried"))
 
   private def refOf(status: FileStatus): FileRef =
     FileRef(table.relativize(status.getPath), status.getLen, status.getModificationTime)

@@ -40,17 +40,30 @@ final class LeftPartitions(
         .flatMap(switch => ended.get(switch.run).map(switch -> _))
     }
 
-  private def committed: Seq[PartitionSwitch] =
+  private lazy val committed: Seq[PartitionSwitch] =
     Journal.runs(hadoopConf, folder).sortBy(_.run).flatMap { state =>
       state.partitions.filter(_ => state.done && state.outcome.exists(_.commit))
         .map(new PartitionSwitch(session, folder, state.run, _))
     }
 
-  /** Those of a run that lie where no partition does now. */
-  private def left(switch: PartitionSwitch): Seq[switch.Move] = {
-    val named = locations.values.toSet
-    switch.moves.filterNot(move => named(move.from))
+  private lazy val named: Set[Path] = locations.values.toSet
+
+  /** Where another table of the database lies by now: what is there is not this table's. */
+  private lazy val taken: Set[Path] = table.fold(Set.empty[Path]) { own =>
+    val folders = committed.flatMap(_.moves.map(_.from)).toSet
+    Neighbours.of(session, own.database.get, table, folders + folder.root).map(_._1).toSet
   }
+
+  /**
+   * Those of a run that lie where no partition does now. Not where one has lain again since, from
+   * which a later run moved it: that one has read what had come there after the first.
+   */
+  private def left(switch: PartitionSwitch): Seq[switch.Move] =
+    if (taken(folder.root)) Nil
+    else {
+      val again = committed.filter(_.run > switch.run).flatMap(_.moves.map(_.from)).toSet
+      switch.moves.filterNot(move => named(move.from) || again(move.from) || taken(move.from))
+    }
 
   /**
    * Copies what was written into these folders, by INSERTs that were planned before a switch, to
@@ -93,7 +106,7 @@ final class LeftPartitions(
         fs.delete(new Path(move.from, TableFolder.Name), true)
         clear(move.from)
       }
-      if (left(switch).length == switch.moves.length) {
+      if (!taken(folder.root) && !switch.moves.exists(move => named(move.from))) {
         fs.delete(new Path(folder.zorder, s"_carried/_${switch.run}"), true)
         OwnFiles.makeFolder(hadoopConf, settled(switch).getParent)
         CreateIfAbsent.of(hadoopConf, settled(switch))
@@ -121,7 +134,7 @@ final class LeftPartitions(
       def cannot(why: String) = throw LastOptimize.cannot(folder, why)
       val state = Journal.runs(hadoopConf, folder).find(_.run == switch.run).get
       if (state.prepare.exists(_.operation == LastOptimize.Restore)) {
-        cannot("no OPTIMIZE has replaced files of it")
+        cannot(LastOptimize.OneAtMost)
       }
       val added = state.retire.fold(Seq.empty[FileRef])(_.add)
         .map(file => state.placed.find(_.path == file.path).getOrElse(file))

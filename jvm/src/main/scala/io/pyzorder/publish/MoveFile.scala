@@ -76,8 +76,10 @@ private[publish] object MoveFile {
     if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)
     else Files.move(source, target, ATOMIC_MOVE)
 
-  private def removeChecksum(file: java.nio.file.Path): Unit =
-    Files.deleteIfExists(file.resolveSibling(s".${file.getFileName}.crc"))
+  private def removeChecksum(file: java.nio.file.Path): Unit = {
+    val name = file.getFileName.toString
+    if (FittingName.fits(name)) Files.deleteIfExists(file.resolveSibling(s".$name.crc"))
+  }
 
   private def moveRemote(fs: FileSystem, from: Path, to: Path): Result = {
     val renamed =

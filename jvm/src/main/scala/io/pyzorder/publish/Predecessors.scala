@@ -34,6 +34,12 @@ final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
     before(folder).map(switch => switch -> since(switch))
   }
 
+  /** Where another table of the database lies by now: what is there is not this table's. */
+  private lazy val taken: Set[Path] =
+    switches.map(_._1).groupBy(_.record.table.database.get).flatMap { case (database, those) =>
+      Neighbours.of(session, database, None, those.map(_.from.root).toSet).map(_._1)
+    }.toSet
+
   def isEmpty: Boolean = switches.isEmpty
 
   private def since(switch: LocationSwitch): Long =
@@ -46,8 +52,10 @@ final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
    */
   def lastOptimize: Replaced = {
     val switch = switches.lastOption.map(_._1)
-      .filter(last => !operationOf(last).contains(LastOptimize.Restore))
       .getOrElse(throw LastOptimize.cannot(folder, "no OPTIMIZE has replaced files of it"))
+    if (operationOf(switch).contains(LastOptimize.Restore)) {
+      throw LastOptimize.cannot(folder, LastOptimize.OneAtMost)
+    }
     val filled = Journal.runs(hadoopConf, folder).minBy(_.run)
     val added = filled.retire.fold(Seq.empty[FileRef])(_.add)
       .map(file => filled.placed.find(_.path == file.path).getOrElse(file))
@@ -75,7 +83,8 @@ final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
       .flatMap(SiblingFolder.origin(hadoopConf, _)).filter(isAnew).foreach(refuse)
-    switches.map(_._1).filter(_.late.nonEmpty).foreach { switch =>
+    val ours = switches.map(_._1).filterNot(switch => taken(switch.from.root))
+    ours.filter(_.late.nonEmpty).foreach { switch =>
       if (switch.incomplete) refuse(switch.from)
       switch.carry(folder)
     }
@@ -122,8 +131,9 @@ final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
     }
 
   private def expired(kept: Long, at: Long): Seq[LocationSwitch] =
-    switches.takeWhile { case (switch, since) => at - since >= kept && switch.late.isEmpty }
-      .map(_._1)
+    switches.takeWhile { case (switch, since) =>
+      at - since >= kept && !taken(switch.from.root) && switch.late.isEmpty
+    }.map(_._1)
 }
 
 private[publish] object Predecessors {

@@ -66,10 +66,13 @@ final class TableFolder(val root: Path) {
   private def hidden(place: String, relative: String, suffix: String): Path =
     if (TableFolder.isWhole(relative)) {
       val file = new Path(relative)
-      TableFolder.below(file.getParent, s"${TableFolder.Name}/$place/_${file.getName}$suffix")
+      val name = FittingName.of("_", file.getName, suffix)
+      TableFolder.below(file.getParent, s"${TableFolder.Name}/$place/$name")
     } else {
-      val below = relative.split('/').map("_" + _).mkString("/")
-      TableFolder.below(root, s"${TableFolder.Name}/$place/$below$suffix")
+      val parts = relative.split('/')
+      val below = parts.init.map(FittingName.of("_", _, "")) :+
+        FittingName.of("_", parts.last, suffix)
+      TableFolder.below(root, s"${TableFolder.Name}/$place/${below.mkString("/")}")
     }
 
   override def equals(other: Any): Boolean = other match {

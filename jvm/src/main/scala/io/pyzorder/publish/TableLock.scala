@@ -44,8 +44,11 @@ private[publish] object TableLock {
     } catch {
       case gone @ (_: FileNotFoundException | _: NoSuchFileException)
           if ZOrderErrors.isMissing(gone) =>
-        throw ZOrderErrors.because(
-          gone, ZOrderErrors.conflict(s"$root was overwritten, renamed or dropped"))
+        val error =
+          if (Journal.exists(folder.root.getFileSystem(conf), folder.root)) {
+            ZOrderErrors.conflict(s"$root was overwritten, renamed or dropped")
+          } else ZOrderErrors.noFolder(root.toString)
+        throw ZOrderErrors.because(gone, error)
     }
   }
 

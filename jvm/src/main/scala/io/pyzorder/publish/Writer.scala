@@ -327,7 +327,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         files.unmark() // also what came into a folder that was just being deleted
         records.clear(incarnation)
       }
-      if (lock.isFirst && files.sameLife) Remains.clearIfEmpty(hadoopConf, folder)
+      val elsewhere = files.record.add.exists(file => TableFolder.isWhole(file.path))
+      if (lock.isFirst && files.sameLife && !elsewhere) Remains.clearIfEmpty(hadoopConf, folder)
     } catch {
       case NonFatal(_) => () // the store cannot be asked
     }
