@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -9,10 +10,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from rich.console import Console
 
 from pyzorder import bridge
 from tests import sessions
-from tests.spark import journal_driver
+from tests.spark import kill_matrix
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", sessions.SUBMIT_OPTIONS)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for Spark's workers, which run UDFs
@@ -38,19 +40,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """One of several processes (`-n`) tells the first one what it killed."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["kills"] = dict(journal_driver.kills)
+        output["kills"] = list(kill_matrix.cells.items())
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """One of several processes has ended."""
-    journal_driver.kills.update(getattr(node, "workeroutput", {}).get("kills", {}))
+    told = getattr(node, "workeroutput", {}).get("kills", [])
+    kill_matrix.cells.update({tuple(cell): count for cell, count in told})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many processes were killed, and where."""
-    kills = journal_driver.kills
-    if kills:
-        terminalreporter.section(f"{kills.total()} processes killed by SIGKILL")
-        for point, count in sorted(kills.items()):
-            terminalreporter.write_line(f"{count:5} at {point}")
+    """How many processes were killed, where, and what was read then."""
+    if kill_matrix.kills():
+        terminalreporter.section(f"{kill_matrix.kills()} processes killed by SIGKILL")
+        printed = Console(file=io.StringIO(), width=100)
+        printed.print(kill_matrix.table())
+        terminalreporter.write_line(printed.file.getvalue())

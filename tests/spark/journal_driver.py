@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 import uuid
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests import sessions
 from tests.folders import Folder
+from tests.spark import kill_matrix
 
 
 def package(spark: SparkSession) -> Any:
@@ -123,10 +123,6 @@ class Rewrite:
         )
 
 
-#: How many processes were killed at each point, for the summary of a run of tests.
-kills: Counter[str] = Counter()
-
-
 def _child(table: Path | str, point: str, *statement: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, __file__, str(table), point, *statement],
@@ -142,7 +138,7 @@ def killed(table: Path | str, point: str, *statement: str) -> None:
     child = _child(table, point, *statement)
     _, said = child.communicate(timeout=600)
     assert f"killed at {point}" in said, f"{point} was not reached: {said[-3000:]}"
-    kills[point] += 1
+    kill_matrix.killed_at(point)
 
 
 class Paused:

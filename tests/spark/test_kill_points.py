@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import scans
 from tests.spark.journal_driver import Rewrite, killed, paused, read, through_journal
+from tests.spark.kill_matrix import reads
 from tests.spark.tables import data_files
 
 ALL = list(range(40))
@@ -61,18 +62,20 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert [r for r in records if r != "lease"] == POINTS[point]
     committed = "outcome" in records
 
-    assert ids(read(spark, table)) == ALL
-    assert ids(through_journal(spark, made)) == ALL
-    assert ids(planned) == ALL
+    with reads("before", point):
+        assert ids(read(spark, table)) == ALL
+        assert ids(through_journal(spark, made)) == ALL
+        assert ids(planned) == ALL
     seen = {Path(name).name for name in read(spark, table).inputFiles()}
     assert (seen == {path.name for path in old}) == (not committed)
 
     Rewrite(spark, table).writer.abort()  # the next writer: begins, which recovers, and gives up
 
-    assert ids(read(spark, table)) == ALL
-    assert ids(spark.read.parquet(str(table))) == ALL
+    with reads("after", point):
+        assert ids(read(spark, table)) == ALL
+        assert ids(spark.read.parquet(str(table))) == ALL
+        assert ids(planned) == ALL
     assert (data_files(table) == old) == (not committed)
-    assert ids(planned) == ALL
     assert not list(table.rglob("*.staged"))
     assert not list(table.rglob("_zorder.*"))
 
@@ -102,12 +105,16 @@ def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: s
     for point in (first, second):
         several = "spark.sql.zorder.optimize.targetFileSize=400"
         killed(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", several)
-        assert ids(through_journal(spark, frame)) == ALL
-        assert ids(spark.read.schema("id BIGINT").parquet(str(table)).where("id > 7")) == ALL[8:]
+        again = ("during", first) if point in (*UNDOING, *COMPLETING) else ("before", point)
+        with reads(*again):
+            assert ids(through_journal(spark, frame)) == ALL
+            some = spark.read.schema("id BIGINT").parquet(str(table)).where("id > 7")
+            assert ids(some) == ALL[8:]
     spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
-    assert ids(frame) == ALL
-    with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
-        assert ids(spark.read.parquet(str(table))) == ALL
+    with reads("after", first, second):
+        assert ids(frame) == ALL
+        with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
+            assert ids(spark.read.parquet(str(table))) == ALL
     assert not list(table.rglob("*.staged"))
 
 
@@ -134,11 +141,13 @@ def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, 
         spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
     new = data_files(table)
     killed(table, point, statement.format(table))
-    assert ids(through_journal(spark, frame)) == ALL
+    with reads("before", point):
+        assert ids(through_journal(spark, frame)) == ALL
     spark.sql(f"VACUUM '{table}'")  # the next writer
-    assert ids(frame) == ALL
-    with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
-        assert ids(spark.read.parquet(str(table))) == ALL
+    with reads("after", point):
+        assert ids(frame) == ALL
+        with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
+            assert ids(spark.read.parquet(str(table))) == ALL
     restored = "RESTORE" in statement and "outcome" in POINTS[point]
     assert data_files(table) == (old if restored else new)
 
@@ -205,12 +214,15 @@ def test_two_recover(
     frame = create(spark, table)
     killed(table, first, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
     with paused(table, point, f"VACUUM '{table}'") as recovery:
+        with reads("during", first):
+            assert ids(frame) == ids(spark.read.parquet(str(table))) == ALL
         OTHERS[other](spark, table)
         check(spark, table, frame)
         files = data_files(table)
     assert recovery.succeeded, recovery.said
     assert data_files(table) == files
-    check(spark, table, frame)
+    with reads("after", first):
+        check(spark, table, frame)
 
 
 @pytest.mark.crash
