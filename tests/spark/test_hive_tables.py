@@ -64,3 +64,6 @@ def test_optimize(
     assert 1 <= selected <= total // 2
     ((_, metrics),) = rows(cursor, "OPTIMIZE hive_table ZORDER BY (a, b)")
     assert '"numFilesRemoved":0' in metrics
+    ((restored, *_),) = rows(cursor, "RESTORE hive_table TO BEFORE OPTIMIZE")
+    assert restored == (16 if partitioned else 8)
+    assert (rows(cursor, query), rows(cursor, "SELECT * FROM hive_table")) == before

@@ -72,7 +72,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
       session: shim.SparkSession,
       table: ResolvedTable,
       record: RetireRecord): Unit =
-    if (table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
+    if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
       val folder = new TableFolder(table.root)
       val known = PartitionSwitch.partitionsOf(session, table.identifier.get).values
         .map(folder.relativize).toSet
