@@ -183,11 +183,13 @@ Prepared = tuple[Callable[[], object], Callable[[], Sequence[str]]]
 def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Sequence[str]:
     """Files of the peer's layout: again with another target size until there are about as many."""
     target = size_of(arguments.source) // arguments.files
+    written: Sequence[str] = ()
     for _ in range(TRIES):
+        before = len(written)
         run, files = prepare(spark, arguments, table, target)
         run()
         written = files()
-        if abs(len(written) - arguments.files) <= 0.03 * arguments.files:
+        if abs(len(written) - arguments.files) <= 0.03 * arguments.files or len(written) == before:
             break
         target = target * len(written) // arguments.files
     return written
@@ -298,7 +300,7 @@ def hudi(  # type: ignore[no-untyped-def]
     }  # fmt: skip
     clustering = {
         **writing,
-        "hoodie.clustering.plan.strategy.target.file.max.bytes": size,
+        "hoodie.clustering.plan.strategy.target.file.max.bytes": 6 * size,  # closed at a sixth
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,
     }
