@@ -186,11 +186,11 @@ class RunFiles:
                 problems.append(f"{self.table.resolve(folder)} was overwritten or dropped")
         return problems
 
-    def take_back_after_done(self, held: bool) -> list[str]:
+    def take_back_after_done(self, held: Callable[[], bool]) -> list[str]:
         """The same when there are no markers: of a table that was overwritten as a whole. Only by
         a writer that still holds its lease: who wakes up later may find another life there."""
-        late = held and not self.is_same_life
-        removed = [self._remove(ref) for ref in self.record.add] if late else []
+        late = [] if self.is_same_life else self.record.add
+        removed = [held() and self._remove(ref) for ref in late]
         return [f"{self.table.root} was overwritten or dropped"] if any(removed) else []
 
     @property

@@ -239,7 +239,7 @@ class Writer:
             if not self._files.is_done:
                 self._close()
             self._settings.reach("after-done")
-            problems += self._files.take_back_after_done(self._lease.held)
+            problems += self._files.take_back_after_done(lambda: self._lease.held)
         except OSError as failure:
             raise failures.incomplete(self.folder.root, failure) from failure
         finally:

@@ -31,7 +31,10 @@ object FailPoints {
       send("KILL")
       Runtime.getRuntime.halt(137)
     }
-    if (ZOrderConf.testPauseAt.get(conf).split(',').contains(point)) send("STOP")
+    if (ZOrderConf.testPauseAt.get(conf).split(',').contains(point)) {
+      send("STOP")
+      Thread.sleep(500) // the signal is sent; not every thread has stopped yet
+    }
   }
 
   private def send(signal: String): Unit = {

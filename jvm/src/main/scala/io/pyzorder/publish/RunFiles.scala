@@ -244,8 +244,8 @@ private[publish] final class RunFiles(
    * The same after DONE, when there are no markers: of a table that was overwritten as a whole.
    * Only by a writer that still holds its lease: who wakes up later may find another life there.
    */
-  def takeBackAfterDone(held: Boolean): Seq[String] =
-    if (held && !sameLife && record.add.count(remove) > 0) {
+  def takeBackAfterDone(held: () => Boolean): Seq[String] =
+    if (!sameLife && record.add.count(file => held() && remove(file)) > 0) {
       Seq(s"${table.root} was overwritten or dropped")
     } else Nil
 

@@ -285,7 +285,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       reach("before-done")
       if (!files.isDone) close()
       reach("after-done")
-      val all = problems ++ files.takeBackAfterDone(lease.held)
+      val all = problems ++ files.takeBackAfterDone(() => lease.held)
       if (all.nonEmpty) throw ZOrderErrors.conflict(all.distinct.mkString("; "))
     } catch {
       case told: ZOrderException => throw told
