@@ -53,9 +53,9 @@ object ZOrderErrors {
   def filteredTable(table: String, options: Seq[String]): ZOrderException =
     error("ZORDER_FILTERED_TABLE", "0A000",
       s"$table reads only some of the files in its folder, by its options " +
-        s"${options.mkString(", ")}, and might not read new ones. Nothing was changed. Optimize " +
-        "the folder by its path if all of it may be rewritten, or keep the files that count in a " +
-        "folder of their own.", "table" -> table)
+        s"${options.mkString(", ")}, and might not read new ones. Nothing was changed. Move the " +
+        "files that count into a folder of their own, and create the table there without these " +
+        "options.", "table" -> table)
 
   /** `folder`: of more than one partition. */
   def sharedPartitions(table: String, folder: String): ZOrderException =

@@ -15,6 +15,7 @@ import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
 import io.pyzorder.ZOrderErrors
 import io.pyzorder.index.DeniedColumns
+import io.pyzorder.layout.InputRelation
 
 /**
  * Turns a parsed statement into its command once the analyzer has looked the target up. Every
@@ -79,10 +80,6 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
   private def foreign(provider: String): Option[String] =
     TargetLookup.foreignExtensions.keys.find(provider.contains)
 
-  /** Options by which a table reads some of its files only. */
-  private val ChoosingOptions: Set[String] =
-    Set("modifiedafter", "modifiedbefore", "pathglobfilter")
-
   /** The next parser's plan, which the analyzer then goes on with. */
   private def toOwner(s: ZOrderStatement, table: String, format: String): LogicalPlan =
     try s.original.parse()
@@ -97,7 +94,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         table.catalogTable.flatMap(_.bucketSpec).foreach { buckets =>
           throw ZOrderErrors.bucketedTable(table.name, buckets.bucketColumnNames)
         }
-        val choosing = table.options.keys.filter(key => ChoosingOptions(key.toLowerCase)).toSeq
+        val choosing = InputRelation.choosing(table.options)
         if (choosing.nonEmpty) throw ZOrderErrors.filteredTable(table.name, choosing)
         lookup.checkOutermost(table)
         StoredTypes.check(session, table)

@@ -67,7 +67,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     }
   }
 
-  /** Files of a partition that the catalog does not know any more would come back unseen. */
+  /** Files where the catalog knows no partition any more would come back unseen. */
   private def checkPartitions(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -75,11 +75,13 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
       val folder = new TableFolder(table.root)
       val known = PartitionSwitch.partitionsOf(session, table.identifier.get).values
-        .map(folder.relativize).toSet
-      record.retire.map(_.folder).find(!known(_)).foreach { dropped =>
-        throw LastOptimize.cannot(
-          folder, s"partition $dropped, of which it replaced files, was dropped since")
-      }
+        .map(folder.relativize)
+      record.retire.map(_.folder)
+        .find(file => !known.exists(place => file == place || file.startsWith(s"$place/")))
+        .foreach { gone =>
+          throw LastOptimize.cannot(folder, s"no partition lies in $gone any more, of which it " +
+              "replaced files: that was dropped since, or lies elsewhere now")
+        }
     }
 
   /** Into a folder of copies: of what was replaced, and of what others have added since. */

@@ -173,7 +173,7 @@ object FileFacts {
     } finally reader.close()
   }
 
-  /** Finds the names in a file's schema that have no counterpart in the table's, and others. */
+  /** Compares the names in a file's schema with those in the table's. */
   private final class Comparison(caseSensitive: Boolean) {
 
     private val found = LinkedHashSet.empty[String]

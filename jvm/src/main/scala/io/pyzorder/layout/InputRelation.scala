@@ -41,7 +41,7 @@ final class InputRelation(
       schema,
       bucketSpec = None,
       format,
-      options.filterNot { case (key, _) => NotOurs.contains(key.toLowerCase) })(session))
+      options -- choosing(options) -- forgiving(options))(session))
 
   /** The columns of the files, in the table's order. */
   val data: Seq[Attribute] = relation.output.take(schema.length)
@@ -74,9 +74,17 @@ final class InputRelation(
 
 object InputRelation {
 
-  /** Options that choose or forgive files: which files are read is decided already. */
-  private val NotOurs: Set[String] = Set("ignorecorruptfiles", "ignoremissingfiles",
-    "modifiedafter", "modifiedbefore", "pathglobfilter", "recursivefilelookup", "path", "paths")
+  /** The options by which a table reads some of the files of its folder only. */
+  def choosing(options: Map[String, String]): Seq[String] =
+    among(options, "modifiedafter", "modifiedbefore", "pathglobfilter")
+
+  /** Those that find files, or forgive them: which files are read is decided already. */
+  private def forgiving(options: Map[String, String]): Seq[String] =
+    among(options, "ignorecorruptfiles", "ignoremissingfiles", "path", "paths",
+      "recursivefilelookup")
+
+  private def among(options: Map[String, String], names: String*): Seq[String] =
+    options.keys.filter(key => names.contains(key.toLowerCase)).toSeq
 
   private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"
 

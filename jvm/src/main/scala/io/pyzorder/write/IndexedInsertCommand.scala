@@ -8,7 +8,6 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.SparkException
 import org.apache.spark.sql.{Row, SaveMode}
-import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.catalog.{BucketSpec, CatalogTable}
 import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet}
@@ -132,8 +131,10 @@ final class IndexedInsertCommand(
       files: Seq[NewFile],
       conf: Configuration): Unit = {
     val settings = ReadSettings.of(session, options, fileSchema).fingerprint
+    val elsewhere = partitionsElsewhere(session)
     val entries = files.groupBy(_.folder).toSeq.flatMap { case (place, written) =>
-      val lie = place.fold(folderElsewhere(session, _), below => Some(folder.resolve(below)))
+      val lie = place
+        .fold(values => elsewhere.flatMap(_.of(values)), below => Some(folder.resolve(below)))
         .map(visible(_, conf)).getOrElse(Map.empty)
       val others = lie -- written.map(_.name)
       val alone = others.isEmpty ||
@@ -154,15 +155,10 @@ final class IndexedInsertCommand(
     }
   }
 
-  /**
-   * Where the catalog says that a partition lies. With several files open at once a task is not
-   * told which partition a new one is for.
-   */
-  private def folderElsewhere(
-      session: shim.SparkSession,
-      partition: InternalRow): Option[Path] =
+  /** None: with several files open at once a task is not told which partition a new one is for. */
+  private def partitionsElsewhere(session: shim.SparkSession): Option[PartitionFolders] =
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
-      .flatMap(new PartitionFolders(session, _, partitionColumns).of(partition))
+      .map(new PartitionFolders(session, _, partitionColumns))
 
   /** Whether the index knows a file, and that no row is in it. */
   private def withoutRows(
