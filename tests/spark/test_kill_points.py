@@ -105,8 +105,8 @@ def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: s
     for point in (first, second):
         several = "spark.sql.zorder.optimize.targetFileSize=400"
         killed(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", several)
-        again = ("during", first) if point in (*UNDOING, *COMPLETING) else ("before", point)
-        with reads(*again):
+        recovers = point in (*UNDOING, *COMPLETING)
+        with reads("before", point), reads("during", *([first] if recovers else [])):
             assert ids(through_journal(spark, frame)) == ALL
             some = spark.read.schema("id BIGINT").parquet(str(table)).where("id > 7")
             assert ids(some) == ALL[8:]
@@ -143,6 +143,10 @@ def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, 
     killed(table, point, statement.format(table))
     with reads("before", point):
         assert ids(through_journal(spark, frame)) == ALL
+    if point != "after-done":
+        killed(table, "recovery-decided", f"VACUUM '{table}'")
+        with reads("during", point):
+            assert ids(through_journal(spark, frame)) == ALL
     spark.sql(f"VACUUM '{table}'")  # the next writer
     with reads("after", point):
         assert ids(frame) == ALL

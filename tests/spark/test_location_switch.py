@@ -277,13 +277,16 @@ POINTS = {
 }
 
 
+def declare(home: Path) -> str:
+    return (
+        f"CREATE TABLE switched (id BIGINT, other BIGINT) USING parquet LOCATION '{home}' "
+        f"TBLPROPERTIES ({BY_LOCATION})"
+    )
+
+
 def killed_at(spark: SparkSession, home: Path, point: str) -> None:
     """The catalog of the process that is killed is gone with it: here the table is not switched."""
-    statement = (
-        f"CREATE TABLE switched (id BIGINT, other BIGINT) USING parquet LOCATION '{home}' "
-        f"TBLPROPERTIES ({BY_LOCATION}); OPTIMIZE switched ZORDER BY (id, other)"
-    )
-    killed(home, point, statement)
+    killed(home, point, f"{declare(home)}; OPTIMIZE switched ZORDER BY (id, other)")
     assert location(spark) == home
     with reads("before", point):
         assert read_there(spark) == ids(spark.table("switched")) == ALL
@@ -296,6 +299,9 @@ def killed_at(spark: SparkSession, home: Path, point: str) -> None:
 def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     home = make(spark, tmp_path)
     killed_at(spark, home, point)
+    killed(home, "recovery-decided", f"{declare(home)}; VACUUM switched")
+    with reads("during", point):
+        assert read_there(spark) == ids(spark.table("switched")) == ALL
     spark.sql("VACUUM switched")  # the next writer
     assert (location(spark) != home) == POINTS[point]
     with reads("after", point):
@@ -331,7 +337,8 @@ def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> No
     for _ in range(2):
         spark.sql("VACUUM switched")
         spark.sql("REFRESH TABLE switched")
-        assert read_there(spark) == ids(spark.table("switched")) == expected
+        with reads("after", "switch-committed"):
+            assert read_there(spark) == ids(spark.table("switched")) == expected
     assert (location(spark) == home) == (case != "append")
 
 

@@ -352,6 +352,9 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     home = make(spark, tmp_path)
     before = places(spark)
     killed_at(spark, home, point)
+    killed(home, "recovery-decided", "; ".join([*declare(home), "VACUUM parted"]))
+    with reads("during", point):
+        assert read_there(spark) == ids(spark.table("parted")) == ALL
     spark.sql("VACUUM parted")  # the next writer
     moved = {day for day, place in places(spark).items() if place != before[day]}
     assert moved == (set(before) if POINTS[point] else set())
@@ -384,7 +387,8 @@ def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> No
     expected = [id for id in ALL if stays(id)] + ([1000] if case != "drop" else [])
     for _ in range(2):
         spark.sql("VACUUM parted")
-        assert read_there(spark) == ids(spark.table("parted")) == expected
+        with reads("after", "switch-committed"):
+            assert read_there(spark) == ids(spark.table("parted")) == expected
     assert {day for day, place in places(spark).items() if place == before[day]} == unmoved
 
 
