@@ -97,6 +97,17 @@ def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> 
     assert rows_of(spark.read.parquet(str(folder))) == expected
 
 
+def test_files_that_gain_nothing_stay(spark: SparkSession, tmp_path: Path) -> None:
+    """New rows beyond all others spoil nothing, however many of the others might be rewritten."""
+    folder = tmp_path / "t"
+    uniform(spark, 50_000, 0).write.parquet(str(folder))
+    aim_at(spark, folder, 32)
+    optimize(spark, folder, "a")
+    later(spark, 10_000, 2).write.mode("append").parquet(str(folder))
+    assert optimize(spark, folder, "a")["numFilesRemoved"] == 2
+    assert opened(folder, "a") <= 1.05 / len(data_files(folder))
+
+
 def test_tiny_appends_do_not_pile_up(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 40_000, 0), 8)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import scans
@@ -181,6 +185,38 @@ def test_partition_folder_finds_the_journal_above(spark: SparkSession, tmp_path:
     Rewrite(spark, table).publish()
     assert ids(rows) == ALL[1::2]
     assert ids(through_journal(spark, made)) == ALL[1::2]
+
+
+@pytest.mark.parametrize(
+    "statement", ["VACUUM '{}' DRY RUN", "OPTIMIZE '{}' ZORDER BY (id) DRY RUN"]
+)
+def test_a_folder_that_is_empty_for_a_moment(
+    spark: SparkSession, tmp_path: Path, statement: str
+) -> None:
+    """As one that is overwritten while a statement looks at it: nothing in it is damaged."""
+    folder = tmp_path / "t"
+    spark.range(10).coalesce(1).write.parquet(str(folder))
+    [file] = data_files(folder)
+    ended = threading.Event()
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            file.rename(file.with_name("_away"))
+            ended.wait(0.001)
+            file.with_name("_away").rename(file)
+            ended.wait(0.001)
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    said = []
+    for _ in range(100):
+        try:
+            spark.sql(statement.format(folder)).collect()
+        except (PySparkException, Py4JJavaError) as failure:
+            said.append(str(failure))
+    ended.set()
+    other.join()
+    assert not [text for text in said if not re.search("ZORDER_(NO_FILES|CONFLICT)", text)]
 
 
 def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:

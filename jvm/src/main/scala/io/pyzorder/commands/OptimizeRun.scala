@@ -32,8 +32,19 @@ final class OptimizeRun(
   private val denied = DeniedColumns.of(conf, table.properties)
   private val direct = ZOrderConf.isDirect(conf, table.properties)
 
-  /** What `execute` would do; takes no lock, writes nothing. Samples the rows, to cluster them. */
-  def estimate(): OptimizeMetrics = {
+  /**
+   * What `execute` would do; takes no lock, writes nothing. Samples the rows, to cluster them.
+   * Throws ZORDER_CONFLICT where others take the files away meanwhile.
+   */
+  def estimate(): OptimizeMetrics =
+    try estimated()
+    catch {
+      case NonFatal(failure) if ZOrderErrors.isMissing(failure, table.root) =>
+        throw ZOrderErrors.because(failure,
+          ZOrderErrors.conflict(s"a file of ${table.root} was replaced or deleted"))
+    }
+
+  private def estimated(): OptimizeMetrics = {
     if (switches) SwitchingTables.checkFlat(session, table, everyFile(list()))
     val files = list()
     val choice = choose(files)

@@ -6,6 +6,7 @@ import java.util.Locale
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedTableOrView}
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
@@ -81,6 +82,8 @@ final class TargetLookup(session: shim.SparkSession) {
     val relation =
       try source.resolveRelation()
       catch {
+        case empty: AnalysisException if TargetLookup.foundNoFiles(empty) && !forgives =>
+          throw ZOrderErrors.noFiles(s"'$root'") // an overwrite has just emptied it
         case NonFatal(failure) =>
           val actual = DataFormat.ofFolder(fs, root)
           if (actual != known) throw ZOrderErrors.otherFormat(text, actual)
@@ -139,6 +142,9 @@ final class TargetLookup(session: shim.SparkSession) {
       throw ZOrderErrors.pathInsideTable(table.root.toString, outer.toString)
     }
   }
+
+  /** Whether files that are damaged count as none. */
+  private def forgives = session.sessionState.conf.ignoreCorruptFiles
 
   private def hadoopConf = session.sessionState.newHadoopConf()
 
@@ -208,6 +214,9 @@ object TargetLookup {
   def foreignProvider(entry: CatalogTable): Option[String] =
     (entry.provider ++ entry.properties.get("table_type")).map(_.toLowerCase(Locale.ROOT))
       .flatMap(provider => foreignExtensions.keys.find(provider.contains)).headOption
+
+  private def foundNoFiles(failure: AnalysisException): Boolean =
+    Option(failure.getErrorClass).contains("UNABLE_TO_INFER_SCHEMA")
 
   private def storedAs(entry: CatalogTable): String =
     entry.provider.filterNot(_ == "hive").orElse(entry.storage.serde).getOrElse("an unknown format")

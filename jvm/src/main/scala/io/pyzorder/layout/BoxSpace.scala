@@ -55,16 +55,9 @@ final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
    * file can be narrower than that.
    */
   def grain(column: Int, low: Int, high: Int): Double = {
-    val on = sides(column).on
-    var squares = 0.0
-    var rank = low
-    while (rank <= high) {
-      val atom = on(rank + 1) - on(rank)
-      squares += atom * atom
-      rank += 1
-    }
+    val squares = sides(column).squares
     val all = share(column, low, high)
-    if (all > 0) squares / all else 0.0
+    if (high >= low && all > 0) (squares(high + 1) - squares(low)) / all else 0.0
   }
 }
 
@@ -82,7 +75,13 @@ object BoxSpace {
       val low: Array[Int],
       val high: Array[Int],
       val on: Array[Double],
-      val between: Array[Double])
+      val between: Array[Double]) {
+
+    /** For each rank, and one more, the squares of the shares on lesser ranks, summed up. */
+    val squares: Array[Double] =
+      on.indices.dropRight(1).map(rank => math.pow(on(rank + 1) - on(rank), 2))
+        .scanLeft(0.0)(_ + _).toArray
+  }
 
   private def side(
       dataType: DataType,

@@ -20,8 +20,8 @@ final case class Merge(files: Seq[Int], regions: Regions)
  * What a lookup opens, on average over the rows' values and the columns, is the sum over the files
  * of bytes × width; `BoxSpace.width` is the share of the values within the file's bounds. Each file
  * counts as a few bytes more than it has, so that small ones of one place are merged. A layout anew
- * is taken to halve the widest column of its box until the pieces are files, or, as a plain sort
- * does, the first column that can be cut.
+ * is taken to fill the least box around its rows evenly, and to halve the widest column of that
+ * until the pieces are files, or, as a plain sort does, the first column that can be cut.
  */
 object Merge {
 
@@ -30,6 +30,9 @@ object Merge {
 
   /** To open a file costs as much as to read this share of one of the target size. */
   private val OpenShare = 1.0 / 32
+
+  /** Clustered files that would be opened less by a smaller share than this are left alone. */
+  private val LeastGain = 0.05
 
   /** New rows of a region should fill this share of a file, or regions are made larger. */
   private val LeastFill = 0.25
@@ -54,8 +57,8 @@ object Merge {
       math.max(1.0, math.min(MaxRegions.toDouble, newBytes / (LeastFill * targetSize)))
     val (tree, boxes) = Regions.between(
       space, clustered, math.max(2 * targetSize, (oldBytes / regions).toLong))
-    val offers = boxes.zipWithIndex.flatMap { case (box, number) =>
-      offersOf(space, number, box, newBytesIn(space, box, fresh), targetSize, lexical)
+    val offers = boxes.zipWithIndex.flatMap { case (region, number) =>
+      offersOf(space, number, region, arrivals(space, region, fresh), targetSize, lexical)
     }
     val budget = if (factor == 0) 0L else math.max((factor * newBytes).toLong, targetSize)
     val taken = accept(offers, budget)
@@ -70,10 +73,7 @@ object Merge {
       files: Seq[Int],
       targetSize: Long,
       lexical: Boolean): Double = {
-    val whole = new Room(
-      space, RegionBox(files, space.columns.map(_ => 0), space.columns.map(space.lastRank)),
-      lexical)
-    val best = whole.opened(bytesOf(space, files).toDouble, targetSize)
+    val best = opened(space, files.map(fileRows(space, _)).reduce(_ + _), targetSize, lexical)
     if (best <= 0) 1.0 else math.max(1.0, files.map(opened(space, _, targetSize)).sum / best)
   }
 
@@ -83,19 +83,24 @@ object Merge {
   private def offersOf(
       space: BoxSpace,
       number: Int,
-      box: RegionBox,
-      newBytes: Double,
+      region: RegionBox,
+      arriving: Option[Rows],
       targetSize: Long,
       lexical: Boolean): Seq[Offer] = {
-    val room = new Room(space, box, lexical)
-    val widest = box.files.toVector.sortBy(file => -space.columns.map(space.width(_, file)).sum)
-    var bytes = 0L
-    var before = room.opened(newBytes, targetSize)
+    def anew(rows: Rows): Double = opened(space, rows, targetSize, lexical)
+    val widest = region.files.toVector.sortBy(file => -space.columns.map(space.width(_, file)).sum)
+    val alone = arriving.map(anew).getOrElse(0.0)
+    var staying, bytes = 0.0
+    var together = arriving
     widest.indices.flatMap { i =>
-      bytes += space.files(widest(i)).bytes
-      before += opened(space, widest(i), targetSize)
-      val gain = before - room.opened(newBytes + bytes, targetSize)
-      if (gain > 0) Some(Offer(number, widest.take(i + 1), bytes, gain)) else None
+      val file = widest(i)
+      val rows = fileRows(space, file)
+      together = Some(together.fold(rows)(_ + rows))
+      bytes += rows.bytes
+      staying += opened(space, file, targetSize)
+      val gain = alone + staying - anew(together.get)
+      if (gain > LeastGain * staying) Some(Offer(number, widest.take(i + 1), bytes.toLong, gain))
+      else None
     }
   }
 
@@ -117,38 +122,54 @@ object Merge {
     (space.files(file).bytes + OpenShare * targetSize) *
       space.columns.map(space.width(_, file)).sum
 
-  /** A box that rows are spread over evenly. */
-  private final class Room(space: BoxSpace, box: RegionBox, lexical: Boolean) {
-    private val widths = space.columns.map(c => space.share(c, box.low(c), box.high(c))).toArray
-    private val grains = space.columns.map(c => space.grain(c, box.low(c), box.high(c))).toArray
+  /** So many bytes of rows, and of each column the ranks they lie within. */
+  private final case class Rows(bytes: Double, low: Seq[Int], high: Seq[Int]) {
 
-    /** What so many bytes in it cost once they are laid out. */
-    def opened(bytes: Double, targetSize: Long): Double = {
-      val sides = widths.clone()
-      val opening = if (bytes > 0) OpenShare * math.max(bytes, targetSize.toDouble) else 0.0
-      var files = bytes / targetSize
-      while (files > 1) {
-        val free = sides.indices.filter(c => sides(c) / 2 >= grains(c))
-        if (free.isEmpty) files = 1
-        else {
-          sides(if (lexical) free.head else free.maxBy(sides(_))) /= math.min(files, 2.0)
-          files /= 2
-        }
-      }
-      (bytes + opening) * sides.sum
-    }
+    def +(other: Rows): Rows = Rows(
+      bytes + other.bytes,
+      low.zip(other.low).map { case (a, b) => math.min(a, b) },
+      high.zip(other.high).map { case (a, b) => math.max(a, b) })
   }
 
-  /** How many bytes of the new files lie in a region, if they fill their boxes evenly. */
-  private def newBytesIn(space: BoxSpace, box: RegionBox, fresh: Seq[Int]): Double =
-    fresh.map { file =>
-      space.files(file).bytes * space.columns.map { c =>
+  private def fileRows(space: BoxSpace, file: Int): Rows = Rows(
+    space.files(file).bytes.toDouble,
+    space.columns.map(space.low(_, file)),
+    space.columns.map(space.high(_, file)))
+
+  /** The rows of the new files that lie in a region, if they fill their boxes evenly. */
+  private def arrivals(space: BoxSpace, region: RegionBox, fresh: Seq[Int]): Option[Rows] =
+    fresh.flatMap { file =>
+      val low = space.columns.map(c => math.max(region.low(c), space.low(c, file)))
+      val high = space.columns.map(c => math.min(region.high(c), space.high(c, file)))
+      val share = space.columns.map { c =>
         val width = space.width(c, file)
-        val low = math.max(box.low(c), space.low(c, file))
-        val high = math.min(box.high(c), space.high(c, file))
-        if (width > 0) space.share(c, low, high) / width else if (low <= high) 1.0 else 0.0
+        if (width > 0) space.share(c, low(c), high(c)) / width
+        else if (low(c) <= high(c)) 1.0
+        else 0.0
       }.product
-    }.sum
+      if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
+    }.reduceOption(_ + _)
+
+  /** What rows cost once they are laid out. */
+  private def opened(
+      space: BoxSpace,
+      rows: Rows,
+      targetSize: Long,
+      lexical: Boolean): Double = {
+    val sides = space.columns.map(c => space.share(c, rows.low(c), rows.high(c))).toArray
+    val grains = space.columns.map(c => space.grain(c, rows.low(c), rows.high(c))).toArray
+    val written = Choice.filesOf(rows.bytes.toLong, targetSize).toDouble
+    var files = written
+    while (files > 1) {
+      val free = sides.indices.filter(c => sides(c) / 2 >= grains(c))
+      if (free.isEmpty) files = 1
+      else {
+        sides(if (lexical) free.head else free.maxBy(sides(_))) /= math.min(files, 2.0)
+        files /= 2
+      }
+    }
+    (rows.bytes + OpenShare * targetSize * written) * sides.sum
+  }
 
   private def bytesOf(space: BoxSpace, files: Seq[Int]): Long =
     files.iterator.map(space.files(_).bytes).sum

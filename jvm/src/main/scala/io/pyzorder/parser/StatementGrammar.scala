@@ -80,7 +80,7 @@ object StatementGrammar extends Parsers {
 
   private def statement: Parser[ParsedStatement] =
     (optimize | createIndex | refreshIndex | describeIndex | dropIndex | vacuum | restore) <~
-      rep(sign(";"))
+      rep(sign(";").withFailureMessage("expected the end: one statement at a time"))
 
   private def optimize: Parser[ParsedStatement] =
     words("OPTIMIZE") ~> onTable { target =>
@@ -154,7 +154,9 @@ object StatementGrammar extends Parsers {
 
   /** Everything up to ZORDER BY, DRY RUN or the end, where no parenthesis is open. */
   private def predicate: Parser[(Int, Int)] =
-    rep1(not(afterPredicate) ~> balanced) ^^ { parts => (parts.head._1, parts.last._2) }
+    rep1(not(afterPredicate).withFailureMessage("expected a predicate") ~> balanced) ^^ { parts =>
+      (parts.head._1, parts.last._2)
+    }
 
   private def afterPredicate: Parser[Any] =
     words("ZORDER", "BY") | words("DRY", "RUN") ~ theEnd | sign(";")

@@ -65,12 +65,20 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
   }
 
   /** Parsed inside a query, so that the next parser binds parameter markers where it does. */
-  private def condition(text: String, parseNext: String => LogicalPlan): Expression =
-    parseNext(s"SELECT 1 WHERE $text\n") match {
-      case Project(_, Filter(predicate, OneRowRelation())) => predicate
-      case _ => throw ZOrderErrors.syntax(
-          text, "expected one predicate", StatementGrammar.usages("OPTIMIZE"))
+  private def condition(text: String, parseNext: String => LogicalPlan): Expression = {
+    def noPredicate(near: String): Nothing =
+      throw ZOrderErrors.syntax(near, "expected one predicate", StatementGrammar.usages("OPTIMIZE"))
+    try {
+      parseNext(s"SELECT 1 WHERE $text\n") match {
+        case Project(_, Filter(predicate, OneRowRelation())) => predicate
+        case _ => noPredicate(text)
+      }
+    } catch {
+      case other: ParseException => // of a text that the user has not typed so
+        noPredicate(Option(other.getMessageParameters.get("error")).getOrElse(text)
+            .stripPrefix("'").stripSuffix("'"))
     }
+  }
 
   /** The value of a string literal, under the session's rules for escapes. */
   private def string(literal: String): String = next.parseExpression(literal) match {
