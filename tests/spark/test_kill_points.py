@@ -6,6 +6,7 @@ And SIGSTOP: a writer that is taken for dead, and wakes up when others have gone
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -258,6 +259,34 @@ def test_no_marker_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) 
         shutil.rmtree(table / "_zorder")
     assert "ZORDER_CONFLICT" in writer.said, writer.said
     assert not list(table.glob("_zorder*"))
+
+
+@pytest.mark.crash
+def test_no_folder_stays_that_is_emptied_from_both_sides(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A disk gives up a folder in which a record came, and takes its last file away after that."""
+    table = tmp_path / "t"
+    create(spark, table)
+    last = table / "_zorder" / "last"
+
+    def give_up() -> None:
+        while (table / "_zorder" / "_journal").exists():
+            time.sleep(0.02)
+        last.unlink()
+
+    other = threading.Thread(target=give_up)
+    with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
+        for path in [*table.glob("day=*"), *(table / "_zorder").iterdir()]:
+            if path.is_file():
+                path.unlink()
+            elif path.name != "_journal":
+                shutil.rmtree(path)
+        last.touch()
+        other.start()
+    other.join()
+    assert "ZORDER_CONFLICT" in writer.said, writer.said
+    assert not (table / "_zorder").exists()
 
 
 def test_no_record_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:

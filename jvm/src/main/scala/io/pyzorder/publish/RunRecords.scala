@@ -79,6 +79,10 @@ private[publish] final class RunRecords(
     attempt(IndexStore.removeOf(hadoopConf, folder, incarnation))
     Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
       .foreach(place => attempt(OwnFiles.removeEmpty(hadoopConf, place)))
+    // Who deletes the table may have given up at what was here, and yet take the rest away.
+    if (Journal.exists(fs, folder.zorder)) {
+      attempt(OwnFiles.removeUnused(hadoopConf, folder.zorder))
+    }
   }
 
   private def outcome: Option[OutcomeRecord] = existing("outcome").flatMap(Records.outcome)
