@@ -75,14 +75,16 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
       val folder = new TableFolder(table.root)
       val known = PartitionSwitch.partitionsOf(session, table.identifier.get).values
-        .map(folder.relativize)
-      record.retire.map(_.folder)
-        .find(file => !known.exists(place => file == place || file.startsWith(s"$place/")))
-        .foreach { gone =>
-          throw LastOptimize.cannot(folder, s"no partition lies in $gone any more, of which it " +
-              "replaced files: that was dropped since, or lies elsewhere now")
-        }
+        .map(folder.relativize).toSet
+      record.retire.map(_.folder).find(!orAbove(_).exists(known)).foreach { gone =>
+        throw LastOptimize.cannot(folder, s"no partition lies in $gone any more, of which it " +
+            "replaced files: that was dropped since, or lies elsewhere now")
+      }
     }
+
+  /** A folder and those that it lies in: a partition may be read with the folders below it. */
+  private def orAbove(folder: String): Iterator[String] =
+    Iterator(folder) ++ folder.indices.reverseIterator.filter(folder(_) == '/').map(folder.take)
 
   /** Into a folder of copies: of what was replaced, and of what others have added since. */
   private def switchBack(

@@ -74,9 +74,9 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
         case _ => noPredicate(text)
       }
     } catch {
-      case other: ParseException => // of a text that the user has not typed so
-        noPredicate(Option(other.getMessageParameters.get("error")).getOrElse(text)
-            .stripPrefix("'").stripSuffix("'"))
+      case other: ParseException if other.getMessageParameters.containsKey("error") =>
+        // what a plain syntax error tells is where, in a text that the user has not typed so
+        noPredicate(other.getMessageParameters.get("error").stripPrefix("'").stripSuffix("'"))
     }
   }
 
