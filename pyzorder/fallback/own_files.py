@@ -10,10 +10,14 @@ import errno
 import hashlib
 import os
 import stat
+import time
 import uuid
 
 #: How the names begin that files have until they are complete.
 TEMPORARY = "_temporary-"
+
+#: Seconds without a change after which a folder is nobody's, and how often they are waited for.
+_MOMENT, _MOMENTS = 0.5, 4
 
 
 def make_folder(folder: str) -> None:
@@ -123,6 +127,31 @@ def _link_or_rename(source: str, target: str) -> None:
 def is_full(failure: OSError) -> bool:
     """Whether there was no room left, or a quota was used up."""
     return failure.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def remove_empty(folder: str) -> None:
+    """Deletes a folder, if there is one and nothing is in it."""
+    with contextlib.suppress(OSError):  # it is gone, or holds something
+        os.rmdir(folder)
+
+
+def remove_unused(folder: str) -> None:
+    """Deletes an empty folder when nobody changes it for a moment; waits for that a few moments."""
+    for _ in range(_MOMENTS):
+        before = _changed(folder)
+        if before is None:
+            return
+        time.sleep(_MOMENT)
+        if _changed(folder) == before:
+            remove_empty(folder)
+            return
+
+
+def _changed(folder: str) -> int | None:
+    try:
+        return os.stat(folder).st_mtime_ns
+    except FileNotFoundError:
+        return None
 
 
 def remove(path: str) -> None:

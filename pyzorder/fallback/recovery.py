@@ -6,7 +6,9 @@ commit what is being undone here. What io.pyzorder.publish does with Recovery.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -22,6 +24,10 @@ from pyzorder.fallback.snapshots import latest
 from pyzorder.fallback.stores import is_local
 
 log = logging.getLogger(__name__)
+
+#: Seconds after DONE. Who deletes the folder may have listed its files before DONE came, and be
+#: slow to delete the others: until then nothing tells that they go.
+_MOMENTS = (1, 10)
 
 
 def take_over(state: JournalState, settings: RunSettings) -> None:
@@ -93,13 +99,22 @@ def undo(files: RunFiles, moved: Callable[[int], None]) -> list[str]:
 
 def close(records: RunRecords, files: RunFiles) -> None:
     """DONE, then what only an unfinished run needs is taken away; all of it in a folder that is
-    just being deleted, which would stay for a record that came into it."""
+    just being deleted, now or in a moment, which would stay for a record that came into it."""
     if files.is_same_life:
         files.remove_staged()
         records.done(files.record.incarnation)
     files.unmark()
-    if not files.is_same_life or records.are_going:
-        records.clear(files.record.incarnation)
+    _clear(records, files)
+    for seconds in _MOMENTS:
+        later = threading.Timer(seconds, _clear, (records, files))
+        later.daemon = True
+        later.start()
+
+
+def _clear(records: RunRecords, files: RunFiles) -> None:
+    with contextlib.suppress(OSError):  # the store cannot be asked
+        if not files.is_same_life or records.are_going:
+            records.clear(files.record.incarnation)
 
 
 def without(rows: pa.Table, names: set[str]) -> list[bool]:

@@ -5,7 +5,6 @@ What io.pyzorder.publish does with Records and RunRecords.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
@@ -15,7 +14,7 @@ from typing import Any
 from pyzorder.fallback import failures, index_store, markers
 from pyzorder.fallback.journal import FIELDS, path_of, whole
 from pyzorder.fallback.lease import current
-from pyzorder.fallback.own_files import create_if_absent, remove
+from pyzorder.fallback.own_files import create_if_absent, remove, remove_empty, remove_unused
 from pyzorder.fallback.stores import LocalStore, Stat, TableFolder
 
 
@@ -132,15 +131,13 @@ class RunRecords:
                 remove(path_of(self._folder, self._run, kind))
         index_store.remove_of(self._folder, incarnation)
         for name in ("_staging", "_retired"):
-            self._remove_empty(f"{self._folder.zorder}/{name}/_{self._run}")
-            self._remove_empty(f"{self._folder.zorder}/{name}")
-        for folder in (self._folder.journal, self._folder.index, self._folder.zorder):
-            self._remove_empty(folder)
-
-    @staticmethod
-    def _remove_empty(folder: str) -> None:
-        with contextlib.suppress(OSError):  # it is gone, or holds something
-            os.rmdir(folder)
+            remove_empty(f"{self._folder.zorder}/{name}/_{self._run}")
+            remove_empty(f"{self._folder.zorder}/{name}")
+        for folder in (self._folder.journal, self._folder.index):
+            remove_empty(folder)
+        # Who deletes the table may have given up at what was here, and yet take the rest away; who
+        # has just made `_zorder` for a new table counts on it.
+        remove_unused(self._folder.zorder)
 
     def _create(self, kind: str, incarnation: str, more: dict[str, Any]) -> bool:
         """False: there is such a record. A torn one is none: it is taken away, its place free."""

@@ -75,7 +75,7 @@ private[publish] object Recovery {
 
   /**
    * DONE, then what only an unfinished run needs is taken away; all of it in a folder that is just
-   * being deleted, which would stay for a record that came into it.
+   * being deleted, now or in a moment, which would stay for a record that came into it.
    */
   def close(records: RunRecords, files: RunFiles): Unit = {
     if (files.sameLife) {
@@ -83,7 +83,10 @@ private[publish] object Recovery {
       records.done(files.record.incarnation, files.placed)
     }
     files.unmark()
-    if (!files.sameLife || records.areGoing) records.clear(files.record.incarnation)
+    def clear(): Unit =
+      if (!files.sameLife || records.areGoing) records.clear(files.record.incarnation)
+    clear()
+    Remains.lookLater(() => clear())
   }
 
   private def end(

@@ -1,5 +1,9 @@
 package io.pyzorder.publish
 
+import java.util.concurrent.{Executors, TimeUnit}
+
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
@@ -10,6 +14,26 @@ import org.apache.hadoop.fs.Path
  * of that name.
  */
 private[publish] object Remains {
+
+  /**
+   * Seconds after DONE. Who deletes the folder may have listed its files before DONE came, and be
+   * slow to delete the others: until then nothing tells that they go.
+   */
+  private val Moments = Seq(1L, 10L)
+
+  private lazy val clock = Executors.newSingleThreadScheduledExecutor { look =>
+    val thread = new Thread(look, "zorder-remains")
+    thread.setDaemon(true)
+    thread
+  }
+
+  /** Looks after a run's remains when that has ended; not when the process ends before. */
+  def lookLater(look: () => Unit): Unit = Moments.foreach { seconds =>
+    val attempt: Runnable = () =>
+      try look()
+      catch { case NonFatal(_) => () } // the store cannot be asked
+    clock.schedule(attempt, seconds, TimeUnit.SECONDS)
+  }
 
   /**
    * Deletes the `_zorder` of a folder in which there is nothing else, for the first writer of its
