@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,8 +24,8 @@ from pyzorder.fallback.writer import Writer
 from tests.fallback.rewrite_driver import rewrite, rewritten
 from tests.spark import journal_driver, scans
 from tests.spark.journal_driver import Rewrite, read, through_journal
-from tests.spark.tables import data_files
-from tests.spark.test_kill_points import ALL, COMPLETING, POINTS, UNDOING, ids
+from tests.spark.tables import data_files, dying, ids
+from tests.spark.test_kill_points import ALL, COMPLETING, POINTS, UNDOING
 
 #: Who is killed, and who comes next.
 TURNS = [("fallback", "jar"), ("fallback", "fallback"), ("jar", "fallback")]
@@ -213,13 +214,6 @@ delete(Writer.begin(TableFolder({str(table)!r}), "VACUUM", settings), 0, setting
     assert ids(spark.read.parquet(str(table))) == ALL
 
 
-def dying(table: Path, left: list[str]) -> None:
-    """Takes away what a disk has deleted already."""
-    for path in [*table.iterdir(), *(table / "_zorder").iterdir()]:
-        if path.name not in ("_zorder", *left):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
 @pytest.mark.parametrize("left", [["_journal"], ["_journal", "_index"], []], ids=str)
 def test_a_writer_of_a_table_that_is_being_deleted(tmp_path: Path, left: list[str]) -> None:
     """It comes when the files are gone, and the folder and some old records are not yet."""
@@ -240,3 +234,40 @@ def test_nothing_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) ->
     dying(table, ["_journal", "_index"])
     writer.abort()
     assert list(table.iterdir()) == []
+
+
+def test_no_record_stays_of_a_run_that_has_ended(tmp_path: Path) -> None:
+    """The others are deleted when the writer has looked for them."""
+    pq.write_table(pa.table({"id": range(5)}), tmp_path / "f.parquet")
+    rewrite(tmp_path, RunSettings())
+    dying(tmp_path, ["_journal"])
+    for record in (tmp_path / "_zorder" / "_journal").iterdir():
+        if record.name != "_1.done":
+            record.unlink()
+    until = time.monotonic() + 15
+    while list(tmp_path.iterdir()) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_folder_stays_that_is_emptied_from_both_sides(tmp_path: Path) -> None:
+    """A disk gives up a folder in which a record came, and takes its last file away after that."""
+    pq.write_table(pa.table({"id": range(5)}), tmp_path / "f.parquet")
+    rewrite(tmp_path, RunSettings())
+    writer = Writer.begin(TableFolder(str(tmp_path)), "TEST", RunSettings())
+    dying(tmp_path, ["_journal"])
+    for record in (tmp_path / "_zorder" / "_journal").glob("_1.*"):
+        record.unlink()
+    last = tmp_path / "_zorder" / "last"
+    last.touch()
+
+    def give_up() -> None:
+        while (tmp_path / "_zorder" / "_journal").exists():
+            time.sleep(0.02)
+        last.unlink()
+
+    other = threading.Thread(target=give_up, daemon=True)
+    other.start()
+    writer.abort()
+    other.join(30)
+    assert list(tmp_path.iterdir()) == []

@@ -40,6 +40,13 @@ def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
     spark.sql("DROP DATABASE test_database CASCADE")
 
 
+@pytest.fixture
+def parted(spark: SparkSession) -> Iterator[None]:
+    """After the test, the table of tests/spark/parted.py is in no catalog."""
+    yield
+    spark.sql("DROP TABLE IF EXISTS parted")
+
+
 @pytest.fixture(scope="session")
 def thrift_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a Thrift server with pyzorder, a Derby metastore and a warehouse of its own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,15 @@ def aim_at(spark: SparkSession, folder: Path, files: int) -> int:
 def target_size(spark: SparkSession, size: int) -> None:
     """Lets OPTIMIZE make files of about so many bytes."""
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size))
+
+
+def ids(df: DataFrame) -> list[int]:
+    """The values of the column `id`, in order."""
+    return sorted(row["id"] for row in df.select("id").collect())
+
+
+def dying(table: Path, left: list[str]) -> None:
+    """Takes away what a disk has deleted already."""
+    for path in [*table.iterdir(), *(table / "_zorder").iterdir()]:
+        if path.name not in ("_zorder", *left):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -6,7 +6,6 @@ And SIGSTOP: a writer that is taken for dead, and wakes up when others have gone
 from __future__ import annotations
 
 import shutil
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark import scans
 from tests.spark.journal_driver import Rewrite, killed, paused, read, through_journal
 from tests.spark.kill_matrix import reads
-from tests.spark.tables import data_files
+from tests.spark.tables import data_files, ids
 
 ALL = list(range(40))
 
@@ -39,10 +38,6 @@ POINTS = {
 
 #: The points that `make test` kills at as well; `make test-crash` takes them all.
 SAMPLE = ("mid-retire", "after-commit")
-
-
-def ids(df: DataFrame) -> list[int]:
-    return sorted(row["id"] for row in df.select("id").collect())
 
 
 @pytest.mark.parametrize(
@@ -228,90 +223,6 @@ def test_two_recover(
     assert data_files(table) == files
     with reads("after", first):
         check(spark, table, frame)
-
-
-@pytest.mark.crash
-@pytest.mark.parametrize(
-    ("point", "folder"),
-    [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
-)
-def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
-    """A disk has listed the files to delete before the new ones come in, and keeps these."""
-    table = tmp_path / "t"
-    create(spark, table)
-    with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
-        new = data_files(table)
-        for path in sorted((table / folder).rglob("*"), reverse=True):
-            if path.is_file() and path not in new:
-                path.unlink()
-            elif path.is_dir() and not any(path.iterdir()):
-                path.rmdir()
-    assert "ZORDER_CONFLICT" in writer.said, writer.said
-    assert data_files(table) == [path for path in new if folder not in str(path)]
-
-
-@pytest.mark.crash
-def test_no_marker_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """It comes when all that was there before is deleted, and is in the way of a new table."""
-    table = tmp_path / "t"
-    spark.range(0, 40, 1, 4).write.parquet(str(table))
-    with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
-        shutil.rmtree(table / "_zorder")
-    assert "ZORDER_CONFLICT" in writer.said, writer.said
-    assert not list(table.glob("_zorder*"))
-
-
-@pytest.mark.crash
-def test_no_folder_stays_that_is_emptied_from_both_sides(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """A disk gives up a folder in which a record came, and takes its last file away after that."""
-    table = tmp_path / "t"
-    create(spark, table)
-    last = table / "_zorder" / "last"
-
-    def give_up() -> None:
-        while (table / "_zorder" / "_journal").exists():
-            time.sleep(0.02)
-        last.unlink()
-
-    other = threading.Thread(target=give_up)
-    with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
-        for path in [*table.glob("day=*"), *(table / "_zorder").iterdir()]:
-            if path.is_file():
-                path.unlink()
-            elif path.name != "_journal":
-                shutil.rmtree(path)
-        last.touch()
-        other.start()
-    other.join()
-    assert "ZORDER_CONFLICT" in writer.said, writer.said
-    assert not (table / "_zorder").exists()
-
-
-def test_no_record_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """DONE comes into the journal when what is deleted there is listed already."""
-    table = tmp_path / "t"
-    spark.range(0, 40, 1, 4).write.parquet(str(table))
-    with paused(table, "after-done", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):
-        journal = table / "_zorder" / "_journal"
-        for record in journal.iterdir():
-            if not record.name.endswith(".done"):
-                record.unlink()
-    assert [path.name for path in (table / "_zorder").iterdir() if path.is_dir()] == ["_retired"]
-
-
-@pytest.mark.crash
-def test_no_record_of_another_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """As above, of a run that another writer finishes."""
-    table = tmp_path / "t"
-    create(spark, table)
-    killed(table, "after-retire", f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
-    with paused(table, "recovery-moved", f"VACUUM '{table}'"):
-        (table / "_zorder" / "_journal" / "_1.prepare").unlink()
-    left = {path.suffix for path in (table / "_zorder" / "_journal").glob("_1.*")}
-    assert left <= {".lease"}
-    assert ids(spark.read.parquet(str(table))) == ALL
 
 
 @pytest.mark.crash

@@ -21,14 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark import hive_session, scans
 from tests.spark.journal_driver import killed
 from tests.spark.kill_matrix import reads
-from tests.spark.tables import aim_at, data_files, metrics
+from tests.spark.tables import aim_at, data_files, ids, metrics
 
 ALL = list(range(400))
 BY_LOCATION = "'zorder.publish.method' = 'location'"
-
-
-def ids(df: DataFrame) -> list[int]:
-    return sorted(row["id"] for row in df.select("id").collect())
 
 
 def location(spark: SparkSession, table: str = "switched") -> Path:

@@ -1,94 +1,29 @@
-"""OPTIMIZE that fills new folders and switches partitions' locations to them in the catalog.
-
-Who reads here besides Spark is PyArrow, which asks the catalog where each partition lies.
-"""
+"""OPTIMIZE that fills new folders and switches partitions' locations to them in the catalog."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pyarrow.dataset
-import pyarrow.parquet
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from tests.spark import hive_session, scans
-from tests.spark.journal_driver import killed
-from tests.spark.kill_matrix import reads
-from tests.spark.tables import aim_at, data_files, metrics
+from tests.spark import scans
+from tests.spark.parted import (
+    ALL,
+    SCHEMA,
+    append,
+    make,
+    optimize,
+    places,
+    read_there,
+    vacuumed,
+)
+from tests.spark.tables import data_files, ids, metrics
 
-ALL = list(range(400))
-SCHEMA = "id BIGINT, other BIGINT, day STRING"
-BY_LOCATION = "TBLPROPERTIES ('zorder.publish.method' = 'location')"
-
-#: Partition of a row: ordinary, one whose name is escaped, null, and one that lies elsewhere.
-DAY = "element_at(array('1', 'a b/c:%', NULL, '4'), 1 + int(id % 4)) AS day"
-
-
-def ids(df: DataFrame) -> list[int]:
-    return sorted(row["id"] for row in df.select("id").collect())
-
-
-def places(spark: SparkSession) -> dict[str, Path]:
-    """Where the catalog says that each partition lies, by its value."""
-    catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
-    nothing: Any = getattr(spark._jvm.scala, "None$")
-    listed = catalog.listPartitions("default", "parted", getattr(nothing, "MODULE$"))
-    found = [listed.apply(i) for i in range(listed.size())]
-    return {one.spec().apply("day"): Path(one.location().getPath()) for one in found}
-
-
-def read_there(spark: SparkSession) -> list[int]:
-    """The rows by an engine that knows nothing of pyzorder."""
-    found: list[int] = []
-    for place in places(spark).values():
-        form = "orc" if any(p.suffix == ".orc" for p in data_files(place)) else "parquet"
-        rows = pyarrow.dataset.dataset(str(place), format=form).to_table(columns=["id"])
-        found += rows.column("id").to_pylist()
-    return sorted(found)
-
-
-def declare(home: Path, provider: str = "parquet") -> list[str]:
-    return [
-        f"CREATE TABLE parted ({SCHEMA}) USING {provider} PARTITIONED BY (day) LOCATION '{home}' "
-        f"{BY_LOCATION}",
-        "MSCK REPAIR TABLE parted",
-        f"ALTER TABLE parted ADD PARTITION (day = '4') LOCATION '{home.parent / 'elsewhere'}'",
-    ]
-
-
-def make(spark: SparkSession, folder: Path, provider: str = "parquet") -> Path:
-    """The external table `parted`, of four partitions with four files each."""
-    home = folder / "t"
-    rows = spark.range(0, 400, 1, 4).selectExpr("id", "id * 7919 % 400 AS other", DAY)
-    rows.write.partitionBy("day").format(provider).save(str(home))
-    (home / "day=4").rename(folder / "elsewhere")
-    for statement in declare(home, provider):
-        spark.sql(statement)
-    aim_at(spark, folder, 16)
-    return home
-
-
-@pytest.fixture(autouse=True)
-def _dropped(spark: SparkSession) -> Iterator[None]:
-    yield
-    spark.sql("DROP TABLE IF EXISTS parted")
-
-
-def optimize(spark: SparkSession, how: str = "ZORDER BY (id, other)") -> DataFrame:
-    return spark.sql(f"OPTIMIZE parted {how}")
-
-
-def vacuumed(spark: SparkSession) -> set[str]:
-    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
-        told = {row.path for row in spark.sql("VACUUM parted RETAIN 0 HOURS DRY RUN").collect()}
-        gone = {row.path for row in spark.sql("VACUUM parted RETAIN 0 HOURS").collect()}
-    assert told == gone
-    return gone
+pytestmark = pytest.mark.usefixtures("parted")
 
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
@@ -277,13 +212,6 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
     assert wrong == []
 
 
-def append(place: Path, row: int) -> None:
-    """A file by another engine; the day is that of the folder."""
-    file = place / f"_by-hand-{row}.parquet"
-    pyarrow.parquet.write_table(pyarrow.table({"id": [row], "other": [row]}), file)
-    file.rename(file.with_name(file.name[1:]))
-
-
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
     """Files that come into the folder that the catalog has just named: none is lost or doubled."""
     make(spark, tmp_path)
@@ -321,111 +249,3 @@ def test_written_behind(spark: SparkSession, tmp_path: Path) -> None:
     append(old["1"], 2000)
     with pytest.raises(PySparkException, match="ZORDER_OVERWRITTEN_BEHIND"):
         spark.sql("VACUUM parted").collect()
-
-
-#: Where a kill leaves the table, and whether the next writer switches its partitions.
-POINTS = {
-    "switch-recorded": False,
-    "after-markers": False,
-    "after-index": False,
-    "switch-filled": False,
-    "switch-committed": True,
-    "mid-move-in": True,
-    "before-switch": True,
-}
-
-
-def killed_at(spark: SparkSession, home: Path, point: str) -> None:
-    """The catalog of the process that is killed is gone with it: here nothing is switched."""
-    before = places(spark)
-    killed(home, point, "; ".join([*declare(home), "OPTIMIZE parted ZORDER BY (id, other)"]))
-    assert places(spark) == before
-    with reads("before", point):
-        assert read_there(spark) == ids(spark.table("parted")) == ALL
-
-
-@pytest.mark.parametrize(
-    "point",
-    [p if p == "mid-move-in" else pytest.param(p, marks=pytest.mark.crash) for p in POINTS],
-)
-def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
-    home = make(spark, tmp_path)
-    before = places(spark)
-    killed_at(spark, home, point)
-    killed(home, "recovery-decided", "; ".join([*declare(home), "VACUUM parted"]))
-    with reads("during", point):
-        assert read_there(spark) == ids(spark.table("parted")) == ALL
-    spark.sql("VACUUM parted")  # the next writer
-    moved = {day for day, place in places(spark).items() if place != before[day]}
-    assert moved == (set(before) if POINTS[point] else set())
-    with reads("after", point):
-        assert read_there(spark) == ids(spark.table("parted")) == ALL
-    assert POINTS[point] or {p.name for p in tmp_path.iterdir()} == {"t", "elsewhere"}
-    optimize(spark, "FULL ZORDER BY (id)")
-    assert read_there(spark) == ids(spark.table("parted")) == ALL
-
-
-#: What others do between COMMIT and the switch: statement, the rows then, what stays where it is.
-MEANWHILE: dict[str, tuple[str, Callable[[int], bool], set[str]]] = {
-    "append": ("INSERT INTO parted VALUES (1000, 1, '1')", lambda id: True, set()),
-    "overwrite": (
-        "INSERT OVERWRITE parted PARTITION (day = '1') VALUES (1000, 1)",
-        lambda id: id % 4 != 0,
-        {"1"},
-    ),
-    "drop": ("ALTER TABLE parted DROP PARTITION (day = '1')", lambda id: id % 4 != 0, set()),
-}
-
-
-@pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.crash) for c in MEANWHILE])
-def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    home = make(spark, tmp_path)
-    before = places(spark)
-    killed_at(spark, home, "switch-committed")
-    statement, stays, unmoved = MEANWHILE[case]
-    spark.sql(statement)
-    expected = [id for id in ALL if stays(id)] + ([1000] if case != "drop" else [])
-    for _ in range(2):
-        spark.sql("VACUUM parted")
-        with reads("after", "switch-committed"):
-            assert read_there(spark) == ids(spark.table("parted")) == expected
-    assert {day for day, place in places(spark).items() if place == before[day]} == unmoved
-
-
-#: Where a process is killed, and whether a metastore names the new folders then, and in the end.
-IN_METASTORE = {
-    "switch-filled": (False, False),
-    "before-switch": (False, True),
-    "after-switch": (True, True),
-}
-
-
-TABLES = [
-    "TABLE t (id BIGINT, day BIGINT) USING parquet PARTITIONED BY (day)",
-    "EXTERNAL TABLE t (id BIGINT) PARTITIONED BY (day BIGINT) STORED AS PARQUET",
-]
-
-
-@pytest.mark.crash
-@pytest.mark.parametrize("table", TABLES, ids=["Spark's", "Hive's"])
-@pytest.mark.parametrize("point", IN_METASTORE)
-def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """A Spark without pyzorder, after the kill and after the next writer: each row once."""
-    home = tmp_path / "t"
-    spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day").write.partitionBy("day").parquet(
-        str(home)
-    )
-    hive_session.run(
-        tmp_path,
-        "t",
-        f"CREATE {table} LOCATION '{home}' {BY_LOCATION}",
-        "MSCK REPAIR TABLE t",
-        "OPTIMIZE t ZORDER BY (id)",
-        killed_at=point,
-    )
-    for writer, switched in zip((None, "VACUUM t"), IN_METASTORE[point], strict=True):
-        if writer:
-            assert hive_session.run(tmp_path, "t", writer)[0] == ALL
-        found, place = hive_session.run(tmp_path, "t", plain=True, partition="day = 1")
-        assert found == ALL
-        assert ("-zorder-" in str(place)) == switched

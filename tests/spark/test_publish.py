@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import threading
-import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tests.spark import scans
 from tests.spark.journal_driver import (
@@ -23,10 +14,9 @@ from tests.spark.journal_driver import (
     hadoop_path,
     package,
     read,
-    scala_seq,
     through_journal,
 )
-from tests.spark.tables import data_files
+from tests.spark.tables import data_files, ids
 
 ROWS = 40
 
@@ -45,10 +35,6 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, f
     return path
 
 
-def ids(df: DataFrame) -> list[int]:
-    return sorted(row["id"] for row in df.select("id").collect())
-
-
 ALL = list(range(ROWS))
 
 
@@ -60,44 +46,6 @@ def test_publish_replaces_the_files(spark: SparkSession, table: Path, fmt: str) 
     assert not set(after) & set(before)
     assert ids(spark.read.format(fmt).load(str(table))) == ALL
     assert ids(read(spark, table, fmt)) == ALL
-
-
-@pytest.mark.parametrize("new_life", [False, True])
-def test_nothing_is_in_the_way_of_a_new_table(
-    spark: SparkSession, tmp_path: Path, new_life: bool
-) -> None:
-    """A table is dropped while it is rewritten, and a record comes into the folder meanwhile."""
-    table = tmp_path / "t"
-    spark.range(ROWS).write.parquet(str(table))
-    spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
-    run = Rewrite(spark, table)
-    journal = table / "_zorder" / "_journal"
-    [prepare] = journal.glob("*.prepare")
-    for left in [*table.iterdir(), *(table / "_zorder").iterdir()]:
-        if left.name not in ("_zorder", "_journal", "_index"):
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
-    if new_life:
-        (table / "_zorder" / "_incarnation").write_text("another")
-        (journal / "_1.outcome").write_text('{"record": "outcome", "incarnation": "another"}')
-    with pytest.raises(Exception, match="ZORDER_CONFLICT"):
-        run.publish()
-    assert prepare.name == "_1.prepare" and not prepare.exists()
-    names = {path.name for path in table.rglob("*")}
-    assert names == ({"_zorder", "_incarnation", "_journal", "_1.outcome"} if new_life else set())
-
-
-def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """It comes when the files are gone, and the folder and some old records are not yet."""
-    table = tmp_path / "t"
-    spark.range(ROWS).write.parquet(str(table))
-    Rewrite(spark, table).publish()
-    for left in [*table.iterdir(), *(table / "_zorder").iterdir()]:
-        if left.name not in ("_zorder", "_journal"):
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
-    (table / "_zorder" / "_journal" / "_1.done").unlink()
-    begin = package(spark).Writer.begin
-    begin(spark._jsparkSession, hadoop_path(spark, table), "TEST").abort()
-    assert list(table.iterdir()) == []
 
 
 def test_names_below_zorder_are_hidden(spark: SparkSession, table: Path, fmt: str) -> None:
@@ -187,56 +135,6 @@ def test_partition_folder_finds_the_journal_above(spark: SparkSession, tmp_path:
     assert ids(through_journal(spark, made)) == ALL[1::2]
 
 
-@pytest.mark.parametrize(
-    "statement", ["VACUUM '{}' DRY RUN", "OPTIMIZE '{}' ZORDER BY (id) DRY RUN"]
-)
-def test_a_folder_that_is_empty_for_a_moment(
-    spark: SparkSession, tmp_path: Path, statement: str
-) -> None:
-    """As one that is overwritten while a statement looks at it: nothing in it is damaged."""
-    folder = tmp_path / "t"
-    spark.range(10).coalesce(1).write.parquet(str(folder))
-    [file] = data_files(folder)
-    ended = threading.Event()
-
-    def come_and_go() -> None:
-        while not ended.is_set():
-            file.rename(file.with_name("_away"))
-            ended.wait(0.001)
-            file.with_name("_away").rename(file)
-            ended.wait(0.001)
-
-    other = threading.Thread(target=come_and_go)
-    other.start()
-    said = []
-    for _ in range(100):
-        try:
-            spark.sql(statement.format(folder)).collect()
-        except (PySparkException, Py4JJavaError) as failure:
-            said.append(str(failure))
-    ended.set()
-    other.join()
-    assert not [text for text in said if not re.search("ZORDER_(NO_FILES|CONFLICT)", text)]
-
-
-def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    """The table was renamed and renamed back while it was read."""
-    table = tmp_path / "t"
-    spark.range(ROWS).write.parquet(str(table))
-    jvm: Any = spark._jvm
-    run = Rewrite(spark, table)
-    exit_code = getattr(jvm.org.apache.hadoop.util, "Shell$ExitCodeException")
-    for folder, told in ((table, "ZORDER_CONFLICT"), (tmp_path / "shuffle", "Job aborted")):
-        for missing in (
-            jvm.java.io.FileNotFoundException(f"File file:{folder}/part-0 does not exist"),
-            exit_code(1, f"chmod: cannot access '{folder}/part-0': No such file or directory"),
-        ):
-            failure = jvm.java.lang.RuntimeException("Job aborted", missing)
-            reason = run.writer.reason(failure, scala_seq(spark, []))
-            assert told in f"{reason.toString()} {reason.getCause()}"
-    run.writer.abort()
-
-
 def test_abort_leaves_the_table_as_it_was(spark: SparkSession, table: Path, fmt: str) -> None:
     before = data_files(table)
     Rewrite(spark, table, fmt).writer.abort()
@@ -305,87 +203,6 @@ def test_a_changed_input_is_a_conflict(
         run.publish()
     assert "ZORDER_CONFLICT" in str(failure.value)
     assert data_files(table) == left
-
-
-@contextmanager
-def optimizing(spark: SparkSession, table: Path) -> Iterator[Future[DataFrame]]:
-    """OPTIMIZE writes many files of a table meanwhile."""
-    spark.range(0, 4000, 1, 4).write.parquet(str(table))
-    with (
-        scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="400"),
-        ThreadPoolExecutor() as pool,
-    ):
-        run = pool.submit(spark.sql, f"OPTIMIZE '{table}' ZORDER BY (id)")
-        while not list(table.rglob("*.staged")):
-            time.sleep(0.01)
-        yield run
-
-
-def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    """An overwrite deletes the table's folder while OPTIMIZE writes, and makes it anew."""
-    table = tmp_path / "t"
-    with optimizing(spark, table) as run:
-        while table.exists():
-            shutil.rmtree(table, ignore_errors=True)
-        table.mkdir()
-        time.sleep(0.1)
-        (table / "_temporary").mkdir()
-        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
-            run.result()
-    until = time.monotonic() + 10  # a task may still be on its way to its end
-    while len(list(table.iterdir())) > 1 and time.monotonic() < until:
-        time.sleep(0.1)
-    assert list(table.iterdir()) == [table / "_temporary"]
-
-
-def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
-    """CREATE TABLE makes one, and gives it its permissions then."""
-    table = tmp_path / "t"
-    with optimizing(spark, table) as run:
-        for _ in range(60):
-            while table.exists():
-                shutil.rmtree(table, ignore_errors=True)
-            table.mkdir(exist_ok=True)
-            time.sleep(0.05)
-            assert table.exists()
-        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
-            run.result()
-
-
-def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
-    table, away = tmp_path / "t", tmp_path / "away"
-    with optimizing(spark, table) as run:
-        table.rename(away)
-        time.sleep(0.2)
-        if table.exists():  # a task made it anew with its file, and takes it away in a moment
-            shutil.rmtree(table)
-        away.rename(table)
-        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
-            run.result()
-    assert ids(spark.read.parquet(str(table))) == list(range(4000))
-
-
-def test_nothing_stays_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
-    """It is renamed while OPTIMIZE writes: its old name is free again a moment later."""
-    table = tmp_path / "t"
-    with optimizing(spark, table) as run:
-        table.rename(tmp_path / "away")
-        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
-            run.result()
-    until = time.monotonic() + 10
-    while table.exists() and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not table.exists(), list(table.rglob("*"))
-
-
-def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
-    """The disk says that 0 bytes are left there."""
-    table = tmp_path / "t"
-    spark.range(ROWS).write.parquet(str(table))
-    run = Rewrite(spark, table)
-    shutil.rmtree(table)
-    with pytest.raises(Exception, match="ZORDER_CONFLICT"):
-        run.writer.checkSpace(1)
 
 
 def test_wrong_row_counts_change_nothing(spark: SparkSession, table: Path, fmt: str) -> None:

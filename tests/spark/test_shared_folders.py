@@ -10,17 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tests.spark import scans
 from tests.spark.journal_driver import Rewrite, killed
-from tests.spark.tables import data_files
+from tests.spark.tables import data_files, ids
 
 ROWS = 40
-
-
-def ids(df: DataFrame) -> list[int]:
-    return sorted(row["id"] for row in df.select("id").collect())
 
 
 ALL = list(range(ROWS))

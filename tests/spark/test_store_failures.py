@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from tests.spark import scans
 from tests.spark.disks import Disk, locked, small_disk
-from tests.spark.tables import data_files
+from tests.spark.tables import data_files, ids
 
 ROOT = Path(__file__).parents[2]
 ALL = list(range(40))
@@ -32,10 +32,6 @@ COMMANDS = {
     "index": ("CREATE SKIPPING INDEX ON '{}'", []),
     "refresh": ("REFRESH SKIPPING INDEX ON '{}'", ["CREATE SKIPPING INDEX ON '{}'"]),
 }
-
-
-def ids(df: DataFrame) -> list[int]:
-    return sorted(row["id"] for row in df.select("id").collect())
 
 
 def by_extension(spark: SparkSession, table: Path) -> list[int]:

@@ -8,14 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.folders import Folder
 from tests.spark import scans
-from tests.spark.tables import metrics
+from tests.spark.tables import ids, metrics
 
 ROWS = 40
 ALL = list(range(ROWS))
-
-
-def ids(df: DataFrame) -> list[int]:
-    return sorted(row["id"] for row in df.select("id").collect())
 
 
 class Table:

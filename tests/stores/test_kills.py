@@ -6,7 +6,8 @@ import pytest
 
 from tests.folders import Folder
 from tests.spark.journal_driver import killed
-from tests.stores.tables import ALL, Table, ids
+from tests.spark.tables import ids
+from tests.stores.tables import ALL, Table
 
 pytestmark = pytest.mark.stores
 

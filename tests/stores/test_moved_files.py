@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 
 from tests.folders import Folder
 from tests.spark import scans
-from tests.stores.tables import ALL, Table, ids
+from tests.spark.tables import ids
+from tests.stores.tables import ALL, Table
 
 pytestmark = pytest.mark.stores
 

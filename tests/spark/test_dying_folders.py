@@ -1,0 +1,288 @@
+"""A table's folder that is dropped, renamed or overwritten while we are at work in it.
+
+A disk deletes a folder file by file, and not at all if a file comes into it meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark import scans
+from tests.spark.journal_driver import Rewrite, hadoop_path, killed, package, paused, scala_seq
+from tests.spark.tables import data_files, dying, ids
+from tests.spark.test_kill_points import create
+
+ALL = list(range(40))
+
+
+@pytest.mark.parametrize("new_life", [False, True])
+def test_nothing_is_in_the_way_of_a_new_table(
+    spark: SparkSession, tmp_path: Path, new_life: bool
+) -> None:
+    """A table is dropped while it is rewritten, and a record comes into the folder meanwhile."""
+    table = tmp_path / "t"
+    spark.range(40).write.parquet(str(table))
+    spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
+    run = Rewrite(spark, table)
+    journal = table / "_zorder" / "_journal"
+    [prepare] = journal.glob("*.prepare")
+    dying(table, ["_journal", "_index"])
+    if new_life:
+        (table / "_zorder" / "_incarnation").write_text("another")
+        (journal / "_1.outcome").write_text('{"record": "outcome", "incarnation": "another"}')
+    with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+        run.publish()
+    assert prepare.name == "_1.prepare" and not prepare.exists()
+    names = {path.name for path in table.rglob("*")}
+    assert names == ({"_zorder", "_incarnation", "_journal", "_1.outcome"} if new_life else set())
+
+
+def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    """It comes when the files are gone, and the folder and some old records are not yet."""
+    table = tmp_path / "t"
+    spark.range(40).write.parquet(str(table))
+    Rewrite(spark, table).publish()
+    dying(table, ["_journal"])
+    (table / "_zorder" / "_journal" / "_1.done").unlink()
+    begin = package(spark).Writer.begin
+    begin(spark._jsparkSession, hadoop_path(spark, table), "TEST").abort()
+    assert list(table.iterdir()) == []
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize(
+    ("point", "folder"),
+    [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
+)
+def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
+    """A disk has listed the files to delete before the new ones come in, and keeps these."""
+    table = tmp_path / "t"
+    create(spark, table)
+    with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
+        new = data_files(table)
+        for path in sorted((table / folder).rglob("*"), reverse=True):
+            if path.is_file() and path not in new:
+                path.unlink()
+            elif path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
+    assert "ZORDER_CONFLICT" in writer.said, writer.said
+    assert data_files(table) == [path for path in new if folder not in str(path)]
+
+
+@pytest.mark.crash
+def test_no_marker_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """It comes when all that was there before is deleted, and is in the way of a new table."""
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 4).write.parquet(str(table))
+    with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
+        shutil.rmtree(table / "_zorder")
+    assert "ZORDER_CONFLICT" in writer.said, writer.said
+    assert not list(table.glob("_zorder*"))
+
+
+@pytest.mark.crash
+def test_no_folder_stays_that_is_emptied_from_both_sides(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A disk gives up a folder in which a record came, and takes its last file away after that."""
+    table = tmp_path / "t"
+    create(spark, table)
+    last = table / "_zorder" / "last"
+
+    def give_up() -> None:
+        while (table / "_zorder" / "_journal").exists():
+            time.sleep(0.02)
+        last.unlink()
+
+    other = threading.Thread(target=give_up)
+    with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
+        dying(table, ["_journal"])
+        last.touch()
+        other.start()
+    other.join()
+    assert "ZORDER_CONFLICT" in writer.said, writer.said
+    assert not (table / "_zorder").exists()
+
+
+def test_no_record_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """DONE comes into the journal when what is deleted there is listed already."""
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 4).write.parquet(str(table))
+    with paused(table, "after-done", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):
+        journal = table / "_zorder" / "_journal"
+        for record in journal.iterdir():
+            if not record.name.endswith(".done"):
+                record.unlink()
+    assert [path.name for path in (table / "_zorder").iterdir() if path.is_dir()] == ["_retired"]
+
+
+def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: Path) -> None:
+    """As above, and the others are deleted when the writer has looked for them."""
+    table = tmp_path / "t"
+    spark.range(0, 40, 1, 4).write.parquet(str(table))
+    Rewrite(spark, table).publish()
+    dying(table, ["_journal"])
+    for record in (table / "_zorder" / "_journal").iterdir():
+        if record.name != "_1.done":
+            record.unlink()
+    until = time.monotonic() + 10
+    while list(table.iterdir()) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert list(table.iterdir()) == []
+
+
+@pytest.mark.crash
+def test_no_record_of_another_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """As above, of a run that another writer finishes."""
+    table = tmp_path / "t"
+    create(spark, table)
+    killed(table, "after-retire", f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
+    with paused(table, "recovery-moved", f"VACUUM '{table}'"):
+        (table / "_zorder" / "_journal" / "_1.prepare").unlink()
+    left = {path.suffix for path in (table / "_zorder" / "_journal").glob("_1.*")}
+    assert left <= {".lease"}
+    assert ids(spark.read.parquet(str(table))) == ALL
+
+
+@contextmanager
+def optimizing(spark: SparkSession, table: Path) -> Iterator[Future[DataFrame]]:
+    """OPTIMIZE writes many files of a table meanwhile."""
+    spark.range(0, 4000, 1, 4).write.parquet(str(table))
+    with (
+        scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="400"),
+        ThreadPoolExecutor() as pool,
+    ):
+        run = pool.submit(spark.sql, f"OPTIMIZE '{table}' ZORDER BY (id)")
+        while not list(table.rglob("*.staged")):
+            time.sleep(0.01)
+        yield run
+
+
+def test_nothing_stays_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
+    """It is renamed while OPTIMIZE writes: its old name is free again a moment later."""
+    table = tmp_path / "t"
+    with optimizing(spark, table) as run:
+        table.rename(tmp_path / "away")
+        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+            run.result()
+    until = time.monotonic() + 10
+    while table.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not table.exists(), list(table.rglob("*"))
+
+
+def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_path: Path) -> None:
+    """An overwrite deletes the table's folder while OPTIMIZE writes, and makes it anew."""
+    table = tmp_path / "t"
+    with optimizing(spark, table) as run:
+        while table.exists():
+            shutil.rmtree(table, ignore_errors=True)
+        table.mkdir()
+        time.sleep(0.1)
+        (table / "_temporary").mkdir()
+        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+            run.result()
+    until = time.monotonic() + 10  # a task may still be on its way to its end
+    while len(list(table.iterdir())) > 1 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert list(table.iterdir()) == [table / "_temporary"]
+
+
+def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
+    """CREATE TABLE makes one, and gives it its permissions then."""
+    table = tmp_path / "t"
+    with optimizing(spark, table) as run:
+        for _ in range(60):
+            while table.exists():
+                shutil.rmtree(table, ignore_errors=True)
+            table.mkdir(exist_ok=True)
+            time.sleep(0.05)
+            assert table.exists()
+        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+            run.result()
+
+
+def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
+    table, away = tmp_path / "t", tmp_path / "away"
+    with optimizing(spark, table) as run:
+        table.rename(away)
+        time.sleep(0.2)
+        if table.exists():  # a task made it anew with its file, and takes it away in a moment
+            shutil.rmtree(table)
+        away.rename(table)
+        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+            run.result()
+    assert ids(spark.read.parquet(str(table))) == list(range(4000))
+
+
+def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
+    """The table was renamed and renamed back while it was read."""
+    table = tmp_path / "t"
+    spark.range(40).write.parquet(str(table))
+    jvm: Any = spark._jvm
+    run = Rewrite(spark, table)
+    exit_code = getattr(jvm.org.apache.hadoop.util, "Shell$ExitCodeException")
+    for folder, told in ((table, "ZORDER_CONFLICT"), (tmp_path / "shuffle", "Job aborted")):
+        for missing in (
+            jvm.java.io.FileNotFoundException(f"File file:{folder}/part-0 does not exist"),
+            exit_code(1, f"chmod: cannot access '{folder}/part-0': No such file or directory"),
+        ):
+            failure = jvm.java.lang.RuntimeException("Job aborted", missing)
+            reason = run.writer.reason(failure, scala_seq(spark, []))
+            assert told in f"{reason.toString()} {reason.getCause()}"
+    run.writer.abort()
+
+
+def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
+    """The disk says that 0 bytes are left there."""
+    table = tmp_path / "t"
+    spark.range(40).write.parquet(str(table))
+    run = Rewrite(spark, table)
+    shutil.rmtree(table)
+    with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+        run.writer.checkSpace(1)
+
+
+@pytest.mark.parametrize(
+    "statement", ["VACUUM '{}' DRY RUN", "OPTIMIZE '{}' ZORDER BY (id) DRY RUN"]
+)
+def test_a_folder_that_is_empty_for_a_moment(
+    spark: SparkSession, tmp_path: Path, statement: str
+) -> None:
+    """As one that is overwritten while a statement looks at it: nothing in it is damaged."""
+    folder = tmp_path / "t"
+    spark.range(10).coalesce(1).write.parquet(str(folder))
+    [file] = data_files(folder)
+    ended = threading.Event()
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            file.rename(file.with_name("_away"))
+            ended.wait(0.001)
+            file.with_name("_away").rename(file)
+            ended.wait(0.001)
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    said = []
+    for _ in range(100):
+        try:
+            spark.sql(statement.format(folder)).collect()
+        except (PySparkException, Py4JJavaError) as failure:
+            said.append(str(failure))
+    ended.set()
+    other.join()
+    assert not [text for text in said if not re.search("ZORDER_(NO_FILES|CONFLICT)", text)]

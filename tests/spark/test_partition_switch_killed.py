@@ -1,0 +1,125 @@
+"""SIGKILL of an OPTIMIZE that switches partitions, and of the next writer: each row once, for
+readers without pyzorder too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark import hive_session
+from tests.spark.journal_driver import killed
+from tests.spark.kill_matrix import reads
+from tests.spark.parted import ALL, BY_LOCATION, declare, make, optimize, places, read_there
+from tests.spark.tables import ids
+
+pytestmark = pytest.mark.usefixtures("parted")
+
+#: Where a kill leaves the table, and whether the next writer switches its partitions.
+POINTS = {
+    "switch-recorded": False,
+    "after-markers": False,
+    "after-index": False,
+    "switch-filled": False,
+    "switch-committed": True,
+    "mid-move-in": True,
+    "before-switch": True,
+}
+
+
+def killed_at(spark: SparkSession, home: Path, point: str) -> None:
+    """The catalog of the process that is killed is gone with it: here nothing is switched."""
+    before = places(spark)
+    killed(home, point, "; ".join([*declare(home), "OPTIMIZE parted ZORDER BY (id, other)"]))
+    assert places(spark) == before
+    with reads("before", point):
+        assert read_there(spark) == ids(spark.table("parted")) == ALL
+
+
+@pytest.mark.parametrize(
+    "point",
+    [p if p == "mid-move-in" else pytest.param(p, marks=pytest.mark.crash) for p in POINTS],
+)
+def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
+    home = make(spark, tmp_path)
+    before = places(spark)
+    killed_at(spark, home, point)
+    killed(home, "recovery-decided", "; ".join([*declare(home), "VACUUM parted"]))
+    with reads("during", point):
+        assert read_there(spark) == ids(spark.table("parted")) == ALL
+    spark.sql("VACUUM parted")  # the next writer
+    moved = {day for day, place in places(spark).items() if place != before[day]}
+    assert moved == (set(before) if POINTS[point] else set())
+    with reads("after", point):
+        assert read_there(spark) == ids(spark.table("parted")) == ALL
+    assert POINTS[point] or {p.name for p in tmp_path.iterdir()} == {"t", "elsewhere"}
+    optimize(spark, "FULL ZORDER BY (id)")
+    assert read_there(spark) == ids(spark.table("parted")) == ALL
+
+
+#: What others do between COMMIT and the switch: statement, the rows then, what stays where it is.
+MEANWHILE: dict[str, tuple[str, Callable[[int], bool], set[str]]] = {
+    "append": ("INSERT INTO parted VALUES (1000, 1, '1')", lambda id: True, set()),
+    "overwrite": (
+        "INSERT OVERWRITE parted PARTITION (day = '1') VALUES (1000, 1)",
+        lambda id: id % 4 != 0,
+        {"1"},
+    ),
+    "drop": ("ALTER TABLE parted DROP PARTITION (day = '1')", lambda id: id % 4 != 0, set()),
+}
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=pytest.mark.crash) for c in MEANWHILE])
+def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    home = make(spark, tmp_path)
+    before = places(spark)
+    killed_at(spark, home, "switch-committed")
+    statement, stays, unmoved = MEANWHILE[case]
+    spark.sql(statement)
+    expected = [id for id in ALL if stays(id)] + ([1000] if case != "drop" else [])
+    for _ in range(2):
+        spark.sql("VACUUM parted")
+        with reads("after", "switch-committed"):
+            assert read_there(spark) == ids(spark.table("parted")) == expected
+    assert {day for day, place in places(spark).items() if place == before[day]} == unmoved
+
+
+#: Where a process is killed, and whether a metastore names the new folders then, and in the end.
+IN_METASTORE = {
+    "switch-filled": (False, False),
+    "before-switch": (False, True),
+    "after-switch": (True, True),
+}
+
+
+TABLES = [
+    "TABLE t (id BIGINT, day BIGINT) USING parquet PARTITIONED BY (day)",
+    "EXTERNAL TABLE t (id BIGINT) PARTITIONED BY (day BIGINT) STORED AS PARQUET",
+]
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("table", TABLES, ids=["Spark's", "Hive's"])
+@pytest.mark.parametrize("point", IN_METASTORE)
+def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
+    """A Spark without pyzorder, after the kill and after the next writer: each row once."""
+    home = tmp_path / "t"
+    spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day").write.partitionBy("day").parquet(
+        str(home)
+    )
+    hive_session.run(
+        tmp_path,
+        "t",
+        f"CREATE {table} LOCATION '{home}' {BY_LOCATION}",
+        "MSCK REPAIR TABLE t",
+        "OPTIMIZE t ZORDER BY (id)",
+        killed_at=point,
+    )
+    for writer, switched in zip((None, "VACUUM t"), IN_METASTORE[point], strict=True):
+        if writer:
+            assert hive_session.run(tmp_path, "t", writer)[0] == ALL
+        found, place = hive_session.run(tmp_path, "t", plain=True, partition="day = 1")
+        assert found == ALL
+        assert ("-zorder-" in str(place)) == switched
