@@ -215,6 +215,21 @@ def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_
             run.result()
 
 
+@pytest.mark.parametrize("_again", range(3))
+def test_a_new_table_without_rows_stays(spark: SparkSession, tmp_path: Path, _again: int) -> None:
+    """Its folder is empty, and nobody changes it for seconds."""
+    table = tmp_path / "t"
+    with optimizing(spark, table) as run:
+        while table.exists():
+            shutil.rmtree(table, ignore_errors=True)
+            time.sleep(0.05)
+        table.mkdir()
+        with pytest.raises(Exception, match="ZORDER_CONFLICT"):
+            run.result()
+        time.sleep(3)
+    assert list(table.parent.iterdir()) == [table]
+
+
 def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
     table, away = tmp_path / "t", tmp_path / "away"
     with optimizing(spark, table) as run:

@@ -36,12 +36,13 @@ final class FileWriters private (
    *
    * The writers of Parquet and ORC make the folders of a file that they open. Where the table is
    * deleted or renamed at that very moment, its folder is made anew with the file, and goes with
-   * it. A folder that another makes use of is left: it is that of a new table.
+   * it. A folder that others make, or make use of, is left: it is that of a new table.
    */
   def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
     var opening = false
     var opened: Option[OutputWriter] = None
     try {
+      checkThere(table)
       OwnFiles.makeFolder(conf.value, path.getParent)
       checkThere(table)
       opening = true
@@ -50,10 +51,12 @@ final class FileWriters private (
       opened.get
     } catch {
       case NonFatal(failure) =>
+        var madeAnew = false
         FileWriters.afterFailure(failure)(
+          () => madeAnew = opening && isGone(table) && fileSystem(path).exists(path.getParent),
           () => opened.foreach(_.close()),
           () => discard(table, path),
-          () => if (opening && isGone(table)) OwnFiles.removeUnused(conf.value, table.root))
+          () => if (madeAnew) OwnFiles.removeUnused(conf.value, table.root))
         throw failure
     }
   }
