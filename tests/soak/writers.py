@@ -200,8 +200,8 @@ class MovedWriter(Writer):
 
     def placed(self, text: str) -> None:
         """Where a folder is in the way, it goes soon: a disk does not delete one as a whole, and who
-        writes into it notices a moment later."""
-        until = time.monotonic() + 5
+        writes into it looks for that until ten seconds after its end."""
+        until = time.monotonic() + 15
         while True:
             try:
                 return self.sql(text)
