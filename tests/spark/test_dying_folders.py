@@ -281,23 +281,41 @@ def test_a_folder_that_is_empty_for_a_moment(
     folder = tmp_path / "t"
     spark.range(10).coalesce(1).write.parquet(str(folder))
     [file] = data_files(folder)
+    said = said_while_away(spark, file, statement.format(folder), 100)
+    assert not [text for text in said if not re.search("ZORDER_(NO_FILES|CONFLICT)", text)]
+
+
+@pytest.mark.crash
+def test_a_folder_that_is_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
+    """As one that is renamed and renamed back while a statement asks whether its lock is held."""
+    table = tmp_path / "t"
+    create(spark, table)
+    with paused(table, "after-prepare", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):
+        said = said_while_away(spark, table, f"VACUUM '{table}'", 60)
+    told = "ZORDER_(CONCURRENT_OPTIMIZE|CONFLICT|PATH_NOT_FOUND|NO_FILES)"
+    assert said and not [text for text in said if not re.search(told, text)]
+
+
+def said_while_away(spark: SparkSession, path: Path, statement: str, times: int) -> list[str]:
+    """What a statement fails with while a file or folder comes and goes all the time."""
+    away = path.with_name("_away")
     ended = threading.Event()
 
     def come_and_go() -> None:
         while not ended.is_set():
-            file.rename(file.with_name("_away"))
+            path.rename(away)
             ended.wait(0.001)
-            file.with_name("_away").rename(file)
+            away.rename(path)
             ended.wait(0.001)
 
     other = threading.Thread(target=come_and_go)
     other.start()
     said = []
-    for _ in range(100):
+    for _ in range(times):
         try:
-            spark.sql(statement.format(folder)).collect()
+            spark.sql(statement).collect()
         except (PySparkException, Py4JJavaError) as failure:
             said.append(str(failure))
     ended.set()
     other.join()
-    assert not [text for text in said if not re.search("ZORDER_(NO_FILES|CONFLICT)", text)]
+    return said

@@ -7,6 +7,7 @@ import java.util.Locale
 import org.apache.commons.lang3.exception.ExceptionUtils
 import org.apache.hadoop.fs.Path
 import org.apache.hadoop.util.Shell
+import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.types.DataType
 
 /** Every error that pyzorder raises, one error class and one sentence each. Callers throw them. */
@@ -124,6 +125,7 @@ object ZOrderErrors {
       case _: NoSuchFileException => true
       case command: Shell.ExitCodeException => // a disk's permissions are set by commands
         String.valueOf(command.getMessage).contains("No such file or directory")
+      case listing: SparkThrowable => Option(listing.getErrorClass).contains("PATH_NOT_FOUND")
       case _ => false
     }
 

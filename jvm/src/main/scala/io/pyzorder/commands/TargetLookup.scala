@@ -1,6 +1,6 @@
 package io.pyzorder.commands
 
-import java.io.FileNotFoundException
+import java.io.IOException
 import java.util.Locale
 
 import scala.util.control.NonFatal
@@ -57,11 +57,15 @@ final class TargetLookup(session: shim.SparkSession) {
   /** The table that lies in a folder; `provider` None: as the names or bytes of its files say. */
   def ofPath(text: String, provider: Option[String]): ResolvedTable =
     try lookUp(text, provider)
-    catch {
-      case missing: FileNotFoundException => // someone took away what was there a moment ago
-        val root = qualified(pathOf(text))
-        if (!root.getFileSystem(hadoopConf).exists(root)) throw ZOrderErrors.pathNotFound(text)
-        throw ZOrderErrors.unreadable(text, missing)
+    catch { // a disk has many words for a folder that someone takes away at that moment
+      case _: IOException =>
+        try lookUp(text, provider)
+        catch {
+          case failure: IOException =>
+            val root = qualified(pathOf(text))
+            if (!root.getFileSystem(hadoopConf).exists(root)) throw ZOrderErrors.pathNotFound(text)
+            throw ZOrderErrors.unreadable(text, failure)
+        }
     }
 
   private def lookUp(text: String, provider: Option[String]): ResolvedTable = {

@@ -1,13 +1,13 @@
 package io.pyzorder.publish
 
-import java.io.FileNotFoundException
-import java.nio.file.NoSuchFileException
 import java.util.UUID
+
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.{ZOrderConf, ZOrderErrors}
+import io.pyzorder.{ZOrderConf, ZOrderErrors, ZOrderException}
 
 /**
  * A table's lock, which one writer holds: the PREPARE record of a run that is not done, kept by a
@@ -42,8 +42,8 @@ private[publish] object TableLock {
     try {
       Iterator.continually(tryTake(session, folder, operation)).flatten.next()
     } catch {
-      case gone @ (_: FileNotFoundException | _: NoSuchFileException)
-          if ZOrderErrors.isMissing(gone) =>
+      case told: ZOrderException => throw told
+      case NonFatal(gone) if ZOrderErrors.isMissing(gone) =>
         val error =
           if (Journal.exists(folder.root.getFileSystem(conf), folder.root)) {
             ZOrderErrors.conflict(s"$root was overwritten, renamed or dropped")
