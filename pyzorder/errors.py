@@ -264,6 +264,15 @@ def view_has_no_folder(view: str) -> ZOrderError:
     return ZOrderError("ZORDER_VIEW", f"{view} is a view: name the table that it reads.")
 
 
+def store_not_writable(folder: str, said: str) -> ZOrderError:
+    """A folder in which the doctor cannot make a file. `said`: by the store."""
+    return ZOrderError(
+        "ZORDER_NOT_WRITABLE",
+        f"No file can be made in {folder} ({said}): make the folder if there is none, or get the "
+        "right to write there.",
+    )
+
+
 def store_has_two_winners(folder: str) -> ZOrderError:
     """A store that makes one file twice."""
     return ZOrderError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -333,19 +334,23 @@ class Trial:
 
 
 def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
-    """The statements of a file or a list; what of a list cannot be split is one of its own.
+    """The statements of a file or a list; what of either cannot be split is one of its own.
 
     Raises:
         ZOrderError: the file cannot be read.
     """
     from pyzorder.advisor.statements import split
 
-    if not isinstance(queries, (str, Path)):
-        return [statement for text in queries for statement in _split_or_whole(text)]
-    try:
-        return split(Path(queries).read_text(encoding="utf-8"))
-    except (OSError, UnicodeError, NotUnderstood) as failure:
-        raise errors.unreadable_queries(str(queries), str(failure)) from None
+    if isinstance(queries, (str, Path)):
+        try:
+            text = Path(queries).read_text(encoding="utf-8")
+        except (OSError, UnicodeError) as failure:
+            raise errors.unreadable_queries(str(queries), str(failure)) from None
+        try:
+            return split(text)
+        except NotUnderstood:  # a quote is open somewhere: as far as lines tell statements apart
+            queries = re.split(r"(?<=;)[ \t]*\n", text)
+    return [statement for text in queries for statement in _split_or_whole(text)]
 
 
 def _split_or_whole(text: str) -> list[str]:

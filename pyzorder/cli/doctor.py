@@ -38,7 +38,7 @@ class Check:
     epilog="""\b
 Examples:
   pyzorder doctor
-  pyzorder doctor s3a://bucket/sales --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2
+  pyzorder doctor s3a://bucket/sales --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.5.0
   pyzorder doctor db.sales --metastore thrift://metastore:9083
   pyzorder doctor --remote sc://server:15002
 """,
@@ -90,6 +90,8 @@ def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
             yield checked("catalog", lambda: catalog(spark))
             if not bridge.is_connect(spark):
                 yield checked("store", lambda: store(spark, target))
+            elif target is not None:
+                yield checked("table", lambda: seen(spark, target))
 
 
 def checked(name: str, look: Callable[[], str]) -> Check:
@@ -128,7 +130,8 @@ def catalog(spark: SparkSession) -> str:
     """What names of tables mean; asks it for its databases."""
     databases = len(spark.sql("SHOW DATABASES").collect())
     if in_memory(spark):
-        return "in memory: name folders, or add --hive for the tables of a metastore"
+        more = "" if bridge.is_connect(spark) else ", or add --hive for the tables of a metastore"
+        return f"in memory: name folders{more}"
     return f"Hive metastore, {databases} database{'' if databases == 1 else 's'}"
 
 
@@ -143,9 +146,22 @@ def store(spark: SparkSession, target: Target | None) -> str:
         return "not looked at: name a TARGET whose folder to look at"
     folder = folder_of(spark, target)
     name = f"{folder.rstrip('/')}/_pyzorder-doctor-{uuid.uuid4()}"
-    if not bridge.creates_if_absent(spark, name):
+    try:
+        has_one_winner = bridge.creates_if_absent(spark, name)
+    except Exception as failure:
+        raise errors.store_not_writable(folder, sentence(failure)) from failure
+    if not has_one_winner:
         raise errors.store_has_two_winners(folder)
     return f"{folder} can be written, and holds locks"
+
+
+def seen(spark: SparkSession, target: Target) -> str:
+    """Whether a server finds a table and its files, which only it can look at."""
+    rows = target.table(spark).describeSkippingIndex().collect()
+    return (
+        f"the server finds {target}, with {len(rows)} columns in its index; whether it may "
+        "write there, OPTIMIZE … DRY RUN does not tell"
+    )
 
 
 def folder_of(spark: SparkSession, target: Target | None) -> str:

@@ -40,6 +40,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
     Raises:
         CannotStart: Spark cannot be started or reached.
     """
+    _hush()
     running = click.get_current_context().obj
     if running is not None:
         spark = running.newSession()
@@ -57,10 +58,22 @@ def session(settings: Settings) -> Iterator[SparkSession]:
         except Exception as failure:
             raise CannotStart(sentence(failure)) from failure
         try:
+            if settings.remote:
+                for key, value in settings.conf.items():
+                    spark.conf.set(key, value)
             yield spark
         finally:
             with suppress(Exception):  # where the JVM is gone, that has been told
                 spark.stop()
+
+
+def _hush() -> None:
+    """PySpark writes failures of queries to stderr too, with the JVM's stack: they are raised."""
+    with suppress(ImportError):  # no PySpark, or 3.5, which has no such loggers
+        from pyspark.logger import PySparkLogger
+
+        for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+            PySparkLogger.getLogger(name).disabled = True
 
 
 def connected(settings: Settings) -> SparkSession:
@@ -80,10 +93,7 @@ def connected(settings: Settings) -> SparkSession:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise errors.pyspark_missing() from None
-    spark = SparkSession.builder.remote(settings.remote or "").getOrCreate()
-    for key, value in settings.conf.items():
-        spark.conf.set(key, value)
-    return spark
+    return SparkSession.builder.remote(settings.remote or "").getOrCreate()
 
 
 def started(settings: Settings, scratch: str) -> SparkSession:

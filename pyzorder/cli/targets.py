@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyzorder import ZOrderTable, errors
+from pyzorder import ZOrderTable, bridge, errors
 from pyzorder import table as tables
 from pyzorder.session import check_session
 
@@ -55,7 +55,10 @@ class Target:
         except Exception as failure:
             if "TABLE_OR_VIEW_NOT_FOUND" not in str(failure):
                 raise
-            in_memory = spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
+            in_memory = (
+                not bridge.is_connect(spark)
+                and spark.conf.get("spark.sql.catalogImplementation") == "in-memory"
+            )
             raise errors.table_not_found(str(self), in_memory, Path(str(self)).is_dir()) from None
 
 

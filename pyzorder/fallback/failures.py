@@ -17,11 +17,14 @@ T = TypeVar("T")
 #: itself it is for want of room.
 _FULL = "No space left on device|Disk quota exceeded|Mkdirs failed to create"
 _DENIED = "Permission denied|Operation not permitted|Read-only file system"
+_EMPTY = "UNABLE_TO_INFER_SCHEMA"
+_DAMAGED = "Could not read footer|CANNOT_READ|FAILED_READ|is not a Parquet file|Malformed ORC"
 
 
 def told(command: Callable[P, T]) -> Callable[P, T]:
-    """A command on a `table` that says in one sentence what the disk refuses, for Python, Java and
-    Spark say it in many ways. Raises ZOrderError: ZORDER_NO_SPACE, ZORDER_NOT_WRITABLE."""
+    """A command on a `table` that says in one sentence what is wrong with its folder or files, for
+    Python, Java and Spark say it in many ways. Raises ZOrderError: ZORDER_NO_SPACE,
+    ZORDER_NOT_WRITABLE, ZORDER_NO_FILES, ZORDER_UNREADABLE_FILE."""
 
     @wraps(command)
     def tells(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -31,7 +34,12 @@ def told(command: Callable[P, T]) -> Callable[P, T]:
             raise
         except Exception as failure:
             table = inspect.signature(command).bind(*args, **kwargs).arguments["table"]
-            for pattern, error in (_FULL, full), (_DENIED, not_writable):
+            for pattern, error in (
+                (_FULL, full),
+                (_DENIED, not_writable),
+                (_EMPTY, no_files),
+                (_DAMAGED, unreadable),
+            ):
                 said = re.search(f"({pattern}).*", str(failure))
                 if said:
                     raise error(table, said[0].rstrip(" .")) from failure
@@ -143,6 +151,31 @@ def not_writable(table: str, said: str) -> ZOrderError:
         "ZORDER_NOT_WRITABLE",
         f"This command must create, rename and delete files in {table}, and may not: {said}. Every "
         "row of the table is as it was. Get the right to, and run the command again.",
+    )
+
+
+def path_not_found(path: str) -> ZOrderError:
+    """A folder that is not there."""
+    return ZOrderError(
+        "ZORDER_PATH_NOT_FOUND", f"The path {path} does not exist. Check its spelling."
+    )
+
+
+def no_files(table: str, said: str) -> ZOrderError:
+    """A folder without data files. `said`: by Spark."""
+    return ZOrderError(
+        "ZORDER_NO_FILES",
+        f"There is no data file of the format asked for in {table}: write the table first, or pass "
+        "the format of its files.",
+    )
+
+
+def unreadable(table: str, said: str) -> ZOrderError:
+    """A data file that Spark does not take for one. `said`: by Spark."""
+    return ZOrderError(
+        "ZORDER_UNREADABLE_FILE",
+        f"A file of {table} cannot be read: {said}. Nothing was changed. Repair or remove what is "
+        "damaged, and run the command again.",
     )
 
 

@@ -122,8 +122,10 @@ def check_writable(table: Table) -> None:
     """An error unless the fallback may write below the table's folder."""
     if table.obstacle:
         raise failures.refused(table.name, f"cannot be indexed: {table.obstacle}")
-    if not is_local(table.location) or not os.path.isdir(table.location):
+    if not is_local(table.location) or os.path.isfile(table.location):
         raise failures.remote_writes(table.location)
+    if not os.path.isdir(table.location):
+        raise failures.path_not_found(table.location)
     for pattern, reason in _FOREIGN.items():
         if glob.glob(os.path.join(glob.escape(table.location), pattern)):
             raise failures.refused(table.name, f"{reason}, and keeps statistics of its own")
@@ -198,7 +200,9 @@ def named(table: Table, able: Sequence[IndexedColumn], name: str) -> IndexedColu
     path = [part.lower() for part in split(name)]
     found = [c for c in able if [part.lower() for part in c.path] == path]
     if len(found) != 1:
-        raise failures.refused(table.name, f"has no one column {name} that can have statistics")
+        names = ", ".join(".".join(column.path) for column in able)
+        reason = f"has no one column {name} that can have statistics; there are {names or 'none'}"
+        raise failures.refused(table.name, reason)
     return found[0]
 
 

@@ -64,6 +64,8 @@ def optimize(
     """
     found = target(spark, table, format)
     check_writable(found)
+    if isinstance(zorder_by, str):
+        raise failures.refused(found.name, f"needs a list of columns: write ['{zorder_by}']")
     _check_settings(spark, found)
     writer = Writer.begin(TableFolder(found.location), "OPTIMIZE", RunSettings.of(spark))
     try:

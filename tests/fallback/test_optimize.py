@@ -155,7 +155,7 @@ def test_a_heavy_value_that_comes_again_and_again(
 REFUSED = {
     ("CREATE TABLE x (a INT) USING parquet CLUSTERED BY (a) INTO 2 BUCKETS", "a"): "is bucketed",
     ("CREATE TABLE x (a INT, p INT) USING parquet PARTITIONED BY (p)", "p"): "no one column p",
-    ("CREATE TABLE x (a INT) USING parquet", "b"): "no one column b",
+    ("CREATE TABLE x (a INT) USING parquet", "b"): "no one column b .*; there are a",
     ("CREATE TABLE x (a INT) USING parquet", "a,a"): "each named once",
     ("CREATE TABLE x (a INTERVAL DAY) USING parquet", "a"): "cannot be clustered by here",
     ("CREATE TABLE x (a INT) USING parquet TBLPROPERTIES ('zorder.optimize.curve' = 'hilbert')", "a"):
@@ -171,6 +171,30 @@ def test_refused(spark: SparkSession, database: str, case: tuple[str, str]) -> N
     spark.sql(statement)
     with pytest.raises(ZOrderError, match=REFUSED[case]):
         fallback.optimize(spark, "x", columns.split(","))
+
+
+#: What is in a folder -> what is said of it.
+FOLDERS: dict[str, dict[str, bytes]] = {
+    "ZORDER_NO_FILES": {},
+    "ZORDER_UNREADABLE_FILE": {"a.parquet": b"no such thing" * 9},
+}
+
+
+@pytest.mark.parametrize("condition", FOLDERS)
+def test_a_folder_without_a_table(spark: SparkSession, tmp_path: Path, condition: str) -> None:
+    for name, held in FOLDERS[condition].items():
+        (tmp_path / name).write_bytes(held)
+    with pytest.raises(ZOrderError, match=condition):
+        fallback.optimize(spark, str(tmp_path), ["a"])
+    assert [path.name for path in data_files(tmp_path)] == list(FOLDERS[condition])
+    with pytest.raises(ZOrderError, match="ZORDER_PATH_NOT_FOUND"):
+        fallback.optimize(spark, str(tmp_path / "none"), ["a"])
+
+
+def test_one_text_is_no_list_of_columns(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(5).write.parquet(str(tmp_path / "t"))
+    with pytest.raises(ZOrderError, match=r"write \['id'\]"):
+        fallback.optimize(spark, str(tmp_path / "t"), "id")
 
 
 def test_a_column_that_would_be_lost(spark: SparkSession, tmp_path: Path) -> None:

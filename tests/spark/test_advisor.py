@@ -282,6 +282,15 @@ spark.stop()
 """
 
 
+def test_a_quote_that_is_never_closed(spark: SparkSession, facts: str, tmp_path: Path) -> None:
+    """What stands before it is of use, and what begins on a line after it."""
+    statements = tmp_path / "w.sql"
+    one, other = "SELECT * FROM facts WHERE customer = 17;", "SELECT 'open FROM facts;"
+    statements.write_text("\n".join([*[one] * 3, other, *[one] * 3]))
+    advice = advise(spark, facts, queries=statements)
+    assert advice.columns[0].equality == 6 and sum(item.count for item in advice.left_out) == 1
+
+
 def test_the_log_of_another_spark(
     spark: SparkSession, facts: str, made: Path, tmp_path: Path
 ) -> None:

@@ -277,7 +277,9 @@ def test_doctor_says_what_to_do(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nowhere = invoke(spark, "doctor", str(tmp_path / "none"))
-    assert nowhere.exit_code == 1 and "to do  store" in nowhere.stdout
+    assert nowhere.exit_code == 1
+    assert "to do  store    [ZORDER_NOT_WRITABLE]" in nowhere.stdout
+    assert "make the folder if there is none" in nowhere.stdout
     spark.sql("CREATE VIEW cli_view AS SELECT 1 AS one")
     view = invoke(spark, "doctor", "cli_view")
     spark.sql("DROP VIEW cli_view")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,15 +70,25 @@ def test_connect_client(server: int, tmp_path: Path) -> None:
     assert "call df.explain()" in done.stdout
 
 
+#: Command line -> what it says.
+REFUSED = {
+    ("explain", "SELECT nope FROM parquet.`{path}`"): "UNRESOLVED_COLUMN.*nope",
+    ("explain", "SELECT * FROM nowhere"): "TABLE_OR_VIEW_NOT_FOUND.*nowhere",
+    ("explain", "DROP TABLE nowhere"): "PARSE_SYNTAX_ERROR.*DROP",
+    ("describe", "nowhere"): "no table nowhere: look at SHOW TABLES",
+    ("describe", "{path}", "--conf", "spark.sql.zorder.optimize.targetFileSize=banana"): "banana",
+}
+
+
 def test_command_line(server: int, tmp_path: Path) -> None:
     table = pyarrow.table({"a": [i % 100 for i in range(2000)], "b": list(range(2000))})
     (tmp_path / "t").mkdir()
     for part in range(8):
         pyarrow.parquet.write_table(table.slice(part * 250, 250), tmp_path / f"t/{part}.parquet")
 
-    def run(*arguments: str) -> Any:
-        done = subprocess.run(
-            [sys.executable, "-m", "pyzorder", *arguments, "--json"],
+    def called(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "pyzorder", *arguments],
             capture_output=True,
             text=True,
             cwd=tmp_path,
@@ -88,6 +99,9 @@ def test_command_line(server: int, tmp_path: Path) -> None:
             },
             timeout=240,
         )
+
+    def run(*arguments: str) -> Any:
+        done = called(*arguments, "--json")
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout)
 
@@ -96,4 +110,9 @@ def test_command_line(server: int, tmp_path: Path) -> None:
     assert metrics["numFilesRemoved"] == 8
     (scan,) = run("explain", f"SELECT * FROM parquet.`{path}` WHERE a = 7")
     assert "files selected" in scan["plan"]
-    assert all(check["ok"] for check in run("doctor"))
+    assert all(check["ok"] for check in run("doctor", path))
+    for arguments, says in REFUSED.items():
+        done = called(*(word.format(path=path) for word in arguments))
+        assert done.returncode == 1 and "\tat " not in done.stderr, done.stderr
+        assert re.match(f"Error: .*{says}", done.stderr.splitlines()[-1]), done.stderr
+    assert called("doctor", "nowhere").returncode == 1

@@ -29,6 +29,9 @@ object StoreFailures {
   /** Whether somebody may not do what was tried. */
   def isDenied(failure: Throwable): Boolean = causes(failure).exists(saysDenied)
 
+  /** What somebody may not do, as the store says it. */
+  def denied(failure: Throwable): String = said(failure, saysDenied)
+
   private def saysFull(cause: Throwable): Boolean = Full.findFirstIn(lineOf(cause)).isDefined
 
   private def saysDenied(cause: Throwable): Boolean = cause match {

@@ -115,7 +115,13 @@ object ZOrderErrors {
    */
   def unreadable(path: String, failure: Throwable): ZOrderException =
     if (isMissing(failure)) conflict(s"$path, or a file of it, was replaced or deleted")
+    else if (StoreFailures.isDenied(failure)) notReadable(path, failure)
     else damaged(path, failure)
+
+  private def notReadable(path: String, failure: Throwable): ZOrderException =
+    error("ZORDER_NOT_READABLE", "42501",
+      s"This command must read $path, and may not: ${StoreFailures.denied(failure)}. Nothing was " +
+        "changed. Get the right to, and run the command again.", "path" -> path)
 
   /** Whether a file was not there, by all that Java, Hadoop and Spark raise then. */
   def isMissing(failure: Throwable): Boolean =

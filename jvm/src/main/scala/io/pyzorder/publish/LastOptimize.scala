@@ -20,8 +20,9 @@ object LastOptimize {
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder
     val runs = runsBefore(hadoopConf, writer)
-    val last = lastOf(runs)
-      .getOrElse(throw cannot(folder, "no OPTIMIZE has replaced files of it"))
+    val last = lastOf(runs).getOrElse(throw cannot(folder,
+      if (runs.exists(isCommitted)) "each OPTIMIZE that is on record was undone already"
+      else "no OPTIMIZE has replaced files of it"))
     val written = last.retire.get
     // What a later RESTORE brought back is a copy, with a time of its own, and so is on some stores
     // what any run moved.
