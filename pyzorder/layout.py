@@ -88,22 +88,21 @@ class Layout:
 
     def notes(self) -> list[str]:
         """Sentences on the files that a picture shows in a special way, or not at all."""
-        found = []
-        without_rows = sum(file.rows == 0 for file in self.files)
-        if without_rows:
-            found.append(f"Not shown: {counted(without_rows)} without rows.")
+        hidden = {"without rows": [file for file in self.files if file.rows == 0]}
         for i, column in enumerate(self.columns):
             filled = [file for file in self.files if file.rows != 0]
-            empty = sum(file.empty[i] for file in filled)
-            unknown = sum(file.bounds[i] is None and not file.empty[i] for file in filled)
-            if empty:
-                found.append(
-                    f"Not shown: {counted(empty)} with nothing but nulls or NaN in {column.name}."
-                )
-            if unknown:
-                found.append(
-                    f"Not shown: {counted(unknown)} whose bounds of {column.name} are not known."
-                )
+            hidden[f"with nothing but nulls or NaN in {column.name}"] = [
+                file for file in filled if file.empty[i]
+            ]
+            hidden[f"whose bounds of {column.name} are not known"] = [
+                file for file in filled if file.bounds[i] is None and not file.empty[i]
+            ]
+        found = []
+        for which, files in hidden.items():
+            opened = sum(file.path in (self.opened or ()) for file in files)
+            asked = f", {opened:,} of them opened" if opened else ""
+            if files:
+                found.append(f"Not shown: {counted(len(files))} {which}{asked}.")
         unindexed = sum(not file.indexed for file in self.files)
         if unindexed:
             them = "it" if unindexed == 1 else "them"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,17 @@ def cell(value: Any) -> str:
 def percent(share: float | None) -> str:
     """A share of files."""
     return "–" if share is None or not math.isfinite(share) else f"{share:.1%}"
+
+
+def check_writable(path: Path) -> None:
+    """Before long work: whether its result can be written to that file.
+
+    Raises:
+        BadParameter: it cannot.
+    """
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not os.access(path if path.exists() else folder, os.W_OK) or not folder.is_dir():
+        raise click.BadParameter(f"{path} cannot be written: {folder} is no folder of yours.")
 
 
 def print_written(path: Path, as_json: bool) -> None:

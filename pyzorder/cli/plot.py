@@ -10,7 +10,7 @@ import click
 
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
-from pyzorder.cli.output import print_written
+from pyzorder.cli.output import check_writable, print_written
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, TargetType, columns_argument, listed
@@ -68,6 +68,7 @@ def command(
     from pyzorder import plot
 
     plot.suffix_of(output)
+    check_writable(output)
     if (target is None) == (not curves):
         raise click.UsageError("Name a TARGET to draw the files of, or a --curve, and not both.")
     if depth and where is not None:

@@ -9,7 +9,7 @@ import click
 
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
-from pyzorder.cli.output import print_written
+from pyzorder.cli.output import check_writable, print_written
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, columns_argument, listed, target_argument
@@ -49,6 +49,7 @@ def command(
     """
     from pyzorder import report
 
+    check_writable(output)
     with session(settings) as spark:
         run(
             spark,

@@ -62,7 +62,7 @@ def draw_rectangles(layouts: Mapping[str, Layout], ranks: bool, bare: bool = Fal
             explain(picture, entries, [])
         else:
             asked(picture, layouts.values())
-            explain(picture, entries, [n for found in layouts.values() for n in notes(found)])
+            explain(picture, entries, noted(layouts))
         return picture
 
 
@@ -131,6 +131,16 @@ def crowded(layout: Layout) -> list[bool]:
         narrow = len(files) > 0 and bool(np.median(widths) < 0.2 * even)
         found.append(narrow and not is_text(layout.columns[i]))
     return found
+
+
+def noted(layouts: Mapping[str, Layout]) -> list[str]:
+    """What the panels do not show; which panel is said where there are several."""
+    several = len(layouts) > 1
+    return [
+        plain(f"{name}: {note}") if several else note
+        for name, found in layouts.items()
+        for note in notes(found)
+    ]
 
 
 def notes(layout: Layout) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ DAY = 1440 * MINUTE
 TICKS = 7
 """Of a scale of ranks, at most."""
 
-TICK_LENGTH = 18
+TICK_LENGTH = 19
 """Letters of a tick's text, at most."""
 
 TICK_LETTERS = 48
@@ -83,9 +84,11 @@ def ranked(
     ordered = sorted({*bounds, *limits})
     places = {value: float(rank) for rank, value in enumerate(ordered)}
     named = sorted(set(bounds))
-    texts = [shortened(text_of(value, column.type, zone)) for value in named]
-    if column.type.startswith("TIMESTAMP") and len({text[:10] for text in texts}) >= TICKS:
-        texts = [text[:10] for text in texts]
+    texts = [text_of(value, column.type, zone) for value in named]
+    if column.type.startswith("TIMESTAMP"):
+        days = len({text[:10] for text in texts}) >= TICKS
+        texts = [text[: 10 if days else 19] for text in texts]
+    texts = shortened(texts)
     longest = max(map(len, texts), default=1)
     ticks = max(2, min(TICKS, TICK_LETTERS // (longest + 2)))
     chosen = sorted({round(i * (len(named) - 1) / (ticks - 1)) for i in range(ticks) if named})
@@ -186,9 +189,13 @@ def zone_of(type_: str, zone: str) -> tzinfo:
         return timezone.utc
 
 
-def shortened(text: str) -> str:
-    """At most as long as a tick's text may be."""
-    return text if len(text) <= TICK_LENGTH else text[: TICK_LENGTH - 1] + "…"
+def shortened(texts: Sequence[str]) -> list[str]:
+    """Each at most as long as a tick may be: without the beginning that all have, then cut."""
+    if max(map(len, texts), default=0) > TICK_LENGTH:
+        common = len(os.path.commonprefix(list(texts)))
+        if len(texts) > 1 and common > TICK_LENGTH // 2:
+            texts = ["…" + text[common:] for text in texts]
+    return [text if len(text) <= TICK_LENGTH else text[: TICK_LENGTH - 1] + "…" for text in texts]
 
 
 def plain(text: str) -> str:

@@ -62,6 +62,8 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("plot", "{table}", "zz", "-o", "x.png"), 1, "zz"),
     (("plot", "{table}", "a", "--where", "a =", "-o", "x.png"), 1, "[PARSE_SYNTAX_ERROR]"),
     (("plot", "{table}", "a", "--where", "a = 1", "--depth", "-o", "x.png"), 2, "--where lights"),
+    (("plot", "{table}", "a", "-o", "/dev/null/x.png"), 2, "/dev/null/x.png cannot be written"),
+    (("report", "{table}", "-o", "/dev/null/x.html"), 2, "/dev/null/x.html cannot be written"),
     (("report", "nowhere", "-o", "x.html"), 1, "nowhere"),
     (("report", "{table}", "zz", "-o", "x.html"), 1, "zz"),
 ]

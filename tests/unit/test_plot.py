@@ -186,12 +186,39 @@ NOTES = [
     (GRID, []),
     (layout([((), (1, 2))] * 2), ["Not shown: 2 files with nothing but nulls or NaN in a."]),
     (layout([((1, 2), None)]), ["Not shown: 1 file whose bounds of b are not known."]),
+    (
+        layout([((1, 2), None), ((1, 2), (1, 2))], opened=frozenset({"file:/t/0"})),
+        ["Not shown: 1 file whose bounds of b are not known, 1 of them opened."],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("files", "notes"), NOTES)
 def test_notes(files: Layout, notes: list[str]) -> None:
     assert files.notes() == notes
+
+
+def test_notes_of_several_panels() -> None:
+    hidden = layout([((1, 2), None)])
+    (note,) = hidden.notes()
+    assert drawing.noted({"before": GRID, "after": hidden}) == [f"after: {note}"]
+    assert drawing.noted({"now": hidden}) == [note]
+
+
+SHORT = "https://a.b/"
+#: (texts of ticks, as they are shown)
+TICKS = [
+    ([], []),
+    (["c0000", "c0996"], ["c0000", "c0996"]),
+    (["x" * 30], ["x" * 18 + "…"]),
+    ([SHORT + "00001/long", SHORT + "00015/long"], ["…01/long", "…15/long"]),
+    (["a" * 30, "b" * 30], ["a" * 18 + "…", "b" * 18 + "…"]),
+]
+
+
+@pytest.mark.parametrize(("texts", "shown"), TICKS)
+def test_texts_of_ticks(texts: list[str], shown: list[str]) -> None:
+    assert scales.shortened(texts) == shown
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "$x$ & \\$y$", "a\nb\x01", "数据"])
