@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyzorder import bridge
@@ -90,7 +90,8 @@ class RemoteSteps:
     def __init__(self, spark: SparkSession) -> None:
         self._spark: Any = spark
         self._tag = f"pyzorder-{uuid.uuid4()}"
-        self._steps: list[Step] = []
+        self._steps: dict[str | None, Step] = {}
+        """By the server's name of the query; of those that have tasks."""
 
     def thread(self, work: Callable[[], None]) -> threading.Thread:
         return threading.Thread(target=work, daemon=True)
@@ -101,16 +102,24 @@ class RemoteSteps:
             self._spark.registerProgressHandler(self._heard)
 
     def now(self) -> list[Step]:
-        return self._steps
+        return list(self._steps.values())
 
     def cancel(self) -> None:
         self._spark.interruptTag(self._tag)
 
-    def _heard(self, stages: Iterable[Any] | None, done: bool, **_: Any) -> None:
+    def _heard(
+        self, stages: Iterable[Any] | None, done: bool, operation_id: str | None, **_: Any
+    ) -> None:
         counts = [(stage.num_completed_tasks, stage.num_tasks) for stage in stages or ()]
         tasks = sum(ended for ended, _ in counts), sum(every for _, every in counts)
-        share = tasks[0] / tasks[1] if tasks[1] else 0.0
-        self._steps = [Step(0, "run on the server", not done, share, 0, tasks)]
+        known = self._steps.get(operation_id)
+        if tasks[1]:
+            number = known.number if known else len(self._steps)
+            share = tasks[0] / tasks[1]
+            step = Step(number, "run on the server", not done, share, 0, tasks)
+            self._steps[operation_id] = step
+        elif known and done:  # the last word need not repeat what was said
+            self._steps[operation_id] = replace(known, running=False)
 
 
 def steps_of(spark: SparkSession) -> Steps:

@@ -102,10 +102,12 @@ def test_command_line(server: int, tmp_path: Path) -> None:
 
     def run(*arguments: str) -> Any:
         done = called(*arguments, "--json")
-        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.returncode == 0 and ": 0 tasks" not in done.stderr, done.stderr[-3000:]
         return json.loads(done.stdout)
 
     path = str(tmp_path / "t")
+    told = called("optimize", path, "--zorder-by", "a,b", "--dry-run")
+    assert re.search(r"run on the server: \d+ tasks", told.stderr), told.stderr
     metrics = run("optimize", path, "--zorder-by", "a,b", "--where", "true")["metrics"]
     assert metrics["numFilesRemoved"] == 8
     (scan,) = run("explain", f"SELECT * FROM parquet.`{path}` WHERE a = 7")
@@ -113,6 +115,7 @@ def test_command_line(server: int, tmp_path: Path) -> None:
     assert all(check["ok"] for check in run("doctor", path))
     for arguments, says in REFUSED.items():
         done = called(*(word.format(path=path) for word in arguments))
-        assert done.returncode == 1 and "\tat " not in done.stderr, done.stderr
+        assert done.returncode == 1, done.stderr
+        assert "\tat " not in done.stderr and ": 0 tasks" not in done.stderr, done.stderr
         assert re.match(f"Error: .*{says}", done.stderr.splitlines()[-1]), done.stderr
     assert called("doctor", "nowhere").returncode == 1

@@ -222,7 +222,10 @@ def test_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
     found = layout.read(spark, folder, ["a", "n"], "a < 10 AND p = 1")
     assert not found.has_index and not any(file.indexed for file in found.files)
     assert len(found.covering()) == 2 and len(found.opened or ()) == len(found.files) // 2 == 2
-    assert found.notes()[0] == "Not shown: 2 files with nothing but nulls or NaN in n, 1 of them opened."
+    assert (
+        found.notes()[0]
+        == "Not shown: 2 files with nothing but nulls or NaN in n, 1 of them opened."
+    )
     assert not (tmp_path / "plain" / "_zorder").exists()
     with pytest.raises(AnalysisException, match="ZORDER_PARTITION_COLUMN"):
         layout.read(spark, folder, ["p"])
