@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -181,17 +182,28 @@ Prepared = tuple[Callable[[], object], Callable[[], Sequence[str]]]
 
 
 def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Sequence[str]:
-    """Files of the peer's layout: again with another target size until there are about as many."""
+    """Files of the peer's layout: again with another target size until there are about as many;
+    between two sizes when one made too many of them and the other too few."""
     target = size_of(arguments.source) // arguments.files
     written: Sequence[str] = ()
+    too_many = too_few = 0
     for _ in range(TRIES):
         before = len(written)
         run, files = prepare(spark, arguments, table, target)
         run()
         written = files()
-        if abs(len(written) - arguments.files) <= 0.03 * arguments.files or len(written) == before:
+        if abs(len(written) - arguments.files) <= 0.03 * arguments.files:
             break
-        target = target * len(written) // arguments.files
+        if len(written) > arguments.files:
+            too_many = target
+        else:
+            too_few = target
+        if too_many and too_few:
+            target = math.isqrt(too_many * too_few)
+        elif len(written) == before:
+            break
+        else:
+            target = target * len(written) // arguments.files
     return written
 
 
