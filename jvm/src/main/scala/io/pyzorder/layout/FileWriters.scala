@@ -4,6 +4,7 @@ import java.io.FileNotFoundException
 
 import scala.util.control.NonFatal
 
+import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{ChecksumFileSystem, FileSystem, Path}
 import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
 import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
@@ -25,7 +26,7 @@ final class FileWriters private (
     extends Serializable {
 
   /** How the names of files end. */
-  def extension: String = factory.getFileExtension(contextOf(0))
+  def extension: String = factory.getFileExtension(contextOf(0, conf.value))
 
   /** The store of a path. */
   def fileSystem(path: Path): FileSystem = path.getFileSystem(conf.value)
@@ -36,9 +37,11 @@ final class FileWriters private (
    *
    * The writers of Parquet and ORC make the folders of a file that they open. Where the table is
    * deleted or renamed at that very moment, its folder is made anew with the file, and goes with
-   * it. A folder that others make, or make use of, is left: it is that of a new table.
+   * it. A folder that others make, or make use of, is left: it is that of a new table. On a disk,
+   * where deleting takes a while, no folder is made anew: FolderKeepingDisk.
    */
   def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
+    val keepsFolders = FolderKeepingDisk.serves(path, conf.value)
     var opening = false
     var opened: Option[OutputWriter] = None
     try {
@@ -46,14 +49,16 @@ final class FileWriters private (
       OwnFiles.makeFolder(conf.value, path.getParent)
       checkThere(table)
       opening = true
-      opened = Some(open(path, leaf))
+      opened = Some(
+        if (keepsFolders) open(path, leaf, FolderKeepingDisk.in(conf.value)) else open(path, leaf))
       checkThere(table)
       opened.get
     } catch {
       case NonFatal(failure) =>
         var madeAnew = false
         FileWriters.afterFailure(failure)(
-          () => madeAnew = opening && isGone(table) && fileSystem(path).exists(path.getParent),
+          () => madeAnew = opening && !keepsFolders && isGone(table) &&
+            fileSystem(path).exists(path.getParent),
           () => opened.foreach(_.close()),
           () => discard(table, path),
           () => if (madeAnew) OwnFiles.removeUnused(conf.value, table.root))
@@ -62,8 +67,10 @@ final class FileWriters private (
   }
 
   /** A writer of a file at any path, which takes rows as they are stored. */
-  def open(path: Path, leaf: Int): OutputWriter = {
-    val context = contextOf(leaf)
+  def open(path: Path, leaf: Int): OutputWriter = open(path, leaf, conf.value)
+
+  private def open(path: Path, leaf: Int, conf: Configuration): OutputWriter = {
+    val context = contextOf(leaf, conf)
     val flat =
       if (isParquet) FlatParquetWriter.open(path.toString, context.getConfiguration, schema)
       else None
@@ -90,9 +97,9 @@ final class FileWriters private (
   private def isGone(table: TableFolder): Boolean =
     Incarnation.read(conf.value, table).isEmpty
 
-  private def contextOf(leaf: Int): TaskAttemptContext = {
+  private def contextOf(leaf: Int, conf: Configuration): TaskAttemptContext = {
     val task = new TaskID("pyzorder", 0, TaskType.REDUCE, leaf)
-    new TaskAttemptContextImpl(conf.value, new TaskAttemptID(task, 0))
+    new TaskAttemptContextImpl(conf, new TaskAttemptID(task, 0))
   }
 }
 
