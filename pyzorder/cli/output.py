@@ -65,7 +65,9 @@ def check_writable(path: Path) -> None:
     """
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not os.access(path if path.exists() else folder, os.W_OK) or not folder.is_dir():
-        raise click.BadParameter(f"{path} cannot be written: {folder} is no folder of yours.")
+        raise click.BadParameter(
+            f"{path} cannot be written: name a file that you may write, in a folder that you may."
+        )
 
 
 def print_written(path: Path, as_json: bool) -> None:

@@ -104,17 +104,18 @@ def close(records: RunRecords, files: RunFiles) -> None:
         files.remove_staged()
         records.done(files.record.incarnation)
     files.unmark()
-    _clear(records, files)
+    if not files.is_same_life or records.are_going:
+        records.clear(files.record.incarnation)
     for seconds in _MOMENTS:
-        later = threading.Timer(seconds, _clear, (records, files))
+        later = threading.Timer(seconds, _look_again, (records, files.record.incarnation))
         later.daemon = True
         later.start()
 
 
-def _clear(records: RunRecords, files: RunFiles) -> None:
+def _look_again(records: RunRecords, incarnation: str) -> None:
     with contextlib.suppress(OSError):  # the store cannot be asked
-        if not files.is_same_life or records.are_going:
-            records.clear(files.record.incarnation)
+        if records.are_gone:
+            records.clear(incarnation)
 
 
 def without(rows: pa.Table, names: set[str]) -> list[bool]:

@@ -109,6 +109,17 @@ class RunRecords:
         )
         return not prepare and (done or not retire)
 
+    @property
+    def are_gone(self) -> bool:
+        """Whether DONE is all that is left: the folder was deleted as it came. Asked for long after
+        the run, when the folder may just be renamed and renamed back: DONE has to be there first
+        and last."""
+        done, prepare, retire, still = (
+            os.path.exists(path_of(self._folder, self._run, kind))
+            for kind in ("done", "prepare", "retire", "done")
+        )
+        return done and not prepare and not retire and still
+
     def left(self, incarnation: str) -> Retirement:
         """What the run replaces, as it says now; if it does not, the folders it has marked."""
         folders = tuple(markers.left(self._folder, self._run, incarnation))

@@ -7,8 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,8 +21,9 @@ from pyzorder.fallback.stores import TableFolder
 from pyzorder.fallback.writer import Writer
 from tests.fallback.rewrite_driver import rewrite, rewritten
 from tests.spark import journal_driver, scans
+from tests.spark.dying import dying, dying_but, emptied_behind, left_in_the_end
 from tests.spark.journal_driver import Rewrite, read, through_journal
-from tests.spark.tables import data_files, dying, ids
+from tests.spark.tables import data_files, ids
 from tests.spark.test_kill_points import ALL, COMPLETING, POINTS, UNDOING
 
 #: Who is killed, and who comes next.
@@ -240,14 +239,8 @@ def test_no_record_stays_of_a_run_that_has_ended(tmp_path: Path) -> None:
     """The others are deleted when the writer has looked for them."""
     pq.write_table(pa.table({"id": range(5)}), tmp_path / "f.parquet")
     rewrite(tmp_path, RunSettings())
-    dying(tmp_path, ["_journal"])
-    for record in (tmp_path / "_zorder" / "_journal").iterdir():
-        if record.name != "_1.done":
-            record.unlink()
-    until = time.monotonic() + 15
-    while list(tmp_path.iterdir()) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert list(tmp_path.iterdir()) == []
+    dying_but(tmp_path, "_1.done")
+    assert left_in_the_end(tmp_path) == []
 
 
 def test_no_folder_stays_that_is_emptied_from_both_sides(tmp_path: Path) -> None:
@@ -255,18 +248,8 @@ def test_no_folder_stays_that_is_emptied_from_both_sides(tmp_path: Path) -> None
     pq.write_table(pa.table({"id": range(5)}), tmp_path / "f.parquet")
     rewrite(tmp_path, RunSettings())
     writer = Writer.begin(TableFolder(str(tmp_path)), "TEST", RunSettings())
-    dying(tmp_path, ["_journal"])
-    for record in (tmp_path / "_zorder" / "_journal").glob("_1.*"):
-        record.unlink()
-    last = tmp_path / "_zorder" / "last"
-    last.touch()
-
-    def give_up() -> None:
-        while (tmp_path / "_zorder" / "_journal").exists():
-            time.sleep(0.02)
-        last.unlink()
-
-    other = threading.Thread(target=give_up, daemon=True)
+    dying_but(tmp_path, "_2.prepare")
+    other = emptied_behind(tmp_path)
     other.start()
     writer.abort()
     other.join(30)

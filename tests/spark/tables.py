@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -72,10 +71,3 @@ def target_size(spark: SparkSession, size: int) -> None:
 def ids(df: DataFrame) -> list[int]:
     """The values of the column `id`, in order."""
     return sorted(row["id"] for row in df.select("id").collect())
-
-
-def dying(table: Path, left: list[str]) -> None:
-    """Takes away what a disk has deleted already."""
-    for path in [*table.iterdir(), *(table / "_zorder").iterdir()]:
-        if path.name not in ("_zorder", *left):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -106,13 +106,13 @@ def test_command_line(server: int, tmp_path: Path) -> None:
         return json.loads(done.stdout)
 
     path = str(tmp_path / "t")
+    assert all(check["ok"] for check in run("doctor", path))
     told = called("optimize", path, "--zorder-by", "a,b", "--dry-run")
     assert re.search(r"run on the server: \d+ tasks", told.stderr), told.stderr
     metrics = run("optimize", path, "--zorder-by", "a,b", "--where", "true")["metrics"]
     assert metrics["numFilesRemoved"] == 8
     (scan,) = run("explain", f"SELECT * FROM parquet.`{path}` WHERE a = 7")
     assert "files selected" in scan["plan"]
-    assert all(check["ok"] for check in run("doctor", path))
     for arguments, says in REFUSED.items():
         done = called(*(word.format(path=path) for word in arguments))
         assert done.returncode == 1, done.stderr

@@ -21,8 +21,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark import scans
+from tests.spark.dying import dying, dying_but, emptied_behind, left_in_the_end
 from tests.spark.journal_driver import Rewrite, hadoop_path, killed, package, paused, scala_seq
-from tests.spark.tables import data_files, dying, ids
+from tests.spark.tables import data_files, ids
 from tests.spark.test_kill_points import create
 
 ALL = list(range(40))
@@ -100,19 +101,11 @@ def test_no_folder_stays_that_is_emptied_from_both_sides(
     """A disk gives up a folder in which a record came, and takes its last file away after that."""
     table = tmp_path / "t"
     create(spark, table)
-    last = table / "_zorder" / "last"
-
-    def give_up() -> None:
-        while (table / "_zorder" / "_journal").exists():
-            time.sleep(0.02)
-        last.unlink()
-
-    other = threading.Thread(target=give_up)
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
         dying(table, ["_journal"])
-        last.touch()
+        other = emptied_behind(table)
         other.start()
-    other.join()
+    other.join(30)
     assert "ZORDER_CONFLICT" in writer.said, writer.said
     assert not (table / "_zorder").exists()
 
@@ -134,14 +127,8 @@ def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: 
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     Rewrite(spark, table).publish()
-    dying(table, ["_journal"])
-    for record in (table / "_zorder" / "_journal").iterdir():
-        if record.name != "_1.done":
-            record.unlink()
-    until = time.monotonic() + 10
-    while list(table.iterdir()) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert list(table.iterdir()) == []
+    dying_but(table, "_1.done")
+    assert left_in_the_end(table) == []
 
 
 @pytest.mark.crash

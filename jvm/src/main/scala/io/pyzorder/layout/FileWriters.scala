@@ -25,6 +25,8 @@ final class FileWriters private (
     conf: SerializableConfiguration)
     extends Serializable {
 
+  @transient private lazy val keeping = FolderKeepingDisk.in(conf.value)
+
   /** How the names of files end. */
   def extension: String = factory.getFileExtension(contextOf(0, conf.value))
 
@@ -50,7 +52,7 @@ final class FileWriters private (
       checkThere(table)
       opening = true
       opened = Some(
-        if (keepsFolders) open(path, leaf, FolderKeepingDisk.in(conf.value)) else open(path, leaf))
+        if (keepsFolders) open(path, leaf, keeping) else open(path, leaf))
       checkThere(table)
       opened.get
     } catch {

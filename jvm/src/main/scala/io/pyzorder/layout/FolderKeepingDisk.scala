@@ -27,7 +27,11 @@ object FolderKeepingDisk {
   /** The configuration with which it does. */
   def in(conf: Configuration): Configuration = {
     val own = new Configuration(conf)
-    own.setClassLoader(getClass.getClassLoader)
+    own.setClassLoader(new ClassLoader(conf.getClassLoader) { // codecs may be where pyzorder is not
+      override def findClass(name: String): Class[_] =
+        if (name == classOf[FolderKeepingDisk].getName) classOf[FolderKeepingDisk]
+        else super.findClass(name)
+    })
     own.setClass(Key, classOf[FolderKeepingDisk], classOf[FileSystem])
     own.setBoolean(s"$Key.disable.cache", true)
     own

@@ -83,10 +83,8 @@ private[publish] object Recovery {
       records.done(files.record.incarnation, files.placed)
     }
     files.unmark()
-    def clear(): Unit =
-      if (!files.sameLife || records.areGoing) records.clear(files.record.incarnation)
-    clear()
-    Remains.lookLater(() => clear())
+    if (!files.sameLife || records.areGoing) records.clear(files.record.incarnation)
+    Remains.lookLater(() => if (records.areGone) records.clear(files.record.incarnation))
   }
 
   private def end(

@@ -23,6 +23,13 @@ private[publish] final class RunRecords(
    */
   def areGoing: Boolean = !exists("prepare") && (exists("done") || !exists("retire"))
 
+  /**
+   * Whether DONE is all that is left: the folder was deleted as it came. Asked for long after the
+   * run, when the folder may just be renamed and renamed back: DONE has to be there first and last.
+   */
+  def areGone: Boolean =
+    exists("done") && !exists("prepare") && !exists("retire") && exists("done")
+
   def retire(record: RetireRecord): Unit =
     if (!create("retire", Records.write(record))) throw taken("retire")
 
