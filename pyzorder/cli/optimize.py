@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from pyzorder import bridge
+from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import files, percent, print_json, print_table
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import ColumnsType, Target, target_argument
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 STOPPED = (
     "Interrupted: what OPTIMIZE had not published has been undone, and the table holds every row."
@@ -56,8 +53,7 @@ def command(
     Ctrl-C undoes what is not published yet: no row is lost or doubled.
     """
     with session(settings) as spark:
-        if where is not None:
-            check_condition(spark, where)
+        check_condition(spark, where)
 
         def statement() -> dict[str, Any]:
             optimize = target.table(spark).optimize()
@@ -80,21 +76,6 @@ def command(
         print_json(result)
     else:
         tell(result["metrics"])
-
-
-def check_condition(spark: SparkSession, where: str) -> None:
-    """Raises Spark's ParseException unless the text is one condition and nothing more."""
-    if not bridge.is_connect(spark):
-        bridge.require_condition(spark, where)
-        return
-    from pyspark.errors import AnalysisException, ParseException
-
-    try:
-        _ = spark.range(0).where(where).schema
-    except ParseException:
-        raise
-    except AnalysisException:
-        return  # it parses: what its columns are is for the statement to say
 
 
 def tell(metrics: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import check_writable, print_written
@@ -77,6 +78,7 @@ def command(
         plot.save(plot.curve(curves), output)
     else:
         with session(settings) as spark:
+            check_condition(spark, where)
 
             def drawn() -> Picture:
                 if depth:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import check_writable, print_written
@@ -51,6 +52,7 @@ def command(
 
     check_writable(output)
     with session(settings) as spark:
+        check_condition(spark, where)
         run(
             spark,
             lambda: report.write(spark, target.text(), output, listed(columns), where),

@@ -184,8 +184,8 @@ def retention(hours: float) -> ZOrderError:
     return ZOrderError(
         "ZORDER_RETENTION_TOO_SHORT",
         f"Retaining {hours} hours would delete files that running queries may still read, and that "
-        "RESTORE needs. Retain at least 1 hour, or, to erase data at once, SET "
-        "spark.sql.zorder.vacuum.retentionCheck=false.",
+        "RESTORE needs. Retain at least 1 hour, or, to erase data at once, set "
+        "spark.sql.zorder.vacuum.retentionCheck to false.",
     )
 
 

@@ -327,8 +327,8 @@ object ZOrderErrors {
   def retentionTooShort(hours: Int): ZOrderException =
     error("ZORDER_RETENTION_TOO_SHORT", "22023",
       s"VACUUM … RETAIN $hours HOURS would delete files that running queries may still read, and " +
-        "that RESTORE needs. Retain at least 1 hour, or, to erase data at once, SET " +
-        s"${ZOrderConf.vacuumCheck.key}=false.", "hours" -> hours.toString)
+        "that RESTORE needs. Retain at least 1 hour, or, to erase data at once, set " +
+        s"${ZOrderConf.vacuumCheck.key} to false.", "hours" -> hours.toString)
 
   def storeUnsupported(scheme: String, why: String): ZOrderException =
     error("ZORDER_UNSUPPORTED_STORE", "0A000",
