@@ -205,14 +205,6 @@ def box(df: DataFrame, columns: list[str]) -> list[list[Any]]:
     return found
 
 
-def history(spark: SparkSession, target: str) -> list[dict[str, Any]]:
-    """The runs of a table's journal, as the JVM describes them."""
-    found: list[dict[str, Any]] = json.loads(
-        _layout_api(spark).history(spark._jsparkSession, target)
-    )
-    return found
-
-
 def event_log(spark: SparkSession, path: str) -> Any:
     """Spark's event logs at or below a path, as org.apache.spark.sql.pyzorder.EventLogs."""
     jvm: Any = spark.sparkContext._jvm

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyzorder import bridge, errors, html_table
+from pyzorder import html_table
 from pyzorder.session import check_session
+from pyzorder.table import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: What a run's fields are among the columns of `optimize_history`.
+FIELDS = {
+    "run": "run",
+    "operation": "operation",
+    "began": "unix_millis(began)",
+    "ended": "unix_millis(ended)",
+    "committed": "committed",
+    "removed": "removed",
+    "removedBytes": "removed_bytes",
+    "added": "added",
+    "addedBytes": "added_bytes",
+    "kept": "kept",
+    "keptBytes": "kept_bytes",
+}
 
 
 @dataclass(frozen=True)
@@ -20,9 +36,11 @@ class Run:
     run: int
     operation: str
     """`OPTIMIZE`, `RESTORE`, `VACUUM`; empty: its record is torn."""
-    began: datetime
+    began: datetime | None
+    """By the writer's clock; None: its record is torn."""
     ended: datetime | None
-    """None: it is at work, or died; the next writing command then finishes or undoes it."""
+    """By the store's clock; None: it is at work, or died, and the next writing command finishes or
+    undoes it."""
     committed: bool
     """Whether it replaced files."""
     removed: int
@@ -35,8 +53,8 @@ class Run:
 
     @property
     def took(self) -> timedelta | None:
-        """None: it has not ended."""
-        return None if self.ended is None else self.ended - self.began
+        """None: it has not ended, or its record is torn."""
+        return self.ended - self.began if self.ended and self.began else None
 
     @property
     def result(self) -> str:
@@ -69,18 +87,17 @@ def read(spark: SparkSession, table: str) -> History:
     """The runs of a table that is named as in SQL, or by the path of its folder.
 
     Raises:
-        ZOrderError: the session does not run pyzorder, or is a Spark Connect client's.
+        ZOrderError: the session does not run pyzorder.
         AnalysisException: there is no such table.
     """
-    if bridge.is_connect(spark):
-        raise errors.connect_has_no_layout()
     check_session(spark)
-    runs = []
-    for run in bridge.history(spark, table):
-        began, ended = (moment(run.pop(name)) for name in ("began", "ended"))
-        assert began is not None
-        runs.append(Run(began=began, ended=ended, **run))
-    return History(runs)
+    rows = spark.sql(f"SELECT {', '.join(FIELDS.values())} FROM optimize_history({quoted(table)})")
+    return History(run_of(**dict(zip(FIELDS, row, strict=True))) for row in rows.collect())
+
+
+def run_of(*, operation: str | None, began: int | None, ended: int | None, **rest: Any) -> Run:
+    """A row as it was selected."""
+    return Run(operation=operation or "", began=moment(began), ended=moment(ended), **rest)
 
 
 def moment(milliseconds: int | None) -> datetime | None:
@@ -90,6 +107,6 @@ def moment(milliseconds: int | None) -> datetime | None:
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
 
 
-def clock(time: datetime) -> str:
-    """`2024-01-31 23:59:59 UTC`."""
-    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
+def clock(time: datetime | None) -> str:
+    """`2024-01-31 23:59:59 UTC`; empty: not known."""
+    return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"

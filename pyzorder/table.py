@@ -79,6 +79,10 @@ class ZOrderTable:
         """Puts the files back that the last OPTIMIZE replaced; what was added since stays."""
         return self._spark.sql(f"RESTORE {self._target} TO BEFORE OPTIMIZE")
 
+    def history(self) -> DataFrame:
+        """The runs of OPTIMIZE, RESTORE and VACUUM, one a row, the first one first."""
+        return self._spark.sql(f"SELECT * FROM optimize_history({quoted(self._target)})")
+
     def __repr__(self) -> str:
         return f"ZOrderTable({self._target})"
 

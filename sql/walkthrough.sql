@@ -48,6 +48,7 @@ OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 REFRESH SKIPPING INDEX ON sales;
 
 -- What has been replaced is kept for a week, and could be put back.
+SELECT run, operation, began, removed, added, kept_bytes FROM optimize_history('sales');
 RESTORE sales TO BEFORE OPTIMIZE;
 VACUUM sales DRY RUN;
 

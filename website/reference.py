@@ -159,7 +159,7 @@ def lines(name: str) -> list[str]:
 
 
 def results(spark: SparkSession) -> dict[str, StructType]:
-    """The columns that each statement with a result returns, from running it."""
+    """The columns that each statement or table function with a result returns, from running it."""
     with tempfile.TemporaryDirectory() as folder:
         spark.sql(ROWS).repartition(4).write.parquet(f"{folder}/t")
         target = f"parquet.`{folder}/t`"
@@ -168,6 +168,7 @@ def results(spark: SparkSession) -> dict[str, StructType]:
             "DESCRIBE SKIPPING INDEX": f"DESCRIBE SKIPPING INDEX ON {target}",
             "VACUUM": f"VACUUM {target} DRY RUN",
             "RESTORE": f"RESTORE {target} TO BEFORE OPTIMIZE",
+            "optimize_history": f"SELECT * FROM optimize_history('{folder}/t')",
         }
         return {name: spark.sql(statement).schema for name, statement in statements.items()}
 

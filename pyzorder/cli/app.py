@@ -14,6 +14,7 @@ from pyzorder.cli import (
     describe,
     doctor,
     explain,
+    history,
     optimize,
     plot,
     report,
@@ -23,7 +24,7 @@ from pyzorder.cli import (
 from pyzorder.cli.failures import Interrupted, exit_code, sentence
 
 #: Every command: to add one, write a module with a click command `command` and name it here.
-COMMANDS = (advise, optimize, describe, explain, plot, report, vacuum, restore, doctor)
+COMMANDS = (advise, optimize, describe, explain, plot, report, history, vacuum, restore, doctor)
 
 
 class App(click.Group):

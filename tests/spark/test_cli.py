@@ -44,6 +44,8 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("optimize", "{table}", "--conf", "spark.sql.zorder.optimize.curve=round"), 1, "round"),
     (("describe", "{unindexed}"), 1, "CREATE SKIPPING INDEX"),
     (("restore", "{unindexed}"), 1, "[ZORDER_"),
+    (("history", "/no/where"), 1, "[ZORDER_PATH_NOT_FOUND]"),
+    (("history", "nowhere"), 1, "nowhere"),
     (("vacuum", "{table}", "--retain-hours", "0"), 1, "[ZORDER_"),
     (("vacuum", "{table}", "--retain-hours", "-1"), 2, "--retain-hours"),
     (("explain", "DROP TABLE {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
@@ -218,6 +220,12 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     check = ("--conf", "spark.sql.zorder.vacuum.retentionCheck=false")
     deleted = result_of(spark, "vacuum", path, "--retain-hours", "0", *check)
     assert len(deleted) >= len(new) and ids(folder) == list(range(ROWS))
+
+    runs = result_of(spark, "history", path)
+    assert [run["operation"] for run in runs] == ["OPTIMIZE", "OPTIMIZE", "RESTORE", "VACUUM"]
+    assert [run["removed"] for run in runs] == [8, 0, len(new), 0]
+    listed = invoke(spark, "history", path).stdout
+    assert f"8 files replaced by {len(new)}" in listed and "deleted expired files" in listed
 
 
 @pytest.mark.parametrize(("arguments", "holds"), PICTURES)

@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
-from pyzorder import ZOrderError, ZOrderTable, history, layout
+from pyzorder import ZOrderError, ZOrderTable, layout
 from tests.documents import ROOT
 from tests.spark.test_examples import statements
 
@@ -34,6 +34,7 @@ METHODS: list[tuple[str, Callable[[ZOrderTable], DataFrame], list[str]]] = [
     ("again, full", lambda t: t.optimize().full().executeZOrderBy(["b", "a"]), ["metrics"]),
     ("restore", lambda t: t.restoreBeforeOptimize(), []),
     ("compaction", lambda t: t.optimize().executeCompaction(), ["path", "metrics"]),
+    ("history", lambda t: t.history(), ["run", "operation", "began", "kept_bytes"]),
     ("vacuum", lambda t: t.vacuum(200, dryRun=True), ["path"]),
     ("drop", lambda t: t.dropSkippingIndex(), []),
 ]
@@ -43,7 +44,6 @@ REFUSED: list[tuple[str, Callable[[SparkSession], object], str]] = [
     ("configure", lambda spark: pyzorder.configure(SparkSession.builder), "ZORDER_CONNECT_CLIENT"),
     ("explain", lambda spark: pyzorder.explain(spark.range(3)), "ZORDER_CONNECT_EXPLAIN"),
     ("layout", lambda spark: layout.read(spark, "t", ["a"]), "ZORDER_CONNECT_LAYOUT"),
-    ("history", lambda spark: history.read(spark, "t"), "ZORDER_CONNECT_LAYOUT"),
 ]
 
 
@@ -143,4 +143,5 @@ def test_command_line(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     assert run("optimize", path, "--zorder-by", "a,b")["metrics"]["numFilesRemoved"] == 16
     assert {found["column"] for found in run("describe", path)} >= {"a", "b"}
+    assert [past["removed"] for past in run("history", path)] == [16]
     assert all(check["ok"] for check in run("doctor"))

@@ -5,7 +5,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.answers.{AnswerStrategy, LimitStrategy}
 import io.pyzorder.expressions.ZOrderFunctions
-import io.pyzorder.commands.{ClaimDeltaStatements, ResolveZOrderStatements, SkippingIndexFunction}
+import io.pyzorder.commands.{ClaimDeltaStatements, ResolveZOrderStatements, TableFunctions}
 import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.{PruneByJoinKeys, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
@@ -16,7 +16,7 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     EagerClasses.load()
     ZOrderConf.all // registers the settings
     extensions.injectParser((_, next) => ZOrderSqlParser.before(next))
-    extensions.injectTableFunction(SkippingIndexFunction.description)
+    TableFunctions.all.foreach(extensions.injectTableFunction)
     extensions.injectResolutionRule { session =>
       ClaimDeltaStatements(session.asInstanceOf[shim.SparkSession])
     }

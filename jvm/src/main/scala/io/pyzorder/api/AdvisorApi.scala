@@ -14,14 +14,14 @@ import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
 import io.pyzorder.advice.{Advisor, Asked}
-import io.pyzorder.commands.SkippingIndexFunction
+import io.pyzorder.commands.TableFunctions
 import io.pyzorder.index.IndexedColumn
 
 /** What pyzorder.advisor calls: plain types in, JSON out. */
 final class AdvisorApi(session: shim.SparkSession, target: String) {
 
   private val mapper = new ObjectMapper()
-  private val advisor = new Advisor(session, SkippingIndexFunction.tableOf(session, target))
+  private val advisor = new Advisor(session, TableFunctions.tableOf(session, target))
   private val known = mutable.HashMap.empty[String, Asked]
   private var asked = Vector.empty[Asked]
 

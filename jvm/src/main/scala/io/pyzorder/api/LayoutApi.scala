@@ -13,9 +13,9 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.Decimal
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.pyzorder.commands.{ResolvedTable, SkippingIndexFunction, TableLayout}
+import io.pyzorder.commands.{ResolvedTable, TableFunctions, TableLayout}
 import io.pyzorder.index.IndexedColumn
-import io.pyzorder.publish.{PastRun, TableFolder}
+import io.pyzorder.publish.TableFolder
 import io.pyzorder.skipping.{PredicateBox, PredicateToIndexFilter}
 
 /**
@@ -37,7 +37,7 @@ object LayoutApi {
    * @param names see TableLayout.of
    */
   def layout(session: shim.SparkSession, target: String, names: JList[String]): String = {
-    val table = SkippingIndexFunction.tableOf(session, target)
+    val table = TableFunctions.tableOf(session, target)
     val folder = new TableFolder(table.root)
     val layout = TableLayout.of(session, table, names.asScala.toList)
     val node = mapper.createObjectNode()
@@ -65,7 +65,7 @@ object LayoutApi {
 
   /** The table's rows, for queries whose files are asked for. */
   def rows(session: shim.SparkSession, target: String): shim.DataFrame = {
-    val table = SkippingIndexFunction.tableOf(session, target)
+    val table = TableFunctions.tableOf(session, target)
     table.identifier match {
       case Some(name) => session.table(name.copy(catalog = None).quotedString)
       case None => session.baseRelationToDataFrame(table.relation)
@@ -88,26 +88,6 @@ object LayoutApi {
       put(limits, side.greatest)
     }
     mapper.writeValueAsString(node)
-  }
-
-  /**
-   * The runs of the table's journal, the first one first: a JSON array of objects with `run`,
-   * `operation`, `began` and `ended` (milliseconds since the epoch, null: not finished),
-   * `committed`, and the numbers and bytes of files: `removed`, `removedBytes`, `added`,
-   * `addedBytes`, and of the removed ones that VACUUM has not deleted `kept`, `keptBytes`.
-   */
-  def history(session: shim.SparkSession, target: String): String = {
-    val table = SkippingIndexFunction.tableOf(session, target)
-    val list = mapper.createArrayNode()
-    PastRun.all(session.sessionState.newHadoopConf(), new TableFolder(table.root)).foreach { run =>
-      val item = list.addObject()
-      item.put("run", run.run).put("operation", run.operation).put("began", run.began)
-      item.put("ended", run.ended.map(Long.box).orNull).put("committed", run.committed)
-      item.put("removed", run.retired.length).put("removedBytes", run.retired.map(_.size).sum)
-      item.put("added", run.added.length).put("addedBytes", run.added.map(_.size).sum)
-      item.put("kept", run.kept).put("keptBytes", run.keptBytes)
-    }
-    mapper.writeValueAsString(list)
   }
 
   private def nameOf(table: ResolvedTable): String =

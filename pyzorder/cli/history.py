@@ -1,0 +1,63 @@
+"""pyzorder history: the runs that rewrote a table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+from rich.filesize import decimal
+
+from pyzorder import history
+from pyzorder.cli.display import Display
+from pyzorder.cli.options import Settings, session_options
+from pyzorder.cli.output import print_json, print_table
+from pyzorder.cli.running import run
+from pyzorder.cli.sessions import session
+from pyzorder.cli.targets import Target, target_argument
+
+HEAD = ("run", "operation", "began", "seconds", "result", "size before", "after", "not yet deleted")
+
+
+@click.command(
+    "history",
+    epilog="""\b
+Examples:
+  pyzorder history /data/sales
+  pyzorder history db.sales --hive --json
+""",
+)
+@target_argument
+@session_options
+def command(settings: Settings, target: Target) -> None:
+    """List the runs of OPTIMIZE, RESTORE and VACUUM.
+
+    The first one first; how much room the replaced files take that VACUUM has not deleted, too.
+    """
+    with session(settings) as spark:
+        runs = run(
+            spark,
+            lambda: history.read(spark, target.text()),
+            Display(f"history of {target}", settings.quiet),
+            "the listing",
+            "Interrupted; a listing changes nothing.",
+        )
+    if settings.json:
+        print_json([asdict(past) for past in runs])
+    elif not runs:
+        click.echo("No run of OPTIMIZE, RESTORE or VACUUM.")
+    else:
+        print_table(list(HEAD), [shown(past) for past in runs])
+
+
+def shown(past: history.Run) -> list[object]:
+    """One run, as the table shows it."""
+    return [
+        past.run,
+        past.operation,
+        history.clock(past.began),
+        "" if past.took is None else f"{past.took.total_seconds():.1f}",
+        past.result,
+        decimal(past.removedBytes) if past.removed else "",
+        decimal(past.addedBytes) if past.added else "",
+        decimal(past.keptBytes) if past.kept else "",
+    ]
