@@ -157,8 +157,7 @@ def store(spark: SparkSession, target: Target | None) -> str:
 
 def seen(spark: SparkSession, target: Target) -> str:
     """Whether a server finds a table and its files, which only it can look at."""
-    target.table(spark)
-    spark.sql(f"VACUUM {target.text()} DRY RUN").collect()
+    target.table(spark).vacuum(dryRun=True).collect()
     return f"the server finds {target}; whether it may write there is not looked at"
 
 
