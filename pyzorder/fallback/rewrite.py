@@ -118,7 +118,9 @@ def _group(folder: TableFolder, groups: Sequence[Group]) -> Column:
     paths = [f"{folder.root}/{g.folder}".rstrip("/") for g in groups]
     address = F.expr("regexp_replace(_metadata.file_path, '^file:/+', '/')")
     around = F.regexp_replace(address, "/[^/]*$", "")
-    number = F.array_position(F.array(*[F.lit(spelled(path)) for path in paths]), around)
+    folders = F.array(*[F.lit(spelled(path)) for path in paths])
+    # Spark 3.5's own `F.array_position` takes no column as the second argument.
+    number = F.call_function("array_position", folders, around)
     return (number - 1).cast("int")
 
 

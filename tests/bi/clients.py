@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -98,6 +99,12 @@ class Jdbc:
         self._process.wait(timeout=60)
 
 
+def _holds_rows(columns: Iterable[str]) -> bool:
+    """Whether a result is more than `Result`, the column of no rows that Spark names where there
+    is none, and that PyHive cannot fetch of Spark 3.5."""
+    return list(columns) not in ([], ["Result"])
+
+
 class PyHive:
     """PyHive's own cursor."""
 
@@ -107,7 +114,8 @@ class PyHive:
     def rows(self, statement: str) -> list[list[str | None]]:
         with self._connection.cursor() as cursor:
             cursor.execute(statement)
-            found = cursor.fetchall() if cursor.description else []
+            names = [column[0] for column in cursor.description or ()]
+            found = cursor.fetchall() if _holds_rows(names) else []
             return [[None if v is None else str(v) for v in row] for row in found]
 
     def close(self) -> None:
@@ -123,7 +131,7 @@ class SqlAlchemy:
 
     def rows(self, statement: str) -> list[list[str | None]]:
         result = self._connection.execute(sqlalchemy.text(statement))
-        found = result.fetchall() if result.returns_rows else []
+        found = result.fetchall() if result.returns_rows and _holds_rows(result.keys()) else []
         return [[None if v is None else str(v) for v in row] for row in found]
 
     def close(self) -> None:

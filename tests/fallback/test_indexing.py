@@ -144,6 +144,11 @@ def test_char_and_defaults(spark: SparkSession, database: str) -> None:
     spark.sql("CREATE TABLE x (c CHAR(4), v VARCHAR(4), a INT DEFAULT 7) USING parquet")
     spark.sql("INSERT INTO x VALUES ('a', 'b', 1), ('ab', 'bc', 2)")
     spark.sql("ALTER TABLE x ADD COLUMN b INT DEFAULT 5")
+    if spark.version.startswith("3."):
+        with pytest.raises(ZOrderError, match="Spark 3.5 does not tell which file"):
+            fallback.create_index(spark, "x")
+        assert fallback.read(spark, "x").where("c = 'a'").count() == 1
+        return
     fallback.create_index(spark, "x")
     for predicate in ("c = 'a'", "v = 'b'", "a = 9", "b = 5", "b IS NULL"):
         with scans.plain(spark):

@@ -74,7 +74,7 @@ def refused(spark: SparkSession, statement: str, condition: str) -> bool:
     try:
         spark.sql(statement).collect()
     except AnalysisException as error:
-        assert error.getCondition() == condition, str(error)
+        assert str(error).startswith(f"[{condition}] "), str(error)
         assert "\n" not in str(error) and len(str(error)) < 1000, str(error)
         return True
     return False

@@ -43,7 +43,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   /** The columns that the readings ask for and files have. */
   lazy val columns: Seq[IndexedColumn] =
     readings.iterator.flatMap(_.iterator.flatMap(_.columns)).map(c => c.path -> c.dataType)
-      .toSeq.distinct.collect {
+      .toVector.distinct.collect {
         case (path, dataType)
             if IndexedColumns.supports(dataType) && OrderedBytes.supports(dataType) =>
           IndexedColumn(path, dataType)

@@ -5,7 +5,8 @@ import java.util.IdentityHashMap
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
-import org.apache.spark.sql.catalyst.expressions.{KnownFloatingPointNormalized, PredicateHelper}
+import org.apache.spark.sql.catalyst.expressions.{KnownFloatingPointNormalized, PlanExpression}
+import org.apache.spark.sql.catalyst.expressions.PredicateHelper
 import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, NormalizeNaNAndZero}
 import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, InnerLike, LeftSemi}
 import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, ProjectExec, SparkPlan}
@@ -16,7 +17,8 @@ import io.pyzorder.ZOrderConf
 
 /**
  * What a query asks of the rows of its scans that skips no file although it could be thought to:
- * conditions that are not deterministic, which Spark keeps from the scan, and the keys of joins.
+ * conditions that Spark keeps from the scan (those that are not deterministic and, Spark 3.5, those
+ * with a subquery) and the keys of joins.
  * For showing alone; PruneByJoinKeys decides.
  */
 final class UnusedConditions private (plan: SparkPlan) extends PredicateHelper {
@@ -47,9 +49,13 @@ final class UnusedConditions private (plan: SparkPlan) extends PredicateHelper {
           project.child, asked.map(a => a.copy(expression = replaceAlias(a.expression, named))),
           phase)
       case filter: FilterExec =>
-        val drawn = splitConjunctivePredicates(filter.condition).filterNot(_.deterministic)
-          .map(Asked(_, condition => s"not usable: $condition (not deterministic)"))
-        visit(filter.child, asked ++ drawn, phase)
+        val kept = splitConjunctivePredicates(filter.condition).collect {
+          case drawn if !drawn.deterministic =>
+            Asked(drawn, condition => s"not usable: $condition (not deterministic)")
+          case compared if hasSubquery(compared) =>
+            Asked(compared, condition => s"not usable: $condition (its subquery runs too late)")
+        }
+        visit(filter.child, asked ++ kept, phase)
       case join: BaseJoinExec =>
         Seq(join.left -> join.leftKeys, join.right -> join.rightKeys).foreach {
           case (side, keys) =>
@@ -110,10 +116,14 @@ final class UnusedConditions private (plan: SparkPlan) extends PredicateHelper {
           plain = spelled(expression)
           if !plain.references.forall(a => ofFolders(a.name)) || !plain.deterministic
           if FilterColumn.unapply(plain).forall(column => !used(column))
+          if !hasSubquery(plain) || !scan.dataFilters.exists(hasSubquery)
         } yield why(plain.sql)
         found.computeIfAbsent(scan, _ => mutable.ListBuffer.empty) ++= texts
       case _ =>
     }
+
+  private def hasSubquery(expression: Expression): Boolean =
+    expression.exists(_.isInstanceOf[PlanExpression[_]])
 
   /** As FilePruner spells columns: without the table's name. */
   private def spelled(expression: Expression): Expression = {
