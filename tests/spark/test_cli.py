@@ -85,7 +85,7 @@ PICTURES: list[tuple[tuple[str, ...], str]] = [
 STOPPED = [
     (signal.SIGINT, "lay out the new files …", 130),
     pytest.param(signal.SIGTERM, "lay out the new files …", 143, marks=pytest.mark.crash),
-    pytest.param(signal.SIGINT, "read the files' footers …", 130, marks=pytest.mark.crash),
+    pytest.param(signal.SIGINT, "read the files' footers", 130, marks=pytest.mark.crash),
     pytest.param(signal.SIGINT, "sample the clustering columns …", 130, marks=pytest.mark.crash),
     pytest.param(signal.SIGINT, "lay out the new files:", 130, marks=pytest.mark.crash),
     pytest.param(signal.SIGINT, "count the rows", 130, marks=pytest.mark.crash),
