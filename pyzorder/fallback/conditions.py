@@ -146,6 +146,14 @@ def is_negated(node: exp.Expression) -> bool:
     return bool(node.args.get("negate"))
 
 
+def affirmed(node: exp.Expression) -> exp.Expression:
+    """The same predicate without that NOT."""
+    if is_negated(node):
+        node = node.copy()
+        node.set("negate", None)
+    return node
+
+
 def operands(node: exp.Expression) -> list[exp.Expression]:
     """The operands of a predicate, none a predicate itself but in parentheses.
 

@@ -28,6 +28,7 @@ from pyzorder.fallback.columns import Find
 from pyzorder.fallback.conditions import (
     NotUnderstood,
     Text,
+    affirmed,
     call_of,
     is_negated,
     is_plain,
@@ -35,7 +36,10 @@ from pyzorder.fallback.conditions import (
     operands,
     unwrapped,
 )
+from pyzorder.fallback.null_filters import NullFilters
 from pyzorder.fallback.order_keeping import Side, Types
+
+_OF_TWO = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ, exp.NullSafeEQ)
 
 _COMPARISONS = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ, exp.Like, exp.ILike)
 
@@ -50,6 +54,7 @@ class IndexFilters:
         self._find = find
         self._types = types
         self._bare = Text(lambda parts: self._no_column(parts))
+        self._nulls = NullFilters(find, types, self._bare)
 
     def of(self, predicate: exp.Expression) -> Filter:
         """The filter that is true for every file with a row for which the predicate is TRUE."""
@@ -67,9 +72,7 @@ class IndexFilters:
             conjunction = isinstance(node, exp.And) != negated
             return both(left, right) if conjunction else either(left, right)
         if is_negated(node):
-            node = node.copy()
-            node.set("negate", None)
-            return self._judged(node, not negated)
+            return self._judged(affirmed(node), not negated)
         try:
             found = self._leaf(node, negated)
         except NotUnderstood:
@@ -86,10 +89,14 @@ class IndexFilters:
         if isinstance(node, exp.Column):
             wanted = Constant("FALSE" if negated else "TRUE", "boolean")
             return compared(exp.EQ, self._side(node), wanted, self._types)
-        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
-            side = self._side(operands(node)[0])
-            return side.may_have_value if negated else side.may_be_null
-        if isinstance(node, (exp.NEQ,)):
+        if isinstance(node, exp.Is):
+            return self._is(operands(node)[0], node.expression, negated)
+        if isinstance(node, exp.NullSafeEQ) and isinstance(unwrapped(node.expression), exp.Boolean):
+            value, asked = operands(node)
+            return self._is(value, unwrapped(asked), negated)
+        if isinstance(node, _OF_TWO) and self._is_same(*operands(node)):
+            return self._with_itself(node, negated)
+        if isinstance(node, exp.NEQ):
             return self._leaf(exp.EQ(this=node.this, expression=node.expression), not negated)
         if isinstance(node, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
             kind = _NEGATED[type(node)] if negated else type(node)
@@ -112,6 +119,32 @@ class IndexFilters:
         if isinstance(node, exp.Like):
             return self._like(operands(node), negated)
         return self._called(node, negated)
+
+    def _is(self, value: exp.Expression, asked: exp.Expression, negated: bool) -> Filter:
+        """IS NULL, TRUE or FALSE, or NOT that; a predicate that is not NULL is TRUE or FALSE."""
+        if isinstance(asked, exp.Boolean):
+            if not negated:
+                return self._judged(value, negated=not asked.this)
+            return either(self._judged(value, negated=bool(asked.this)), self._nulls.of(value))
+        if not isinstance(asked, exp.Null):
+            return None
+        if not negated:
+            return self._nulls.of(value)
+        if isinstance(unwrapped(value), (*_OF_TWO, exp.And, exp.Or, exp.Not, exp.In, exp.Between)):
+            return either(self._judged(value, negated=False), self._judged(value, negated=True))
+        return self._have_values(value)
+
+    def _with_itself(self, node: exp.Expression, negated: bool) -> Filter:
+        """`a < a`: never TRUE, nor `a = a` FALSE: NaN equals itself."""
+        holds = not isinstance(node, (exp.NEQ, exp.LT, exp.GT))
+        return NEVER if holds == negated else None
+
+    def _is_same(self, a: exp.Expression, b: exp.Expression) -> bool:
+        """Whether both are one expression, that gives one value a row."""
+        if unwrapped(a) != unwrapped(b):
+            return False
+        Text(lambda parts: self._find(parts).source).of(a)  # or raises
+        return True
 
     def _called(self, node: exp.Expression, negated: bool) -> Filter:
         name, arguments = call_of(node) or ("", [])
@@ -176,12 +209,16 @@ class IndexFilters:
 
     def _not_null(self, node: exp.Expression) -> Filter:
         """A comparison, or NOT one, is TRUE only where what it is of is not null."""
-        found: Filter = None
         if isinstance(node, _COMPARISONS) and is_plain(node):
-            sides: tuple[exp.Expression, ...] = (node.this, node.expression)
-            for parts in dict.fromkeys(p for side in sides for p in needed_columns(side)):
-                with contextlib.suppress(NotUnderstood):
-                    found = both(found, f"v{self._find(parts).number}")
+            return self._have_values(node.this, node.expression)
+        return None
+
+    def _have_values(self, *values: exp.Expression) -> Filter:
+        """Where none of these is null."""
+        found: Filter = None
+        for parts in dict.fromkeys(p for value in values for p in needed_columns(value)):
+            with contextlib.suppress(NotUnderstood):
+                found = both(found, f"v{self._find(parts).number}")
         return found
 
     def _of_one_value(self, node: exp.Expression, negated: bool) -> Filter:

@@ -151,13 +151,8 @@ def _widens(a: str, b: str, one_offset: bool) -> bool:
         return INTEGRAL.index(a) <= INTEGRAL.index(b)
     if a in INTEGRAL and b in FLOATS:
         return True  # rounding to nearest never swaps two numbers
-    if b.startswith("decimal"):
-        precision, scale = decimal_of(b)
-        if a in INTEGRAL:
-            return precision - scale >= _DIGITS[a]
-        if a.startswith("decimal"):
-            digits, fraction = decimal_of(a)
-            return scale >= fraction and precision - scale >= digits - fraction
+    if b.startswith("decimal") and is_number(a) and a not in FLOATS:
+        return all(least <= most for least, most in zip(_digits(a), _digits(b), strict=True))
     if (a, b) == ("timestamp", "date"):
         return one_offset
     return (a, b) in {
@@ -190,6 +185,27 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
             column == zoneless and other == "timestamp"
         )  # fmt: skip
     return {column, other} in ({"date", "timestamp"}, {"date", zoneless})
+
+
+def keeps_values(a: str, b: str) -> bool:
+    """Whether Spark compares values of two types, constants or not, with none of them made NULL."""
+    if a == b or "void" in (a, b):
+        return True
+    if is_number(a) and is_number(b):
+        if FLOATS & {a, b}:
+            return True
+        whole, fraction = zip(_digits(a), _digits(b), strict=True)
+        return max(whole) + max(fraction) <= 38
+    days = ("date", "timestamp", "timestamp_ntz")
+    return a in days and b in days
+
+
+def _digits(data_type: str) -> tuple[int, int]:
+    """Of an integer or decimal: before the point, and behind it."""
+    if data_type in _DIGITS:
+        return _DIGITS[data_type], 0
+    precision, scale = decimal_of(data_type)
+    return precision - scale, scale
 
 
 def is_number(data_type: str) -> bool:

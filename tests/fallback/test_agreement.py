@@ -42,7 +42,7 @@ KEEPS_MORE = {
     r"\\": "a backslash: Spark's strings may not be what sqlglot reads",
     r"ESCAPE": "LIKE with an escape character of its own",
     r"\bANY\b|\bALL\b": "LIKE ANY and LIKE ALL",
-    r"IS NULL$|^coalesce|^CASE|^if|<=> true": "the optimizer rewrites what is TRUE for a null",
+    r"^coalesce|^CASE|^if": "the optimizer rewrites what is TRUE for a null",
     r"^s = 5": "a string that becomes a number",
     r"i = rand|s RLIKE|_metadata": "not of the list of functions",
     r"'a%c'|LIKE '%|ends|contains|ILIKE|LIKE v": "the optimizer adds IS NOT NULL, or parts of a pattern",

@@ -16,9 +16,9 @@ import org.apache.spark.unsafe.types.UTF8String
  *
  * A rule here may only say for which rows the predicate is TRUE. FALSE and NULL are the same to
  * it: both leave the row out. That is why it goes through AND, OR and NOT alone (Kleene's logic
- * obeys De Morgan) and never below IS NULL, <=>, CASE, coalesce or `=` of two booleans, where a
- * FALSE or NULL of the part makes a TRUE of the whole: `(a > 5) IS NULL` is TRUE for the null that
- * `a > 5` would have dropped.
+ * obeys De Morgan) and never below CASE, coalesce or `=` of two booleans, where a FALSE or NULL of
+ * the part makes a TRUE of the whole. `(a > 5) IS NULL` is TRUE for the null that `a > 5` would
+ * have dropped: of that PredicateToNullFilter tells.
  */
 object PredicateToIndexFilter {
 
@@ -39,8 +39,9 @@ object PredicateToIndexFilter {
     case Not(child) => negated(child)
     case Literal(value, BooleanType) => if (value == true) Always else Never
     case FilterColumn(c) if c.comparedType == BooleanType => OneOf(c, Seq(true))
-    case IsNull(FilterColumn(c)) => HasNull(c)
+    case IsNull(child) => PredicateToNullFilter(child)
     case IsNotNull(FilterColumn(c)) => HasValue(c)
+    case IsNotNull(part) if part.dataType == BooleanType => or(apply(part), negated(part))
     case IsNaN(FilterColumn(c)) => HasNaN(c)
 
     case EqualTo(l, r) => equated(l, r)(equalTo)(columnsEqual(_, _))
@@ -53,6 +54,8 @@ object PredicateToIndexFilter {
     case GreaterThan(l, r) => apply(LessThan(r, l))
     case GreaterThanOrEqual(l, r) => apply(LessThanOrEqual(r, l))
 
+    // IS TRUE, IS FALSE
+    case EqualNullSafe(part, Literal(is: Boolean, _)) => if (is) apply(part) else negated(part)
     // TRUE for two nulls as well; for a value and a literal the same as `=`.
     case EqualNullSafe(FilterColumn(c), Literal(null, _)) => HasNull(c)
     case EqualNullSafe(Literal(null, _), FilterColumn(c)) => HasNull(c)
@@ -93,6 +96,9 @@ object PredicateToIndexFilter {
     case GreaterThanOrEqual(l, r) => apply(LessThan(l, r))
     case EqualTo(l, r) => equated(l, r)((c, v) => other(c, Seq(v)))((_, _) => Always)
 
+    // IS NOT TRUE, IS NOT FALSE
+    case EqualNullSafe(part, Literal(is: Boolean, _)) =>
+      or(PredicateToNullFilter(part), if (is) negated(part) else apply(part))
     // Never NULL: NOT (c <=> v) is TRUE for nulls.
     case EqualNullSafe(FilterColumn(c), Literal(null, _)) => HasValue(c)
     case EqualNullSafe(Literal(null, _), FilterColumn(c)) => HasValue(c)

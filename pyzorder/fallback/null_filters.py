@@ -1,0 +1,90 @@
+"""What rows could make a predicate NULL, as a filter over the index; see index_filters.
+
+The rules, and why, are those of io.pyzorder.skipping.PredicateToNullFilter. Only the casts that
+Spark adds are not to be seen in a text: operands of types that lose nothing on the way to the type
+they are compared in are taken, and no others.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import combinations
+
+from sqlglot import exp
+
+from pyzorder.fallback import order_keeping
+from pyzorder.fallback.bound_filters import NEVER, Filter, either
+from pyzorder.fallback.columns import Find
+from pyzorder.fallback.conditions import (
+    NotUnderstood,
+    Text,
+    affirmed,
+    call_of,
+    is_plain,
+    operands,
+    unwrapped,
+)
+from pyzorder.fallback.order_keeping import Types, keeps_values
+
+_NEVER_NULL = (exp.Is, exp.NullSafeEQ, exp.Boolean)
+_OF_OPERANDS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
+_OF_STRINGS = (exp.Like, exp.ILike)
+
+
+class NullFilters:
+    """Makes filters of predicates, and of values."""
+
+    def __init__(self, find: Find, types: Types, constant: Text) -> None:
+        """As IndexFilters; `constant` writes what names no column, or raises NotUnderstood."""
+        self._find = find
+        self._types = types
+        self._constant = constant
+
+    def of(self, node: exp.Expression) -> Filter:
+        """The filter that is true for every file with a row for which the predicate is NULL."""
+        try:
+            return self._of(node)[0]
+        except NotUnderstood:
+            return None
+
+    def _of(self, node: exp.Expression) -> tuple[Filter, str]:
+        """The filter of an expression, and the expression's type. Raises NotUnderstood."""
+        node = affirmed(unwrapped(node))
+        if not is_plain(node):
+            raise NotUnderstood(node.key)
+        if isinstance(node, _NEVER_NULL) or self._called(node) in ("isnull", "isnotnull", "isnan"):
+            return NEVER, "boolean"
+        if isinstance(node, exp.Not):
+            return self._of(node.this)
+        if isinstance(node, (exp.And, exp.Or)):
+            return either(self.of(node.this), self.of(node.expression)), "boolean"
+        if isinstance(node, _OF_OPERANDS):
+            filters, types = self._all(operands(node))
+            if not all(keeps_values(a, b) for a, b in combinations(types, 2)):
+                raise NotUnderstood("a conversion that may give NULL")
+            return reduce(either, filters), "boolean"
+        if isinstance(node, _OF_STRINGS) or self._called(node) in (
+            "contains", "endswith", "startswith",
+        ):  # fmt: skip
+            call = call_of(node)
+            filters, types = self._all(call[1] if call else operands(node))
+            if set(types) != {"string"}:
+                raise NotUnderstood("a conversion that may give NULL")
+            return reduce(either, filters), "boolean"
+        return self._value(node)
+
+    def _value(self, node: exp.Expression) -> tuple[Filter, str]:
+        if node.find(exp.Column) is None:
+            text = self._constant.of(node)
+            return f"({text} IS NULL)", self._types.of(text)
+        side = order_keeping.side(node, self._find, self._types)
+        return side.may_be_null, side.data_type
+
+    def _all(self, nodes: list[exp.Expression]) -> tuple[list[Filter], list[str]]:
+        found = [self._of(node) for node in nodes]
+        return [f for f, _ in found], [t for _, t in found]
+
+    @staticmethod
+    def _called(node: exp.Expression) -> str:
+        call = call_of(node)
+        return call[0] if call else ""
