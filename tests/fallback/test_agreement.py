@@ -56,6 +56,8 @@ KEEPS_MORE = {
 def made(spark: SparkSession, path: Path) -> tuple[str, Path]:
     """A table for a file of fixtures, and its folder: nine data files, the last one of nulls."""
     name, columns = f"agree_{path.stem}", fixtures_of(path)[0].columns
+    if spark.version.startswith("3."):  # the fallback reads tables with CHAR columns whole there
+        columns = re.sub(r"\bCHAR\(\d+\)", "STRING", columns)
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     spark.sql(f"CREATE TABLE {name} ({columns}) USING parquet")
     listed = re.findall(r"(\w+) [A-Z]", re.sub(r"<.*?>+", "", columns))
