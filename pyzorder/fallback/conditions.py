@@ -166,6 +166,9 @@ def operands(node: exp.Expression) -> list[exp.Expression]:
         found += value if isinstance(value, list) else [value] if value is not None else []
     if any(isinstance(operand, _PREDICATES) for operand in found):
         raise NotUnderstood("predicates side by side")
+    # `a <=> b < c` is `(a <=> b) < c` to Spark; sqlglot puts `b < c` in parentheses of its own.
+    if isinstance(node, exp.NullSafeEQ) and isinstance(unwrapped(node.expression), _PREDICATES):
+        raise NotUnderstood("predicates side by side")
     return found
 
 

@@ -125,7 +125,9 @@ class IndexFilters:
         if isinstance(asked, exp.Boolean):
             if not negated:
                 return self._judged(value, negated=not asked.this)
-            return either(self._judged(value, negated=bool(asked.this)), self._nulls.of(value))
+            return either(
+                self._judged(value, negated=bool(asked.this)), self._nulls.of_boolean(value)
+            )
         if not isinstance(asked, exp.Null):
             return None
         if not negated:
@@ -210,7 +212,8 @@ class IndexFilters:
     def _not_null(self, node: exp.Expression) -> Filter:
         """A comparison, or NOT one, is TRUE only where what it is of is not null."""
         if isinstance(node, _COMPARISONS) and is_plain(node):
-            return self._have_values(node.this, node.expression)
+            with contextlib.suppress(NotUnderstood):
+                return self._have_values(*operands(node))
         return None
 
     def _have_values(self, *values: exp.Expression) -> Filter:

@@ -26,7 +26,6 @@ from pyzorder.fallback.conditions import (
 )
 from pyzorder.fallback.order_keeping import Types, keeps_values
 
-_NEVER_NULL = (exp.Is, exp.NullSafeEQ, exp.Boolean)
 _OF_OPERANDS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
 _OF_STRINGS = (exp.Like, exp.ILike)
 
@@ -47,17 +46,29 @@ class NullFilters:
         except NotUnderstood:
             return None
 
+    def of_boolean(self, node: exp.Expression) -> Filter:
+        """As `of`, where the expression becomes a boolean: what is none may become NULL by that."""
+        try:
+            found, data_type = self._of(node)
+        except NotUnderstood:
+            return None
+        return found if data_type == "boolean" else None
+
     def _of(self, node: exp.Expression) -> tuple[Filter, str]:
         """The filter of an expression, and the expression's type. Raises NotUnderstood."""
         node = affirmed(unwrapped(node))
         if not is_plain(node):
             raise NotUnderstood(node.key)
-        if isinstance(node, _NEVER_NULL) or self._called(node) in ("isnull", "isnotnull", "isnan"):
+        if self._called(node) in ("isnull", "isnotnull", "isnan") or isinstance(node, exp.Boolean):
+            return NEVER, "boolean"
+        if isinstance(node, (exp.Is, exp.NullSafeEQ)):
+            operands(node)  # or raises: it may be the operand of another to Spark
             return NEVER, "boolean"
         if isinstance(node, exp.Not):
-            return self._of(node.this)
+            return self.of_boolean(node.this), "boolean"
         if isinstance(node, (exp.And, exp.Or)):
-            return either(self.of(node.this), self.of(node.expression)), "boolean"
+            sides = (self.of_boolean(side) for side in (node.this, node.expression))
+            return either(*sides), "boolean"
         if isinstance(node, _OF_OPERANDS):
             filters, types = self._all(operands(node))
             if not all(keeps_values(a, b) for a, b in combinations(types, 2)):
