@@ -41,18 +41,18 @@ class NullFilters:
 
     def of(self, node: exp.Expression) -> Filter:
         """The filter that is true for every file with a row for which the predicate is NULL."""
-        try:
-            return self._of(node)[0]
-        except NotUnderstood:
-            return None
+        return self._typed(node)[0]
 
     def of_boolean(self, node: exp.Expression) -> Filter:
         """As `of`, where the expression becomes a boolean: what is none may become NULL by that."""
-        try:
-            found, data_type = self._of(node)
-        except NotUnderstood:
-            return None
+        found, data_type = self._typed(node)
         return found if data_type == "boolean" else None
+
+    def _typed(self, node: exp.Expression) -> tuple[Filter, str]:
+        try:
+            return self._of(node)
+        except NotUnderstood:
+            return None, ""
 
     def _of(self, node: exp.Expression) -> tuple[Filter, str]:
         """The filter of an expression, and the expression's type. Raises NotUnderstood."""

@@ -19,7 +19,11 @@ NOT (s <=> false)
 p <=> q <= r
 (p BETWEEN true AND q = r) IS NOT NULL
 NOT (p BETWEEN true AND q = r)
-concat(s, s) = 'abcabc'
+"""
+
+#: Of Spark 4 and later.
+CONDITIONS_OF_4 = """
+concat(*) != 'x'
 """
 
 #: p, q, r: a file each.
@@ -34,8 +38,9 @@ def test_no_row_is_lost(spark: SparkSession, tmp_path: Path) -> None:
             f"FROM VALUES ({row}) AS t(p, q, r)"
         ).coalesce(1).write.mode("append").parquet(path)
     fallback.create_index(spark, path)
+    asked = CONDITIONS if spark.version.startswith("3.") else CONDITIONS + CONDITIONS_OF_4
     with scans.settings(spark, spark__sql__ansi__enabled="false"):
-        for condition in filter(None, CONDITIONS.splitlines()):
+        for condition in filter(None, asked.splitlines()):
             found = fallback.read(spark, path).where(condition).count()
             with scans.plain(spark):
                 expected = spark.read.parquet(path).where(condition).count()
