@@ -11,9 +11,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.spark.answers import view, write
 from tests.spark.indexes import build
 from tests.spark.scans import opened, plain, settings, some
-from tests.spark.test_metadata_answers import view, write
 from tests.spark.test_pruning import COLUMNS, FILES, ROWS, _split
 
 FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])

@@ -115,6 +115,48 @@ def test_char_is_padded_on_reading(spark: SparkSession) -> None:
         spark.sql("DROP TABLE padded")
 
 
+def test_collations_are_not_compared_by_bytes(spark: SparkSession) -> None:
+    if spark.version.startswith("3."):
+        pytest.skip("Spark 4 brought collations")
+    spark.sql("DROP TABLE IF EXISTS collated")
+    spark.sql(
+        "CREATE TABLE collated (w STRING COLLATE UTF8_LCASE, u STRING COLLATE UNICODE_CI, "
+        "s STRING) USING parquet"
+    )
+    try:
+        for value in ("'a'", "'B'), ('c'", "'É'", "'e\u0301'", "''", "NULL"):
+            spark.sql(
+                "INSERT INTO collated SELECT /*+ COALESCE(1) */ s, s, s "
+                f"FROM VALUES ({value}) AS t(s)"
+            )
+        spark.sql("CREATE SKIPPING INDEX ON collated")
+        of_rules = ["{} = 'A'", "{} < 'B'", "{} > 'b'", "{} IN ('C', 'é')",
+                    "{} BETWEEN 'A' AND 'b'", "NOT ({} = 'A')", "{} <=> 'é'", "{} != 'b'",
+                    "startswith({}, 'b')", "{} = 'e'", "upper({}) = 'é'"]  # fmt: skip
+        predicates = [rule.format(c) for rule in of_rules for c in ("w", "u")]
+        predicates += [
+            rule.format(f"s COLLATE {name}")
+            for rule in of_rules[:8]
+            for name in ("UTF8_LCASE", "UNICODE_CI_AI")
+        ]
+        counts = check_sound(
+            spark, "collated", [*predicates, "w LIKE 'É%'", "w IS NULL", "s = 'B'"]
+        )
+        assert counts["w = 'A'"] == 6 and counts["s COLLATE UTF8_LCASE = 'A'"] < 6
+        assert counts["s = 'B'"] == 1
+        for query in (
+            "SELECT min(w), max(w), min(u), max(u), count(w), count(u) FROM collated",
+            "SELECT w FROM collated ORDER BY w LIMIT 2",
+            "SELECT u FROM collated ORDER BY u DESC NULLS LAST LIMIT 2",
+            "SELECT count(*) FROM collated WHERE w >= 'b'",
+        ):
+            with plain(spark):
+                expected = spark.sql(query).collect()
+            assert spark.sql(query).collect() == expected, query
+    finally:
+        spark.sql("DROP TABLE collated")
+
+
 @FORMATS
 def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
     path, other = tmp_path / "t", tmp_path / "u"
