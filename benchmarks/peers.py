@@ -310,14 +310,18 @@ def hudi(  # type: ignore[no-untyped-def]
         "hoodie.bulkinsert.shuffle.parallelism": "4",
         "hoodie.parquet.max.file.size": str(1 << 30),
     }  # fmt: skip
+    spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
     clustering = {
         **writing,
-        "hoodie.clustering.plan.strategy.target.file.max.bytes": 6 * size,  # closed at a sixth
+        # It cuts the curve in as many parts as the input has target sizes,
+        "hoodie.clustering.plan.strategy.target.file.max.bytes":
+            size * size_of(table) // size_of(source),
+        # and a part in files of 100 target sizes, as the rows take in the writer's memory.
+        "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,
-    }
+    }  # fmt: skip
     options = ",".join(f"{name}={value}" for name, value in clustering.items())
-    spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
     statement = (
         f"CALL run_clustering(path => '{table}', op => 'scheduleAndExecute', "
         f"order => '{columns}', order_strategy => 'z-order', options => '{options}')"
