@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sqlglot import exp, parse_one
@@ -170,6 +171,19 @@ def operands(node: exp.Expression) -> list[exp.Expression]:
     if isinstance(node, exp.NullSafeEQ) and isinstance(unwrapped(node.expression), _PREDICATES):
         raise NotUnderstood("predicates side by side")
     return found
+
+
+def is_beyond_bigint(node: exp.Expression) -> bool:
+    """Whether it is a number of DECIMAL, as it stands there, that no BIGINT holds."""
+    node = unwrapped(node)
+    if isinstance(node, exp.Neg):
+        return is_beyond_bigint(node.this)
+    if isinstance(node, exp.Cast) and node.to.is_type("decimal"):
+        node = node.this
+    try:
+        return isinstance(node, exp.Literal) and not abs(Decimal(str(node.this))) < 2**63
+    except InvalidOperation:
+        return False
 
 
 def needed_columns(node: exp.Expression) -> Iterator[tuple[str, ...]]:

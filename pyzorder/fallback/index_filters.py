@@ -30,6 +30,7 @@ from pyzorder.fallback.conditions import (
     Text,
     affirmed,
     call_of,
+    is_beyond_bigint,
     is_negated,
     is_plain,
     needed_columns,
@@ -37,7 +38,9 @@ from pyzorder.fallback.conditions import (
     unwrapped,
 )
 from pyzorder.fallback.null_filters import NullFilters
-from pyzorder.fallback.order_keeping import Side, Types
+from pyzorder.fallback.order_keeping import INTEGRAL, Side, Types
+
+_ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 
 _OF_TWO = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.EQ, exp.NEQ, exp.NullSafeEQ)
 
@@ -74,10 +77,23 @@ class IndexFilters:
         if is_negated(node):
             return self._judged(affirmed(node), not negated)
         try:
+            if self._is_folded(node):
+                return None
             found = self._leaf(node, negated)
         except NotUnderstood:
             found = None
         return found or both(self._not_null(node), self._of_one_value(node, negated))
+
+    def _is_folded(self, node: exp.Expression) -> bool:
+        """Whether Spark may make it TRUE or FALSE for null rows too: an integer compared with a
+        DECIMAL that no BIGINT holds."""
+        if not isinstance(node, _ORDERED) or not any(map(is_beyond_bigint, operands(node))):
+            return False
+        sides = [operand for operand in operands(node) if self._is_side(operand)]
+        try:
+            return any(self._side(operand).data_type in INTEGRAL for operand in sides)
+        except NotUnderstood:
+            return True
 
     def _leaf(self, node: exp.Expression, negated: bool) -> Filter:
         if not is_plain(node):

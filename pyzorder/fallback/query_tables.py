@@ -105,8 +105,8 @@ def _outer_first(statement: exp.Expression) -> list[exp.Select]:
 def _sources(
     select: exp.Select, inherited: list[exp.Expression]
 ) -> Iterator[tuple[exp.Expression, list[exp.Expression], set[str], set[str]]]:
-    """Tables and subqueries of a SELECT, what their rows must fulfil, the names of all sources, and
-    of the columns that USING takes from the first one."""
+    """Tables and subqueries of a SELECT, what their rows must fulfil, the names of all sources,
+    LATERAL VIEWs among them, and of the columns that USING takes from the first one."""
     first = select.args.get("from_") or select.args.get("from")
     if first is None:
         return
@@ -121,6 +121,9 @@ def _sources(
     if any(kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI") for _, kind in sides):
         return
     names = [node.alias_or_name.lower() for node in nodes]
+    views = [view.alias.lower() for view in select.args.get("laterals") or []]
+    if not all(views):
+        return
     where = select.args.get("where")
     filters = [*conjuncts(where.this if where is not None else None), *inherited]
     for number, node in enumerate(nodes):
@@ -128,14 +131,14 @@ def _sources(
         is_table = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
         if not plain or not (is_table or isinstance(node, exp.Subquery)):
             continue
-        if names.count(names[number]) > 1:
+        if [*names, *views].count(names[number]) > 1:
             continue
         hidden = _is_hidden(number, sides) or _is_optional(number, sides)
         conditions = [] if hidden else list(filters)
         for place, join in enumerate(joins, start=1):
             if _must_match(number, place, sides):
                 conditions += conjuncts(join.args.get("on"))
-        yield node, conditions, set(names), using if number else set()
+        yield node, conditions, {*names, *views}, using if number else set()
 
 
 def _is_hidden(number: int, sides: list[tuple[str, str]]) -> bool:

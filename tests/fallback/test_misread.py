@@ -19,6 +19,14 @@ NOT (s <=> false)
 p <=> q <= r
 (p BETWEEN true AND q = r) IS NOT NULL
 NOT (p BETWEEN true AND q = r)
+i < 123456789012345678901 AND p IS NULL
+i <= 123456789012345678901BD AND p IS NULL
+i + 1 > - 123456789012345678901 AND p IS NULL
+123456789012345678901.5 >= (i) AND p IS NULL
+i BETWEEN - 123456789012345678901 AND 123456789012345678901 AND p IS NULL
+NOT (i > 123456789012345678901) AND p IS NULL
+(i > 123456789012345678901) IS FALSE AND p IS NULL
+(i < 123456789012345678901) IS NOT NULL AND p IS NULL
 """
 
 #: Of Spark 4 and later.
@@ -26,16 +34,18 @@ CONDITIONS_OF_4 = """
 concat(*) != 'x'
 """
 
-#: p, q, r: a file each.
-ROWS = ["false, true, NULL", "true, true, NULL", "NULL, true, true", "false, false, true"]
+#: p, q, r, i: a file each.
+ROWS = [
+    "false, true, NULL, 1", "true, true, NULL, 2", "NULL, true, true, NULL", "false, false, true, 3"
+]  # fmt: skip
 
 
 def test_no_row_is_lost(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     for row in ROWS:
         spark.sql(
-            "SELECT CAST(p AS BOOLEAN) p, CAST(q AS BOOLEAN) q, CAST(r AS BOOLEAN) r, 'abc' s "
-            f"FROM VALUES ({row}) AS t(p, q, r)"
+            "SELECT CAST(p AS BOOLEAN) p, CAST(q AS BOOLEAN) q, CAST(r AS BOOLEAN) r, "
+            f"CAST(i AS INT) i, 'abc' s FROM VALUES ({row}) AS t(p, q, r, i)"
         ).coalesce(1).write.mode("append").parquet(path)
     fallback.create_index(spark, path)
     asked = CONDITIONS if spark.version.startswith("3.") else CONDITIONS + CONDITIONS_OF_4

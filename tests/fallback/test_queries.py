@@ -77,6 +77,9 @@ SELECT * FROM u WHERE u.a IN (SELECT k FROM t) | 0
 SELECT * FROM t WHERE a = 25 UNION ALL SELECT * FROM u WHERE a < 5 | 14
 SELECT * FROM t WHERE a = 25 EXCEPT SELECT * FROM t WHERE a = 25 AND s > 't' | 15
 SELECT x.*, v FROM t x LATERAL VIEW explode(array(1, 2)) e AS v WHERE x.a = 25 | 7
+SELECT * FROM t LATERAL VIEW explode(array(99)) n AS x WHERE n.x = 99 | 0
+SELECT * FROM t x LATERAL VIEW explode(array(99)) x AS v WHERE x.v = 99 AND x.a = 25 | 0
+SELECT * FROM t LATERAL VIEW OUTER posexplode(array(9)) n AS k2, x WHERE n.x = 9 AND n.k2 = 0 | 0
 SELECT /*+ BROADCAST(u) */ * FROM t JOIN u ON t.a = u.a WHERE u.a = 25 | 7
 SELECT *, row_number() OVER (ORDER BY a) AS n FROM t WHERE a < 30 | 5
 SELECT * FROM t TABLESAMPLE (100 PERCENT) WHERE a = 25 | 0
