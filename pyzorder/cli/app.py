@@ -33,6 +33,7 @@ class App(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; what it raises becomes a sentence and an exit code."""
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        logging.getLogger().addHandler(logging.NullHandler())  # py4j tells Ctrl-C to the root, too
         warnings.simplefilter("ignore")
         try:
             return super().invoke(ctx)

@@ -10,7 +10,8 @@ CONTENDED = ("ZORDER_CONCURRENT_OPTIMIZE", "ZORDER_CONFLICT")
 #: Where Spark's messages go on with what only its developers need.
 TAIL = re.compile(
     r"[;.]?\s*(\n?;?\s*line \d+,? pos \d+|SQLSTATE: \w{5}|\n== (SQL|DataFrame)|"
-    r"\n?JVM stacktrace|\n?Driver stacktrace|\n\s*at \S+\().*",
+    r"\n?This stopped SparkContext was created at|\n?JVM stacktrace|\n?Driver stacktrace|"
+    r"\n\s*at \S+\().*",
     re.DOTALL,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -63,11 +63,16 @@ def check_writable(path: Path) -> None:
     Raises:
         BadParameter: it cannot.
     """
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not os.access(path if path.exists() else folder, os.W_OK) or not folder.is_dir():
+    try:
+        if path.exists():
+            path.open("ab").close()
+        else:
+            folder = next(parent for parent in path.absolute().parents if parent.exists())
+            tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
         raise click.BadParameter(
             f"{path} cannot be written: name a file that you may write, in a folder that you may."
-        )
+        ) from None
 
 
 def print_written(path: Path, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyzorder import errors
 from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
@@ -68,12 +69,18 @@ def command(
     """
     from pyzorder import plot
 
-    plot.suffix_of(output)
+    try:
+        plot.suffix_of(output)
+    except errors.ZOrderError as failure:
+        raise click.BadParameter(str(failure)) from None
     check_writable(output)
     if (target is None) == (not curves):
         raise click.UsageError("Name a TARGET to draw the files of, or a --curve, and not both.")
     if depth and where is not None:
         raise click.UsageError("--where lights files, which --depth does not draw one by one.")
+    sides = listed(columns) or []
+    if len(sides) > 2 and not depth:
+        raise click.UsageError(str(errors.too_many_sides(sides)))
     if target is None:
         plot.save(plot.curve(curves), output)
     else:

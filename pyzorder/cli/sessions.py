@@ -56,7 +56,10 @@ def session(settings: Settings) -> Iterator[SparkSession]:
         except (CannotStart, click.ClickException):
             raise
         except Exception as failure:
-            raise CannotStart(sentence(failure)) from failure
+            at = settings.remote or settings.master
+            raise CannotStart(
+                f"Spark did not start{f' at {at}' if at else ''}: {sentence(failure)}"
+            ) from failure
         try:
             if settings.remote:
                 for key, value in settings.conf.items():
@@ -132,6 +135,13 @@ def started(settings: Settings, scratch: str) -> SparkSession:
 @contextmanager
 def log_file(settings: Settings) -> Iterator[IO[bytes]]:
     """Where the JVM's output goes: --log, or a file without a name."""
+    if settings.log:
+        try:
+            settings.log.open("ab").close()
+        except OSError as failure:
+            raise click.BadParameter(
+                f"--log {settings.log} cannot be written ({failure.strerror}): name another file."
+            ) from None
     with open(settings.log, "a+b") if settings.log else tempfile.TemporaryFile() as log:
         yield log
 

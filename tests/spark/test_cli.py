@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
@@ -19,6 +20,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from pyzorder.cli import sessions
 from pyzorder.cli.app import app
+from pyzorder.cli.options import Settings
 from tests.sessions import SUBMIT_OPTIONS
 from tests.spark.servers import free_port
 from tests.spark.tables import data_files
@@ -59,13 +61,14 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("plot", "-o", "x.png"), 2, "Name a TARGET to draw the files of, or a --curve"),
     (("plot", "{table}", "--curve", "zorder", "-o", "x.png"), 2, "and not both"),
     (("plot", "{table}", "a"), 2, "Missing option '--output'"),
-    (("plot", "{table}", "a", "-o", "x.pdf"), 1, "[ZORDER_PICTURE_FORMAT]"),
-    (("plot", "{table}", "a", "id", "day", "-o", "x.png"), 1, "[ZORDER_RECTANGLE_COLUMNS]"),
+    (("plot", "{table}", "a", "-o", "x.pdf"), 2, "[ZORDER_PICTURE_FORMAT]"),
+    (("plot", "{table}", "a", "id", "day", "-o", "x.png"), 2, "[ZORDER_RECTANGLE_COLUMNS]"),
     (("plot", "{table}", "zz", "-o", "x.png"), 1, "zz"),
     (("plot", "{table}", "a", "--where", "a =", "-o", "x.png"), 2, "--where"),
     (("plot", "{table}", "a", "--where", "a = 1", "--depth", "-o", "x.png"), 2, "--where lights"),
     (("plot", "{table}", "a", "-o", "/dev/null/x.png"), 2, "/dev/null/x.png cannot be written"),
     (("report", "{table}", "-o", "/dev/null/x.html"), 2, "/dev/null/x.html cannot be written"),
+    (("report", "{table}", "-o", "/proc/x.html"), 2, "/proc/x.html cannot be written"),
     (("report", "nowhere", "-o", "x.html"), 1, "nowhere"),
     (("report", "{table}", "a", "--where", "a = 1; --", "-o", "x.html"), 2, "--where"),
     (("report", "{table}", "zz", "-o", "x.html"), 1, "zz"),
@@ -320,6 +323,15 @@ def test_no_server(remote: str, code: int, says: str) -> None:
     done = CliRunner().invoke(app, arguments)
     assert (done.exit_code, done.stdout) == (code, "")
     assert says in done.stderr
+
+
+def test_no_place_for_the_log() -> None:
+    settings = Settings(log=Path("/dev/null/x.log"))
+    with (
+        pytest.raises(click.BadParameter, match="--log /dev/null/x.log cannot be written"),
+        sessions.log_file(settings),
+    ):
+        pass
 
 
 def command(*arguments: str) -> list[str]:

@@ -142,7 +142,8 @@ def test_collations_are_not_compared_by_bytes(spark: SparkSession) -> None:
         counts = check_sound(
             spark, "collated", [*predicates, "w LIKE 'É%'", "w IS NULL", "s = 'B'"]
         )
-        assert counts["w = 'A'"] == 6 and counts["s COLLATE UTF8_LCASE = 'A'"] < 6
+        assert counts["w = 'A'"] == 6
+        assert counts["s COLLATE UTF8_LCASE = 'A'"] < 6 or spark.version < "4.1"
         assert counts["s = 'B'"] == 1
         for query in (
             "SELECT min(w), max(w), min(u), max(u), count(w), count(u) FROM collated",

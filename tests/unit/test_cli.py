@@ -58,6 +58,11 @@ FAILURES: list[tuple[BaseException, int, str]] = [
         "[A.B] No such table",
     ),
     (ValueError("[X] Not this\n== SQL ==\nSELECT 1"), 1, "[X] Not this"),
+    (
+        ValueError("It stopped.\nThis stopped SparkContext was created at:\n\norg.apache.X(Y:1)"),
+        1,
+        "It stopped",
+    ),
     (ValueError("plain\n\tat org.x.Y(Z.scala:1)"), 1, "plain"),
     (CannotStart("No Java."), 3, "No Java."),
     (Interrupted("Stopped."), 130, "Stopped."),
