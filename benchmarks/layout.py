@@ -100,7 +100,7 @@ OWN: Layouts = {
 
 OTHERS: Layouts = {
     f"delta-rs {deltalake.__version__}": _delta_rs,
-    **{name: _peer(name) for name, peer in peers.PEERS.items() if peer.is_there},
+    **{name: _peer(name) for name in peers.PEERS},
 }
 
 ALL: Layouts = {"as it came": _as_it_came, "ORDER BY": _order_by, **OWN, **OTHERS}
@@ -207,7 +207,7 @@ def main() -> int:
                 continue
             missing = {
                 name: way for name, way in layouts.items()
-                if (str(files), dataset.name, name) not in known
+                if (str(files), dataset.name, name) not in known and name not in absent
             }  # fmt: skip
             for line in measure(spark, dataset, files, missing):
                 print("  ".join(line), flush=True)
