@@ -349,3 +349,51 @@ def test_old_dates(spark: SparkSession, database: str, tmp_path: Path, mode: str
         with scans.plain(spark):
             expected = rows_of(spark.sql(query))
         assert rows_of(spark.sql(query)) == expected
+
+
+#: Partition columns with names that committers, engines and pyzorder give to folders of their own.
+FOLDER_NAMES = ["attempt_day", "_temporary", "task_0", "_zorder", "_zorder.1.x", "part-0", "p.parquet",
+                "_metadata", "__magic", "_staging", ".spark-staging-1", "a b", "100%", "a=b"]  # fmt: skip
+
+#: Values of such names, and those that Spark escapes in folders' names.
+FOLDER_VALUES = ["attempt_1", "_temporary", "task_0", "_zorder", "part-0.parquet", "a=b", "a/b", "50%",
+                 "x y", "x:y", "é", ".b", "", None]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLDER_NAMES)
+def test_partitions_named_like_folders_of_others(
+    spark: SparkSession, database: str, tmp_path: Path, name: str
+) -> None:
+    rows = [(n, value) for n, value in enumerate(FOLDER_VALUES)]
+    new = spark.createDataFrame(rows, f"id INT, `{name}` STRING")
+    spark.sql(f"CREATE TABLE t (id INT, `{name}` STRING) USING parquet PARTITIONED BY (`{name}`)")
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    for n in range(2):
+        new.selectExpr(f"id + {100 * n}", f"`{name}`").coalesce(1).write.insertInto("t")
+    with scans.plain(spark):
+        expected = rows_of(spark.table("t"))
+        assert sum(expected.values()) == 2 * len(rows)
+    assert unindexed(spark) == 0
+    (opened,) = scans.opened(spark.sql("SELECT * FROM t WHERE id = 103"))
+    assert opened in {path.name for path in (tmp_path / "db" / "t").rglob("*.parquet")}
+    assert metrics(spark.sql("OPTIMIZE t ZORDER BY (id)")).numFilesRemoved == 26
+    assert rows_of(spark.table("t")) == expected and unindexed(spark) == 0
+    spark.sql("RESTORE t TO BEFORE OPTIMIZE")
+    assert rows_of(spark.table("t")) == expected and unindexed(spark) == 0
+
+
+def test_several_partition_columns(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """With a folder for each, also of static partitions and of tables written by their path."""
+    spark.sql("CREATE TABLE t (id INT, attempt_a INT, attempt_b STRING) USING parquet "
+              "PARTITIONED BY (attempt_a, attempt_b)")  # fmt: skip
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    spark.sql("INSERT INTO t PARTITION (attempt_a = 1, attempt_b = 'x') VALUES (1), (2)")
+    spark.sql("INSERT INTO t PARTITION (attempt_a = 1, attempt_b) VALUES (3, 'x'), (4, 'y')")
+    with scans.settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
+        spark.sql("INSERT OVERWRITE t VALUES (5, 2, 'attempt_1')")
+    spark.table("t").where("id = 5").write.partitionBy("attempt_a", "attempt_b").mode(
+        "append").parquet(str(tmp_path / "db" / "t"))  # fmt: skip
+    spark.catalog.refreshTable("t")
+    assert unindexed(spark) == 0
+    assert spark.table("t").count() == 6
+    assert len(scans.opened(spark.sql("SELECT * FROM t WHERE id = 4"))) == 1

@@ -73,7 +73,7 @@ final class IndexedInsertCommand(
     val settings = session.sessionState.conf
     if (columns.nonEmpty) {
       tracker = Some(new NewFiles(
-          new SerializableConfiguration(conf), metrics, folder.root,
+          new SerializableConfiguration(conf), metrics, partitionColumns.length,
           columns.filter(staysTheSame(_, settings)), fileSchema, format, millis(settings)))
     }
     val result = insert(session, child, Pauses)

@@ -28,7 +28,7 @@ final case class NewFile(
 /**
  * Counts what Spark's own tracker counts, and takes statistics of every file that is written.
  *
- * @param root    the table's folder
+ * @param depth   number of partition columns: of folders between the table's and a file
  * @param columns to take statistics of
  * @param schema  of the files
  * @param format  "parquet" or "orc"
@@ -37,7 +37,7 @@ final case class NewFile(
 final class NewFiles(
     conf: SerializableConfiguration,
     metrics: Map[String, SQLMetric],
-    root: Path,
+    depth: Int,
     columns: Seq[IndexedColumn],
     schema: StructType,
     format: String,
@@ -51,7 +51,7 @@ final class NewFiles(
 
   override def newTaskInstance(): WriteTaskStatsTracker =
     new TaskFiles(
-      super.newTaskInstance(), root, () => new StatisticsTracker(columns, schema),
+      super.newTaskInstance(), depth, () => new StatisticsTracker(columns, schema),
       _.written(format, millis))
 
   override def processStats(stats: Seq[WriteTaskStats], jobCommitTime: Long): Unit = {
@@ -66,7 +66,7 @@ private final case class TaskNewFiles(basic: WriteTaskStats, files: Seq[NewFile]
 
 private final class TaskFiles(
     basic: WriteTaskStatsTracker,
-    root: Path,
+    depth: Int,
     newTracker: () => StatisticsTracker,
     result: StatisticsTracker => Map[String, ColumnStatistics])
     extends WriteTaskStatsTracker {
@@ -98,7 +98,7 @@ private final class TaskFiles(
       val file = new Path(path)
       val (folder, name) = NewFiles.nameElsewhere(file) match {
         case Some(name) => (Left(partitions(path)), name)
-        case None => (Right(NewFiles.folderOf(root, file.getParent)), file.getName)
+        case None => (Right(NewFiles.folderOf(file.getParent, depth)), file.getName)
       }
       NewFile(folder, name, tracker.numRecords, result(tracker))
     }
@@ -120,16 +120,11 @@ object NewFiles {
   }
 
   /**
-   * Where a task's file will lie once it is committed: what its temporary folder has after the
-   * committer's own folders, such as `day=1` of
-   * `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`.
+   * Where a task's file will lie once it is committed: what its temporary folder ends with, such as
+   * `day=1` of `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts are counted,
+   * for a partition may have the name of a committer's folder: Spark makes one folder a partition
+   * column, and escapes slashes in values.
    */
-  private[write] def folderOf(root: Path, folder: Path): String = {
-    val below = folder.toUri.getPath.stripPrefix(root.toUri.getPath).split('/').filter(_.nonEmpty)
-    below.drop(below.lastIndexWhere(isCommitters) + 1).mkString("/")
-  }
-
-  private def isCommitters(name: String): Boolean =
-    name.startsWith("attempt_") || (name.startsWith("_") || name.startsWith(".")) &&
-      !name.contains("=")
+  private[write] def folderOf(folder: Path, depth: Int): String =
+    folder.toUri.getPath.split('/').takeRight(depth).mkString("/")
 }
