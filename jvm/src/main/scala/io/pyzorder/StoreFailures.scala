@@ -10,7 +10,10 @@ import org.apache.hadoop.security.AccessControlException
 /** Tells in one sentence what a store refuses: Java, Hadoop and Spark say it in many ways. */
 object StoreFailures {
 
-  /** Runs a command that writes into the table's folder. Throws noSpace, notWritable. */
+  /**
+   * Runs a command that writes into the table's folder. Throws noSpace, notWritable, and conflict
+   * where the folder or a file of it disappears meanwhile.
+   */
   def told[T](root: Path)(command: => T): T =
     try command
     catch {
@@ -20,6 +23,9 @@ object StoreFailures {
         throw ZOrderErrors.because(failure, error)
       case NonFatal(failure) if isDenied(failure) =>
         val error = ZOrderErrors.notWritable(root.toString, said(failure, saysDenied))
+        throw ZOrderErrors.because(failure, error)
+      case NonFatal(failure) if ZOrderErrors.isMissing(failure, root) =>
+        val error = ZOrderErrors.conflict(s"$root, or a file of it, was replaced or deleted")
         throw ZOrderErrors.because(failure, error)
     }
 

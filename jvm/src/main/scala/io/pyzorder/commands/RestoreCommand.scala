@@ -34,6 +34,9 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     }
 
   private def restore(session: shim.SparkSession, table: ResolvedTable): Seq[Row] = {
+    val folder = new TableFolder(table.root)
+    val fs = folder.root.getFileSystem(session.sessionState.newHadoopConf())
+    if (!fs.exists(folder.zorder)) throw LastOptimize.cannot(folder, LastOptimize.NoneToUndo)
     val writer = Writer.begin(session, table.root, LastOptimize.Restore)
     try {
       SwitchingTables.carry(session, table)

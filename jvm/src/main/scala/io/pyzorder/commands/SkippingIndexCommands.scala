@@ -15,29 +15,40 @@ case class CreateSkippingIndexCommand(
     columns: Seq[Seq[String]])
     extends LeafRunnableCommand {
 
-  override def run(sparkSession: SparkSession): Seq[Row] = {
+  override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.told(table.root) {
     val session = sparkSession.asInstanceOf[shim.SparkSession]
     val exists = SkippingIndex.latest(session, table).isDefined
     if (exists && !ifNotExists) throw ZOrderErrors.indexExists(table.name)
     if (!exists) {
-      val conf = session.sessionState.conf
-      val chosen =
-        if (columns.isEmpty) SkippingIndex.default(session, table)
-        else {
-          val named = IndexedColumns.resolve(
-            table.fileSchema, columns, table.name, conf.caseSensitiveAnalysis)
-          DeniedColumns.of(conf, table.properties).check(named.map(_.path))
-          named
-        }
+      val chosen = if (columns.isEmpty) SkippingIndex.default(session, table) else named(session)
+      makeFolder(session)
       SkippingIndex.update(session, table, chosen)
     }
     Nil
   }
+
+  private def named(session: shim.SparkSession): Seq[IndexedColumn] = {
+    val conf = session.sessionState.conf
+    val named = IndexedColumns.resolve(
+      table.fileSchema, columns, table.name, conf.caseSensitiveAnalysis)
+    DeniedColumns.of(conf, table.properties).check(named.map(_.path))
+    named
+  }
+
+  /**
+   * An external table has no folder before its first INSERT, which makes it. Not for a table that
+   * was dropped or renamed meanwhile: the folder would keep another table from its place.
+   */
+  private def makeFolder(session: shim.SparkSession): Unit =
+    if (table.identifier.exists(session.sessionState.catalog.tableExists)) {
+      val fs = table.root.getFileSystem(session.sessionState.newHadoopConf())
+      if (!fs.exists(table.root)) fs.mkdirs(table.root)
+    }
 }
 
 /** REFRESH SKIPPING INDEX: entries of files that have come or changed, none of those that went. */
 case class RefreshSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
-  override def run(sparkSession: SparkSession): Seq[Row] = {
+  override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.told(table.root) {
     val session = sparkSession.asInstanceOf[shim.SparkSession]
     val columns = SkippingIndex.columnsToRefresh(session, table)
       .getOrElse(throw ZOrderErrors.indexNotFound(table.name))
@@ -115,11 +126,11 @@ private[commands] object SkippingIndex {
     val missing = files.filterNot(file => known(file.path))
     val collected = Collector.collect(session, TableFiles.toIndex(table, missing), columns)
     val fresh = collected.map(_.path).toSet
-    StoreFailures.told(table.root)(IndexStore.publish(
+    IndexStore.publish(
       session,
       new TableFolder(table.root),
       _ => columns,
       before => valid(before.filterNot(e => fresh(e.path)), files) ++ collected,
-      table.properties))
+      table.properties)
   }
 }

@@ -22,7 +22,7 @@ object LastOptimize {
     val runs = runsBefore(hadoopConf, writer)
     val last = lastOf(runs).getOrElse(throw cannot(folder,
       if (runs.exists(isCommitted)) "each OPTIMIZE that is on record was undone already"
-      else "no OPTIMIZE has replaced files of it"))
+      else NoneToUndo))
     val written = last.retire.get
     // What a later RESTORE brought back is a copy, with a time of its own, and so is on some stores
     // what any run moved.
@@ -56,6 +56,9 @@ object LastOptimize {
 
   /** The operation of a writer that undoes one. */
   val Restore: String = "RESTORE"
+
+  /** Why a RESTORE without an OPTIMIZE before it is refused. */
+  private[pyzorder] val NoneToUndo: String = "no OPTIMIZE has replaced files of it"
 
   /** Why a second RESTORE in a row is refused where locations are switched. */
   private[publish] val OneAtMost: String = "the last OPTIMIZE was undone already, and where " +

@@ -52,7 +52,7 @@ final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
    */
   def lastOptimize: Replaced = {
     val switch = switches.lastOption.map(_._1)
-      .getOrElse(throw LastOptimize.cannot(folder, "no OPTIMIZE has replaced files of it"))
+      .getOrElse(throw LastOptimize.cannot(folder, LastOptimize.NoneToUndo))
     if (operationOf(switch).contains(LastOptimize.Restore)) {
       throw LastOptimize.cannot(folder, LastOptimize.OneAtMost)
     }
