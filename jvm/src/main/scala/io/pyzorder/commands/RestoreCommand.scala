@@ -56,7 +56,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
         val copies = FileCopies.stage(session, writer, places, LastOptimize.Restore)
         writer.publish(last.record.add, copies, Nil, identity)
         reindex(session, table)
-        told(last.record.retire, last.record.add)
+        told(SummaryFiles.without(last.record.retire), last.record.add)
       } else {
         val last = behind.lastOptimize
         switchBack(session, table, writer, last)
@@ -79,7 +79,8 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
       val folder = new TableFolder(table.root)
       val known = PartitionSwitch.partitionsOf(session, table.identifier.get).values
         .map(folder.relativize).toSet
-      record.retire.map(_.folder).find(!orAbove(_).exists(known)).foreach { gone =>
+      val folders = SummaryFiles.without(record.retire).map(_.folder)
+      folders.find(!orAbove(_).exists(known)).foreach { gone =>
         throw LastOptimize.cannot(folder, s"no partition lies in $gone any more, of which it " +
             "replaced files: that was dropped since, or lies elsewhere now")
       }
@@ -99,14 +100,17 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     val now = TableFiles.list(session, table)
     SwitchingTables.checkFlat(session, table, now)
     val added = last.add.map(_.path).toSet
-    val places = SwitchingTables.placesOf(last.home, last.retire) ++
+    val summaries = SummaryFiles.in(
+      session.sessionState.newHadoopConf(), last.home, last.retire.map(_.folder))
+    val places = SwitchingTables.placesOf(last.home, last.retire ++ summaries) ++
       SwitchingTables.placesOf(writer.folder, now.filterNot(file => added(file.path)))
     val to = writer.switchLocation(table.identifier.get, now) { to =>
       val filler = Writer.begin(session, to.root, LastOptimize.Restore)
       try {
         filler.checkSpace(last.retire.map(_.size).sum)
         val copies = FileCopies.stage(session, filler, places, LastOptimize.Restore)
-        filler.publish(Nil, copies, Nil, identity, rowsOf = places.map(_._2))
+        filler.publish(Nil, copies, Nil, identity,
+          rowsOf = places.collect { case (name, place) if !SummaryFiles.isOne(name) => place })
       } finally filler.abort()
     }
     val columns = SkippingIndex.latest(session, table).map(_.columns)

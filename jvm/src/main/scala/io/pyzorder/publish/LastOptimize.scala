@@ -41,7 +41,8 @@ object LastOptimize {
   private def runsBefore(hadoopConf: Configuration, writer: Writer): Seq[JournalState] =
     Journal.runs(hadoopConf, writer.folder).sortBy(_.run).filter(run =>
       run.run < writer.run &&
-        run.retire.exists(r => r.incarnation == writer.incarnation && r.retire.nonEmpty))
+        run.retire.exists(r => r.incarnation == writer.incarnation &&
+          SummaryFiles.without(r.retire).nonEmpty))
 
   private def lastOf(runs: Seq[JournalState]): Option[JournalState] = {
     var undone = Set.empty[Set[String]]

@@ -104,6 +104,7 @@ final class LeftPartitions(
           deleted(count)
         }
         fs.delete(new Path(move.from, TableFolder.Name), true)
+        SummaryFiles.delete(hadoopConf, move.from)
         clear(move.from)
       }
       if (!taken(folder.root) && !switch.moves.exists(move => named(move.from))) {

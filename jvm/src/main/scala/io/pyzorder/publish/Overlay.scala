@@ -25,7 +25,7 @@ final class Overlay private[publish] (
     commit: Boolean) {
 
   /** The files that are the table, whether a listing shows them or not. */
-  val shown: Seq[FileRef] = if (commit) record.add else record.retire
+  val shown: Seq[FileRef] = SummaryFiles.without(if (commit) record.add else record.retire)
 
   /** The files that are not, unless their name holds another file by now. */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet

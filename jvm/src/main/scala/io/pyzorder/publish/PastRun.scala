@@ -31,7 +31,7 @@ object PastRun {
   def all(hadoopConf: Configuration, folder: TableFolder): Seq[PastRun] = {
     val ended = Journal.ended(hadoopConf, folder)
     Journal.runs(hadoopConf, folder).sortBy(_.run).map { state =>
-      val retired = state.retire.fold(Seq.empty[FileRef])(_.retire)
+      val retired = SummaryFiles.without(state.retire.fold(Seq.empty[FileRef])(_.retire))
       val sizes = keptSizes(hadoopConf, folder, state.run, retired)
       PastRun(
         state.run,
@@ -40,7 +40,7 @@ object PastRun {
         ended.get(state.run),
         state.outcome.exists(_.commit),
         retired,
-        state.retire.fold(Seq.empty[FileRef])(_.add),
+        SummaryFiles.without(state.retire.fold(Seq.empty[FileRef])(_.add)),
         sizes.length,
         sizes.sum)
     }

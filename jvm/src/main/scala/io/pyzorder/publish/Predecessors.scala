@@ -127,6 +127,7 @@ final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
       }
       fs.delete(switch.from.zorder, true)
       fs.delete(new Path(root, "_SUCCESS"), false)
+      SummaryFiles.delete(hadoopConf, root)
       if (Journal.list(fs, root).isEmpty) fs.delete(root, true)
     }
 

@@ -34,9 +34,13 @@ object RowCounts {
     val fs = path.getFileSystem(hadoopConf)
     val length = fs.getFileStatus(path).getLen
     if (length == 0) 0L
-    else if (tail(hadoopConf, path, length).startsWith("PAR")) parquet(hadoopConf, path)
+    else if (isParquet(hadoopConf, path, length)) parquet(hadoopConf, path)
     else orc(hadoopConf, path)
   }
+
+  /** By the last bytes of a file that is not empty. */
+  private[publish] def isParquet(hadoopConf: Configuration, path: Path, length: Long): Boolean =
+    tail(hadoopConf, path, length).startsWith("PAR")
 
   private def tail(hadoopConf: Configuration, path: Path, length: Long): String = {
     val bytes = new Array[Byte](math.min(4L, length).toInt)

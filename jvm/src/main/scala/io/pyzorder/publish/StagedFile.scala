@@ -10,4 +10,8 @@ import org.apache.hadoop.fs.Path
  * @param size       bytes
  * @param numRecords rows
  */
-final case class StagedFile(stagedPath: Path, path: String, size: Long, numRecords: Long)
+final case class StagedFile(stagedPath: Path, path: String, size: Long, numRecords: Long) {
+
+  /** As in FileRef. */
+  def folder: String = FileRef(path, size, 0L).folder
+}

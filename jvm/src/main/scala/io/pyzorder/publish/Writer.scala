@@ -72,7 +72,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    * or, with an error, nothing; only folders that others overwrote meanwhile are left as they left
    * them, with an error as well.
    *
-   * @param retire  the files that were read, as they were then
+   * @param retire  the files that were read, as they were then; SummaryFiles go with them
    * @param staged  the files that hold the same rows
    * @param entries what the index shall say of the staged ones; modification times are set here
    * @param columns from the columns that had statistics to those that shall have them
@@ -86,7 +86,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       rowsOf: Seq[Path] = Nil): Unit = {
     var committed = false
     try {
-      prepareMoves(retire, staged, entries, columns, rowsOf)
+      val folders = (retire.map(_.folder) ++ staged.map(_.folder)).flatMap(SummaryFiles.around)
+      prepareMoves(folders, retire, staged, entries, columns, rowsOf)
       records.retire(files.record)
       reach("after-retire")
       files.retire(() => alive, count => if (count == 1) reach("mid-retire"))
@@ -137,7 +138,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     switching(switch, records.partitions(record)) {
       val filled =
         fill(switch.moves.map(move => move.what.from -> folder.relativize(move.to)).toMap)
-      prepareMoves(Nil, filled.staged, filled.entries, filled.columns,
+      val above = moves.flatMap(move => SummaryFiles.around(move.from).drop(1))
+      prepareMoves(above, Nil, filled.staged, filled.entries, filled.columns,
         rowsOf = read.map(file => folder.resolve(file.path)))
       records.retire(files.record)
     }
@@ -157,6 +159,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       switch.carry()
       switch.check()
       if (!lease.held) throw declaredDead
+      files.retire(() => alive, _ => ()) // summaries alone: data files stay in their old folders
       commit()
       committed = true
     } finally {
@@ -232,7 +235,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** Whether nobody has declared this writer dead, nor can have done so by the end of its lease. */
   private def alive: Boolean = lease.held && !records.isDecided
 
+  /** `summarized`: folders whose SummaryFiles are retired as well, named as in FileRef.folder. */
   private def prepareMoves(
+      summarized: Seq[String],
       retire: Seq[FileRef],
       staged: Seq[StagedFile],
       entries: Seq[FileEntry],
@@ -245,11 +250,16 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       require(status.getLen == file.size, s"${file.stagedPath} has not ${file.size} bytes")
       FileRef(file.path, file.size, status.getModificationTime)
     }
-    val folders = (retire ++ added).map(_.folder).distinct
+    // Summaries first: the last file of all stays until the new ones are in, and must be visible.
+    val replaced = SummaryFiles.in(hadoopConf, folder, summarized) ++ retire
+    val folders = (replaced ++ added).map(_.folder).distinct
     files = new RunFiles(
-      hadoopConf, folder, run, RetireRecord(incarnation, retire, added, folders))
+      hadoopConf, folder, run, RetireRecord(incarnation, replaced, added, folders))
     files.checkInputs()
-    try checkRows(retire.map(file => folder.resolve(file.path)) ++ rowsOf, staged)
+    val (read, written) = (
+      retire.map(file => folder.resolve(file.path)) ++ rowsOf,
+      staged.filterNot(file => SummaryFiles.isOne(file.path)))
+    try checkRows(read, written)
     catch {
       case NonFatal(failure) =>
         files.checkInputs() // a better reason, if one of them is gone
