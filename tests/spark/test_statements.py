@@ -65,6 +65,14 @@ def folder(tables: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
     for name in ("sink", "indexed"):
         tables.range(4).write.parquet(str(folder / name))
     (folder / "sink" / "_spark_metadata").mkdir()
+    for name, column in (
+        ("two_types", "id"),
+        ("two_types", "date'2020-01-01' AS id"),
+        ("stray", "id"),
+    ):
+        rows = tables.range(4).selectExpr(column)
+        rows.write.mode("append").parquet(str(folder / name))
+    (folder / "stray" / "README.txt").write_text("This table is made by the nightly job.")
     (folder / "empty").mkdir()
     (folder / "a_file").write_text("")
     tables.sql(f"CREATE SKIPPING INDEX ON '{folder}/indexed'")

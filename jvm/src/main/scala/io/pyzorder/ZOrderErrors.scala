@@ -150,10 +150,31 @@ object ZOrderErrors {
     val messages = ExceptionUtils.getThrowables(failure).toSeq.flatMap(t => Option(t.getMessage))
       .map(_.takeWhile(_ != '\n').stripSuffix("."))
     val why = (messages.find(_.contains(path)).filter(_ != path) ++ messages.lastOption).toSeq
+    val file = messages.flatMap(Named.findAllIn(_)).find(_.contains(path)).getOrElse(path)
+    val todo =
+      if (file.matches(".*[.](parquet|orc)")) "Repair or remove what is damaged"
+      else "If that is no data file, move it, or begin its name with _ or . so that Spark passes " +
+        "it over; else repair or remove what is damaged"
     error("ZORDER_UNREADABLE_FILE", "58030",
-      s"$path cannot be read: ${why.distinct.mkString("; ")}. Nothing was changed. Repair or " +
-        "remove what is damaged, and run the command again.", "path" -> path)
+      s"$path cannot be read: ${why.distinct.mkString("; ")}. Nothing was changed. $todo, and " +
+        "run the command again.", "path" -> path)
   }
+
+  /** A file, as messages name one. */
+  private val Named = "[^\\s]+[.][A-Za-z0-9]+(?=[\\s.;,]|$)".r
+
+  /** `one` and `other`: places that have the column, of these types. */
+  def incompatibleTypes(
+      column: String,
+      oneType: String,
+      one: String,
+      otherType: String,
+      other: String): ZOrderException =
+    error("ZORDER_INCOMPATIBLE_TYPES", "42825",
+      s"Column $column is of type $oneType in $one and of type $otherType in $other, and one " +
+        "table cannot hold both. Nothing was changed. Write one of them again with the other's " +
+        "type, or move it out of the table's folder, and run the command again.",
+      "column" -> column)
 
   def settingChangesTypes(keys: Seq[String], columns: Seq[String]): ZOrderException =
     error("ZORDER_SETTING_CHANGES_TYPES", "22023",

@@ -26,6 +26,10 @@ object DataFormat {
     found.head
   }
 
+  /** Whole paths of the files below a folder. */
+  def pathsIn(fs: FileSystem, root: Path): Seq[String] =
+    dataFiles(fs, root).map(_.getPath.toString).toSeq
+
   /**
    * The files below a folder, listed as far as they are asked for. Hadoop's own recursive listing
    * asks for each file's permissions, which on a local disk starts a process a file.

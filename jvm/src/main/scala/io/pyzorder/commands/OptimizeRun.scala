@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.{JobDescription, ZOrderConf, ZOrderErrors}
+import io.pyzorder.{JobDescription, ZOrderConf, ZOrderErrors, ZOrderException}
 import io.pyzorder.index._
 import io.pyzorder.layout._
 import io.pyzorder.publish.{FileRef, Filled, StagedFile, TableFolder, Writer}
@@ -42,6 +42,7 @@ final class OptimizeRun(
       case NonFatal(failure) if ZOrderErrors.isMissing(failure, table.root) =>
         throw ZOrderErrors.because(failure,
           ZOrderErrors.conflict(s"a file of ${table.root} was replaced or deleted"))
+      case NonFatal(failure) => throw explained(failure)
     }
 
   private def estimated(): OptimizeMetrics = {
@@ -102,13 +103,22 @@ final class OptimizeRun(
           metrics(files, chosen, written.map(_.size), Nil, dryRun = false)
         }
       } catch {
-        case NonFatal(failure) => throw writer.reason(failure, reading)
+        case NonFatal(failure) => throw writer.reason(explained(failure), reading)
       } finally {
         writer.abort()
         table.refresh(session)
       }
     }
   }
+
+  /** A better reason, where files have other types than the table. */
+  private def explained(failure: Throwable): Throwable =
+    if (!TypeConflicts.mayBe(failure)) failure
+    else typeConflict(list().flatMap(_.files).map(_.getPath.toString))
+      .map(ZOrderErrors.because(failure, _)).getOrElse(failure)
+
+  private def typeConflict(paths: Seq[String]): Option[ZOrderException] =
+    TypeConflicts.of(session, table.provider, paths, table.dataSchema, table.name)
 
   private lazy val switches: Boolean = SwitchingTables.asks(session, table)
 
@@ -220,6 +230,7 @@ final class OptimizeRun(
     val paths = groups.flatMap(_.files).map(_.getPath.toString)
     val facts = FileFacts.read(session, table.provider, table.dataSchema, paths)
     FileFacts.check(facts)
+    if (facts.exists(_.lossy)) typeConflict(paths).foreach(conflict => throw conflict)
     OthersDefaults.check(session, table, facts)
     val byPath = facts.map(fact => fact.path -> fact).toMap
     val held = groups.map(group => group -> rowsOf(group, byPath)).collect {

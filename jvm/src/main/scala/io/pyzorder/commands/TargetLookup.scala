@@ -19,6 +19,7 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
 import io.pyzorder.ZOrderErrors
+import io.pyzorder.layout.TypeConflicts
 import io.pyzorder.publish.TableFolder
 
 /** Turns a catalog entry or a path into a ResolvedTable, or says why it can't be one. */
@@ -91,6 +92,10 @@ final class TargetLookup(session: shim.SparkSession) {
         case NonFatal(failure) =>
           val actual = DataFormat.ofFolder(fs, root)
           if (actual != known) throw ZOrderErrors.otherFormat(text, actual)
+          if (TypeConflicts.mayBe(failure)) {
+            TypeConflicts.among(session, known, DataFormat.pathsIn(fs, root)).foreach(conflict =>
+              throw ZOrderErrors.because(failure, conflict))
+          }
           throw ZOrderErrors.unreadable(text, failure)
       }
     relation match {

@@ -34,6 +34,8 @@ import io.pyzorder.{TaskFunction, ZOrderErrors}
  *                   for; None: of any other file
  * @param undeclared columns and struct fields that the table's schema does not have
  * @param lacking    columns of the table's schema that the file does not have
+ * @param lossy      whether values of an ORC file may not fit the table's types, so that Spark
+ *                   reads them as null; of a Parquet file it fails instead
  */
 final case class FileFacts(
     path: String,
@@ -42,7 +44,8 @@ final case class FileFacts(
     timestamps: Set[String],
     plain: Option[Set[String]],
     undeclared: Seq[String],
-    lacking: Seq[String])
+    lacking: Seq[String],
+    lossy: Boolean)
 
 object FileFacts {
 
@@ -130,7 +133,8 @@ object FileFacts {
       timestampsOf(message),
       plainOf(blocks.flatMap(_.getColumns.asScala)),
       comparison.undeclared(fields, schema),
-      comparison.lacking(fields, schema))
+      comparison.lacking(fields, schema),
+      lossy = false)
   }
 
   /** The columns without a dictionary in any row group, where others have one. */
@@ -169,7 +173,9 @@ object FileFacts {
         if (byPosition) fields.fieldNames.drop(schema.length).toSeq
         else comparison.undeclared(fields, schema),
         if (byPosition) schema.fieldNames.drop(fields.length).toSeq
-        else comparison.lacking(fields, schema))
+        else comparison.lacking(fields, schema),
+        if (byPosition) fields.zip(schema).exists { case (f, t) => comparison.lossy(f, t) }
+        else comparison.lossy(fields, schema))
     } finally reader.close()
   }
 
@@ -186,6 +192,19 @@ object FileFacts {
     def lacking(file: StructType, table: StructType): Seq[String] = {
       val there = file.fieldNames.map(key).toSet
       table.fieldNames.filterNot(name => there(key(name))).toSeq
+    }
+
+    def lossy(file: StructField, table: StructField): Boolean =
+      lossy(file.dataType, table.dataType)
+
+    def lossy(file: DataType, table: DataType): Boolean = (file, table) match {
+      case (f: StructType, t: StructType) =>
+        f.exists(field =>
+          t.find(other => key(other.name) == key(field.name)).exists(lossy(field, _)))
+      case (f: ArrayType, t: ArrayType) => lossy(f.elementType, t.elementType)
+      case (f: MapType, t: MapType) =>
+        lossy(f.keyType, t.keyType) || lossy(f.valueType, t.valueType)
+      case (f, t) => !Widening.keeps(f, t)
     }
 
     private def compare(prefix: String, file: DataType, table: DataType): Unit =

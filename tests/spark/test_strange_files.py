@@ -1,0 +1,175 @@
+"""Files in a table's folder that do not go with the others: of other types, or no data at all."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.orc as po
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from tests.spark import scans
+from tests.spark.tables import data_files, metrics, rows_of
+
+BY_TABLE = ["OPTIMIZE {}", "OPTIMIZE {} ZORDER BY (id)"]
+BY_PATH = [
+    *BY_TABLE,
+    "OPTIMIZE {} ZORDER BY (id) DRY RUN",
+    "CREATE SKIPPING INDEX ON {}",
+    "VACUUM {}",
+]
+
+#: Values of `a` in two files, what a table declares it as, the types that the sentence names.
+CONFLICTS = {
+    "text": ([1, 2], ["x", "y"], "INT", ("INT", "STRING")),
+    "number for text": (["x", "y"], [1.5, 2.5], "STRING", ("STRING", "DOUBLE")),
+    "wider": ([1, 2], pa.array([7, 2**40]), "INT", ("INT", "BIGINT")),
+    "field": ([{"x": 1}], [{"x": "y"}], "STRUCT<x: INT>", ("INT", "STRING")),
+    "struct": ([1, 2], [{"x": 3}], "INT", ("INT", "STRUCT")),
+    "elements": ([[1], [2]], [["x"], []], "ARRAY<INT>", ("INT", "STRING")),
+}
+
+
+def write(folder: Path, provider: str, *columns: object) -> None:
+    """A file a column."""
+    folder.mkdir()
+    for n, column in enumerate(columns):
+        a = column if isinstance(column, pa.Array) else pa.array(column)
+        if isinstance(column, list):
+            a = narrowed(a)
+        rows = pa.table({"id": pa.array(range(len(a)), pa.int32()), "a": a})
+        path = str(folder / f"part-{n}.{provider}")
+        (pq.write_table if provider == "parquet" else po.write_table)(rows, path)
+
+
+def narrowed(array: pa.Array) -> pa.Array:
+    """PyArrow takes Python's integers for 64 bits."""
+    narrow = {
+        pa.int64(): pa.int32(),
+        pa.list_(pa.int64()): pa.list_(pa.int32()),
+        pa.struct({"x": pa.int64()}): pa.struct({"x": pa.int32()}),
+    }
+    return array.cast(narrow.get(array.type, array.type))
+
+
+@pytest.mark.parametrize("provider", ["parquet", "orc"])
+@pytest.mark.parametrize("case", CONFLICTS)
+def test_incompatible_types(
+    spark: SparkSession, database: str, tmp_path: Path, case: str, provider: str
+) -> None:
+    one, other, declared, types = CONFLICTS[case]
+    folder = tmp_path / "t"
+    write(folder, provider, one, other)
+    spark.sql(f"CREATE TABLE t (id INT, a {declared}) USING {provider} LOCATION '{folder}'")
+    before = {path: path.read_bytes() for path in data_files(folder)}
+    by_table = BY_TABLE if (case, provider) != ("number for text", "orc") else []
+    targets = [(s, "t") for s in by_table] + [(s, f"{provider}.`{folder}`") for s in BY_PATH]
+    for statement, target in targets:
+        with pytest.raises(AnalysisException) as raised:
+            spark.sql(statement.format(target)).collect()
+        sentence = str(raised.value)
+        assert "[ZORDER_INCOMPATIBLE_TYPES]" in sentence, (statement, target, sentence)
+        named = dict(re.findall(r"of type (\w+) in \S*/(part-\d)", sentence))
+        assert named == {types[0]: "part-0", types[1]: "part-1"}, (statement, target, sentence)
+        assert {path: path.read_bytes() for path in data_files(folder)} == before
+    spark.sql("CREATE SKIPPING INDEX ON t")  # what cannot be read stays unindexed
+
+
+@pytest.mark.parametrize("provider", ["parquet", "orc"])
+def test_no_file_is_of_the_declared_type(
+    spark: SparkSession, database: str, tmp_path: Path, provider: str
+) -> None:
+    write(tmp_path / "t", provider, ["x"], ["y"])
+    spark.sql(f"CREATE TABLE t (id INT, a INT) USING {provider} LOCATION '{tmp_path / 't'}'")
+    with pytest.raises(AnalysisException, match="INT in table .*`t` and of type STRING in .*part-"):
+        spark.sql("OPTIMIZE t ZORDER BY (id)").collect()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "declared"),
+    [
+        (pa.array([1, 2], pa.int32()), pa.array([7, 2**40]), "BIGINT"),
+        (pa.array([1, 2], pa.int16()), pa.array([7, 8], pa.int32()), "INT"),
+        (pa.array([1.5], pa.float32()), pa.array([2.5]), "DOUBLE"),
+        (pa.array([1, 2], pa.int32()), pa.array([3, 4]), "DECIMAL(20, 0)"),
+    ],
+)
+@pytest.mark.parametrize("provider", ["parquet", "orc"])
+def test_types_that_fit(
+    spark: SparkSession,
+    database: str,
+    tmp_path: Path,
+    one: pa.Array,
+    other: pa.Array,
+    declared: str,
+    provider: str,
+) -> None:
+    """A table whose column was widened keeps its old files, and OPTIMIZE rewrites them."""
+    write(tmp_path / "t", provider, one, other)
+    spark.sql(f"CREATE TABLE t (id INT, a {declared}) USING {provider} LOCATION '{tmp_path / 't'}'")
+    before = rows_of(spark.table("t"))
+    done = metrics(spark.sql("OPTIMIZE t ZORDER BY (id)"))
+    assert done.numFilesRemoved == 2 and rows_of(spark.table("t")) == before
+
+
+#: What people leave in folders.
+STRAYS = {
+    "README.txt": "This table is made by the nightly job.\n" * 9,
+    "notes": "x",
+    "a.csv": "1,2\n" * 99,
+}
+
+
+@pytest.mark.parametrize("provider", ["parquet", "orc"])
+@pytest.mark.parametrize("name", STRAYS)
+def test_no_data_file(
+    spark: SparkSession, database: str, tmp_path: Path, name: str, provider: str
+) -> None:
+    folder = tmp_path / "db" / "t"
+    spark.range(0, 60, 1, 3).write.format(provider).saveAsTable("t")
+    (folder / name).write_text(STRAYS[name])
+    for target in ("t", f"'{folder}'", f"{provider}.`{folder}`"):
+        with pytest.raises(AnalysisException) as raised:
+            spark.sql(f"OPTIMIZE {target} ZORDER BY (id)").collect()
+        sentence = str(raised.value)
+        assert "[ZORDER_UNREADABLE_FILE]" in sentence and f"/{name}" in sentence, sentence
+        assert "move it, or begin its name with _ or ." in sentence, sentence
+    (folder / name).rename(folder / f"_{name}")
+    with scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="600"):
+        assert metrics(spark.sql("OPTIMIZE t ZORDER BY (id)")).numFilesRemoved == 3
+    assert (folder / f"_{name}").exists()
+
+
+#: Names of data files, as writers may give them.
+NAMES = ["attempt_1.parquet", "task_0.parquet", "part-0", "a=b.parquet", "a=b", "x y.parquet", "%20%2F.parquet",
+         "x.parquet.retired", "x.staged", "zorder_.7.parquet", "é.parquet", "#1.parquet"]  # fmt: skip
+
+
+def test_odd_names_of_data_files(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    for n, name in enumerate(NAMES):
+        pq.write_table(pa.table({"id": pa.array([n, n + 100], pa.int32())}), folder / name)
+    spark.sql(f"CREATE TABLE t (id INT) USING parquet LOCATION '{folder}'")
+    before = rows_of(spark.table("t"))
+    assert sum(before.values()) == 2 * len(NAMES)
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    assert {row["path"] for row in spark.sql("SELECT path FROM skipping_index('t')").collect()} == {
+        *NAMES
+    }
+    for n, name in enumerate(NAMES):
+        opened = scans.opened(spark.sql(f"SELECT * FROM t WHERE id = {n}"))
+        assert len(opened) <= n + 1 and name in {unquote(path) for path in opened} | opened
+    done = metrics(spark.sql("OPTIMIZE t ZORDER BY (id)"))
+    assert done.numFilesRemoved == len(NAMES) and rows_of(spark.table("t")) == before
+    spark.sql("RESTORE t TO BEFORE OPTIMIZE")
+    assert {path.name for path in data_files(folder)} == {*NAMES}
+    assert rows_of(spark.table("t")) == before
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        spark.sql("VACUUM t RETAIN 0 HOURS")
+    assert {path.name for path in data_files(folder)} == {*NAMES}
