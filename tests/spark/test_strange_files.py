@@ -110,6 +110,8 @@ def test_types_that_fit(
     provider: str,
 ) -> None:
     """A table whose column was widened keeps its old files, and OPTIMIZE rewrites them."""
+    if provider == "parquet" and declared != "INT" and spark.version < "4":
+        pytest.skip("Spark 3.5 cannot read Parquet files as these types")
     write(tmp_path / "t", provider, one, other)
     spark.sql(f"CREATE TABLE t (id INT, a {declared}) USING {provider} LOCATION '{tmp_path / 't'}'")
     before = rows_of(spark.table("t"))
