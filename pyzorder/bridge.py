@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 EXTENSION = "io.pyzorder.ZOrderExtensions"
 
+STEP_TAG = "pyzorder-step: "
+"""What the tag of a job begins with that is a step of a statement (JobDescription.scala)."""
+
 
 @dataclass(frozen=True)
 class StageStatus:
@@ -26,11 +29,10 @@ class StageStatus:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """How far a Spark job is; `source` is the file of the code that started it, without suffix."""
+    """How far a Spark job is; `step` is what it does for a statement, None: the job is Spark's."""
 
     number: int
-    source: str
-    description: str
+    step: str | None
     running: bool
     stages: tuple[StageStatus, ...]
 
@@ -141,11 +143,25 @@ def job_status(store: Any, number: int) -> JobStatus:
             stages.append(StageStatus(stage.numTasks(), stage.numCompleteTasks(), rows))
     return JobStatus(
         number=number,
-        source=job.name().rpartition(" ")[2].partition(".")[0],
-        description=job.description().getOrElse(None) or "",
+        step=step_in([job.jobTags().apply(i) for i in range(job.jobTags().size())]),
         running=job.status().toString() == "RUNNING",
         stages=tuple(stages),
     )
+
+
+def step_in(tags: list[str]) -> str | None:
+    """The step of a statement that a job's tags name."""
+    return next((tag.removeprefix(STEP_TAG) for tag in tags if tag.startswith(STEP_TAG)), None)
+
+
+def tagged_jobs(spark: SparkSession, tag: str) -> list[JobStatus]:
+    """The jobs so far of a Connect client's statement that has this tag, as its server knows."""
+    found: dict[int, JobStatus] = {}
+    for row in spark.sql(f"SELECT * FROM statement_progress('{tag}')").collect():
+        stage = StageStatus(row.tasks, row.tasks_ended, row.rows)
+        before = found[row.job].stages if row.job in found else ()
+        found[row.job] = JobStatus(row.job, row.step, row.running, (*before, stage))
+    return list(found.values())
 
 
 def require_query(spark: SparkSession, sql: str) -> None:

@@ -39,15 +39,26 @@ class ScanExplanation:
         return int(self.details.get("skippedByJoins", 0))
 
     def __str__(self) -> str:
-        line = (
-            f"{self.table}: {self.selected} of {self.total} files selected, "
-            f"{self.skipped} skipped, {self.unindexed} unindexed"
-        )
-        if self.answered:
-            line += f", {self.answered} answered from the index"
         keys = " and ".join(self.details.get("joinKeys", ()))
-        joins = [f"{self.skipped_by_joins} of them skipped by join keys of {keys}"] if keys else []
-        return "\n".join([line, *(f"  {reason}" for reason in [*joins, *self.reasons])])
+        joins = [f"{self.skipped_by_joins} skipped by join keys of {keys}"] if keys else []
+        lines = [f"{self.table}: {self.summary}", *joins, *self.reasons]
+        return "\n  ".join(lines)
+
+    @property
+    def summary(self) -> str:
+        """`opens 2 of 7 files (2 not indexed)`: what the scan opens, in words."""
+        aside = [
+            f"{count:,} {what}"
+            for count, what in (
+                (self.unindexed, "not indexed"),
+                (self.answered, "answered from the index"),
+            )
+            if count
+        ]
+        files = "file" if self.total == 1 else "files"
+        return f"opens {self.opened:,} of {self.total:,} {files}" + (
+            f" ({', '.join(aside)})" if aside else ""
+        )
 
 
 class Explanation(list[ScanExplanation]):

@@ -26,6 +26,8 @@ FIELDS = {
     "addedBytes": "added_bytes",
     "kept": "kept",
     "keptBytes": "kept_bytes",
+    "partitions": "partitions",
+    "seconds": "seconds",
 }
 
 
@@ -50,11 +52,15 @@ class Run:
     kept: int
     """Of the removed files those that VACUUM has not deleted."""
     keptBytes: int
+    partitions: int
+    """Folders of data files that it worked on."""
+    seconds: float | None
+    """From `began` to `ended`; None: it has not ended, or its record is torn."""
 
     @property
     def took(self) -> timedelta | None:
-        """None: it has not ended, or its record is torn."""
-        return self.ended - self.began if self.ended and self.began else None
+        """`seconds` as a timedelta."""
+        return None if self.seconds is None else timedelta(seconds=self.seconds)
 
     @property
     def result(self) -> str:

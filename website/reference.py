@@ -168,6 +168,7 @@ def results(spark: SparkSession) -> dict[str, StructType]:
             "DESCRIBE SKIPPING INDEX": f"DESCRIBE SKIPPING INDEX ON {target}",
             "VACUUM": f"VACUUM {target} DRY RUN",
             "RESTORE": f"RESTORE {target} TO BEFORE OPTIMIZE",
+            "statement_progress": "SELECT * FROM statement_progress('a-tag')",
             "optimize_history": f"SELECT * FROM optimize_history('{folder}/t')",
         }
         return {name: spark.sql(statement).schema for name, statement in statements.items()}

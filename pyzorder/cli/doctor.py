@@ -57,8 +57,8 @@ def command(settings: Settings, target: Target | None) -> None:
         failed = failed or not check.ok
         checks.append(asdict(check))
         if not settings.json:
-            mark = click.style("ok", fg="green") if check.ok else click.style("to do", fg="red")
-            click.echo(f"{mark}{' ' * (7 - len(click.unstyle(mark)))}{check.name:9}{check.says}")
+            mark = click.style("ok", fg="green") if check.ok else click.style("FIX", fg="red")
+            click.echo(f"{mark}{' ' * (5 - len(click.unstyle(mark)))}{check.name:9}{check.says}")
     if settings.json:
         print_json(checks)
     if failed:

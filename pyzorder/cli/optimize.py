@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -12,7 +13,7 @@ from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import files, percent, print_json, print_table
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
-from pyzorder.cli.targets import ColumnsType, Target, target_argument
+from pyzorder.cli.targets import ColumnsType, Target, listed, target_argument
 
 STOPPED = (
     "Interrupted: what OPTIMIZE had not published has been undone, and the table holds every row."
@@ -32,7 +33,9 @@ Examples:
 @target_argument
 @click.option(
     "--zorder-by",
+    "--columns",
     type=ColumnsType(),
+    multiple=True,
     metavar="A,B,…",
     help="Cluster by these columns; default: as the table declares, else merge small files.",
 )
@@ -43,7 +46,7 @@ Examples:
 def command(
     settings: Settings,
     target: Target,
-    zorder_by: list[str] | None,
+    zorder_by: Sequence[Sequence[str]],
     where: str | None,
     full: bool,
     dry_run: bool,
@@ -63,9 +66,8 @@ def command(
                 optimize = optimize.full()
             if dry_run:
                 optimize = optimize.dryRun()
-            rows = (
-                optimize.executeZOrderBy(zorder_by) if zorder_by else optimize.executeCompaction()
-            )
+            by = listed(zorder_by)
+            rows = optimize.executeZOrderBy(by) if by else optimize.executeCompaction()
             found: dict[str, Any] = rows.collect()[0].asDict(recursive=True)
             return found
 

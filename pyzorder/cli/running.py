@@ -57,7 +57,7 @@ def run(
             with suppress(Exception):  # a look that fails must not harm the statement
                 if received:
                     steps.cancel()
-                display.show(steps.now())
+                display.show(steps.now(last=not thread.is_alive()))
     failure = failures[0] if failures else None
     if failure is not None and bridge.is_jvm_gone(failure):
         failure = errors.jvm_gone(what)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyzorder import bridge
@@ -13,19 +14,11 @@ from pyzorder import bridge
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What the jobs of pyzorder's statements do, by the Scala file that starts them.
-TITLES = {
-    "AskedFilters": "look up the keys of joins",
-    "Collector": "read the files' statistics",
-    "FileFacts": "read the files' footers",
-    "IndexQuery": "ask the index",
-    "RestoreCommand": "copy the replaced files back",
-    "Rewrite": "lay out the new files",
-    "RowCounts": "count the rows of old and new files",
-    "Sample": "sample the clustering columns",
-    "ScannedStatistics": "collect statistics from the rows",
-    "WeighedFiles": "write a few files for trial",
-}
+#: What a job is called that no step of a statement started.
+OTHER = "look at the table's files"
+
+#: The step whose last stage writes a file a task.
+LAYS_OUT = "lay out the new files"
 
 
 @dataclass(frozen=True)
@@ -51,8 +44,11 @@ class Steps(Protocol):
     def begin(self) -> None:
         """Called in that thread, before the statement."""
 
-    def now(self) -> list[Step]:
-        """The steps that have begun, in their order; ended ones are told once or more."""
+    def now(self, last: bool = False) -> list[Step]:
+        """The steps that have begun, in their order; ended ones are told once or more.
+
+        `last`: the statement has ended.
+        """
 
     def cancel(self) -> None:
         """Stops what runs at this moment; what the statement begins after it is to be cancelled
@@ -75,7 +71,7 @@ class JobSteps:
     def begin(self) -> None:
         self._spark.sparkContext.setJobGroup(self._group, "pyzorder", interruptOnCancel=True)
 
-    def now(self) -> list[Step]:
+    def now(self, last: bool = False) -> list[Step]:
         jobs = bridge.jobs(self._spark, self._group, self._ended)
         self._ended.update(job.number for job in jobs if not job.running)
         return [step_of(job) for job in jobs]
@@ -85,41 +81,34 @@ class JobSteps:
 
 
 class RemoteSteps:
-    """Of a Spark Connect client: what the server tells while it runs, from Spark 4.0 on."""
+    """Of a Spark Connect client: the jobs that the server started for the statement's tag.
 
-    def __init__(self, spark: SparkSession) -> None:
+    Each look is a query. They become rarer as the statement goes on, because servers remember
+    only so many queries.
+    """
+
+    def __init__(self, spark: SparkSession, clock: Callable[[], float] = time.monotonic) -> None:
         self._spark: Any = spark
         self._tag = f"pyzorder-{uuid.uuid4()}"
-        self._steps: dict[str | None, Step] = {}
-        """By the server's name of the query; of those that have tasks."""
+        self._clock = clock
+        self._began = self._next = clock()
+        self._steps: list[Step] = []
 
     def thread(self, work: Callable[[], None]) -> threading.Thread:
         return threading.Thread(target=work, daemon=True)
 
     def begin(self) -> None:
         self._spark.addTag(self._tag)
-        if hasattr(self._spark, "registerProgressHandler"):
-            self._spark.registerProgressHandler(self._heard)
 
-    def now(self) -> list[Step]:
-        return list(self._steps.values())
+    def now(self, last: bool = False) -> list[Step]:
+        now = self._clock()
+        if last or now >= self._next:
+            self._next = now + min(10.0, max(0.5, (now - self._began) / 20))
+            self._steps = [step_of(job) for job in bridge.tagged_jobs(self._spark, self._tag)]
+        return self._steps
 
     def cancel(self) -> None:
         self._spark.interruptTag(self._tag)
-
-    def _heard(
-        self, stages: Iterable[Any] | None, done: bool, operation_id: str | None, **_: Any
-    ) -> None:
-        counts = [(stage.num_completed_tasks, stage.num_tasks) for stage in stages or ()]
-        tasks = sum(ended for ended, _ in counts), sum(every for _, every in counts)
-        known = self._steps.get(operation_id)
-        if tasks[1]:
-            number = known.number if known else len(self._steps)
-            share = tasks[0] / tasks[1]
-            step = Step(number, "run on the server", not done, share, 0, tasks)
-            self._steps[operation_id] = step
-        elif known and done:  # the last word need not repeat what was said
-            self._steps[operation_id] = replace(known, running=False)
 
 
 def steps_of(spark: SparkSession) -> Steps:
@@ -134,10 +123,10 @@ def step_of(job: bridge.JobStatus) -> Step:
     active = next((stage for stage in job.stages if stage.ended < stage.tasks), last)
     return Step(
         number=job.number,
-        title=TITLES.get(job.source, "look at the table's files"),
+        title=job.step or OTHER,
         running=job.running,
         share=sum(shares) / len(shares) if shares else 0.0,
         rows=active.rows,
         tasks=(sum(s.ended for s in job.stages), sum(s.tasks for s in job.stages)),
-        files=(last.ended, last.tasks) if job.source == "Rewrite" else None,
+        files=(last.ended, last.tasks) if job.step == LAYS_OUT else None,
     )

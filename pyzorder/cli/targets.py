@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,4 +137,16 @@ def listed(columns: Iterable[Iterable[str]]) -> list[str] | None:
 
 
 target_argument = click.argument("target", type=TargetType())
-columns_argument = click.argument("columns", nargs=-1, type=ColumnsType())
+
+
+def columns_argument(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds COLUMNS, which --columns and --zorder-by give, too, as those of optimize."""
+
+    @functools.wraps(command)
+    def with_columns(columns: Sequence[list[str]], by: Sequence[list[str]], **rest: Any) -> None:
+        command(columns=[*columns, *by], **rest)
+
+    option = click.option(
+        "--columns", "--zorder-by", "by", type=ColumnsType(), multiple=True, hidden=True
+    )
+    return click.argument("columns", nargs=-1, type=ColumnsType())(option(with_columns))

@@ -30,6 +30,7 @@ Examples:
 @target_argument
 @click.option(
     "--retain-hours",
+    "--retain",
     type=click.IntRange(min=0),
     help="Keep what was replaced less than so many hours ago; default: 168, or as set.",
 )
@@ -54,4 +55,4 @@ def command(settings: Settings, target: Target, retain_hours: int | None, dry_ru
         for row in rows:
             click.echo(row["path"])
     verb = "would be deleted" if dry_run else "deleted"
-    click.echo(f"{files(len(rows), sum(row['size'] for row in rows))} {verb}.", err=dry_run)
+    click.echo(f"{files(len(rows), sum(row['size'] for row in rows))} {verb}.")

@@ -185,7 +185,7 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     assert "would take the place of 8 files" in dry.stdout and "one value, now" in dry.stdout
     assert data_files(folder) == old
 
-    done = invoke(spark, "optimize", path, "--zorder-by", "a,day", *SMALL)
+    done = invoke(spark, "optimize", path, "--columns", "a", "--columns", "day", *SMALL)
     assert done.exit_code == 0, done.output
     assert "took the place of 8 files" in done.stdout and "clustered by a, day" in done.stdout
     steps = [line.split(":")[0].removesuffix(" …") for line in done.stderr.splitlines()]
@@ -204,29 +204,30 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     index = result_of(spark, "describe", path)
     assert {row["column"]: row["clustered"] for row in index}["a"] == len(new)
     told = invoke(spark, "describe", path)
-    assert "one value opens" in told.stdout and "OPTIMIZE … ZORDER BY (a, day)" in told.stdout
+    assert "one value opens" in told.stdout and f"OPTIMIZE 'file:{folder}' ZORDER BY (a, day)" in told.stdout
 
     query = f"SELECT * FROM parquet.`{path}` WHERE a = 7"
     (scan,) = result_of(spark, "explain", query)
     assert 1 <= scan["selected"] <= len(new) // 2
-    assert (
-        f"{scan['selected']} of {len(new)} files selected" in invoke(spark, "explain", query).stdout
-    )
+    assert f"opens {scan['selected']} of {len(new)} files\n" in invoke(spark, "explain", query).stdout
     piped = CliRunner().invoke(app, ["explain", "-", "--json"], obj=spark, input=query)
     assert json.loads(piped.stdout)[0]["opened"] == scan["opened"]
 
     assert result_of(spark, "vacuum", path, "--dry-run") == []
+    assert invoke(spark, "vacuum", path, "--dry-run").stdout == "0 files (0 bytes) would be deleted.\n"
     restored = result_of(spark, "restore", path)
     assert restored["num_restored_files"] == 8 and restored["num_removed_files"] == len(new)
     assert data_files(folder) == old
     spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
     check = ("--conf", "spark.sql.zorder.vacuum.retentionCheck=false")
-    deleted = result_of(spark, "vacuum", path, "--retain-hours", "0", *check)
+    deleted = result_of(spark, "vacuum", path, "--retain", "0", *check)
     assert len(deleted) >= len(new) and ids(folder) == list(range(ROWS))
 
     runs = result_of(spark, "history", path)
     assert [run["operation"] for run in runs] == ["OPTIMIZE", "OPTIMIZE", "RESTORE", "VACUUM"]
     assert [run["removed"] for run in runs] == [8, 0, len(new), 0]
+    assert [run["partitions"] for run in runs] == [1, 0, 1, 0]
+    assert all(run["seconds"] > 0 for run in runs)
     listed = invoke(spark, "history", path).stdout
     assert f"8 files replaced by {len(new)}" in listed and "deleted expired files" in listed
 
@@ -292,7 +293,7 @@ def test_doctor_says_what_to_do(
 ) -> None:
     nowhere = invoke(spark, "doctor", str(tmp_path / "none"))
     assert nowhere.exit_code == 1
-    assert "to do  store    [ZORDER_NOT_WRITABLE]" in nowhere.stdout
+    assert "FIX  store    [ZORDER_NOT_WRITABLE]" in nowhere.stdout
     assert "make the folder if there is none" in nowhere.stdout
     spark.sql("CREATE VIEW cli_view AS SELECT 1 AS one")
     view = invoke(spark, "doctor", "cli_view")
@@ -301,7 +302,7 @@ def test_doctor_says_what_to_do(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     without = invoke(spark, "doctor")
     assert without.exit_code == 1
-    assert without.stdout.splitlines()[2].startswith("to do  java     [ZORDER_JAVA_MISSING]")
+    assert without.stdout.splitlines()[2].startswith("FIX  java     [ZORDER_JAVA_MISSING]")
     assert "session" not in without.stdout
     (tmp_path / "bin").mkdir()
     old = tmp_path / "bin" / "java"

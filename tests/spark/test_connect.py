@@ -53,7 +53,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     main_class = "org.apache.spark.sql.connect.service.SparkConnectServer"
     settings = {
         "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.progress.reportInterval": "100ms",  # short statements are told of, too
     }
     with spark_server(tmp_path_factory.mktemp("connect"), port, main_class, settings):
         yield port
@@ -111,10 +110,16 @@ def test_command_line(server: int, tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     assert all(check["ok"] for check in run("doctor", path))
     told = called("optimize", path, "--zorder-by", "a,b", "--dry-run")
-    # What the server told last, which need not be all.
-    assert re.search(r"run on the server: (\d+ of )?[1-9]\d* tasks", told.stderr), told.stderr
+    steps = [line.split(":")[0].removesuffix(" …") for line in told.stderr.splitlines()]
+    assert list(dict.fromkeys(steps))[1:] == [
+        "read the files' footers",
+        "sample the clustering columns",
+        "read the files' statistics",
+    ], told.stderr
+    told = called("optimize", path, "--zorder-by", "b,a", "--where", "true")
+    assert re.search(r"\nlay out the new files: 2,000 rows, \d+ files, ", told.stderr), told.stderr
     metrics = run("optimize", path, "--zorder-by", "a,b", "--where", "true")["metrics"]
-    assert metrics["numFilesRemoved"] == 8
+    assert metrics["numFilesRemoved"] > 0
     (scan,) = run("explain", f"SELECT * FROM parquet.`{path}` WHERE a = 7")
     assert "files selected" in scan["plan"]
     for arguments, says in REFUSED.items():

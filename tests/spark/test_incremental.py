@@ -159,7 +159,7 @@ def test_full_is_not_advised_where_it_brings_nothing(
 
     clustered_table(spark, folder, uniform(spark, 40_000, 0), 16)
     assert optimize(spark, folder, "a", "b")["remark"] is None
-    assert advice() == "OPTIMIZE … ZORDER BY (a, b) has nothing to do."
+    assert advice() == f"OPTIMIZE 'file:{folder}' ZORDER BY (a, b) has nothing to do."
     uniform(spark, 400, 1).coalesce(1).write.mode("append").parquet(str(folder))
     said = advice()
     others = optimize(spark, folder, "a", "b")["numFilesRemoved"] - 1

@@ -326,7 +326,7 @@ def test_explain_and_metrics_tell_of_the_join(spark: SparkSession, tables: Path)
     df.collect()
     scan = next(scan for scan in pyzorder.explain(df) if scan.table == "fact")
     assert (scan.total, scan.selected, scan.skipped, scan.skipped_by_joins) == (ALL, 2, 18, 13)
-    assert "  13 of them skipped by join keys of 3 values" in str(scan).splitlines()
+    assert "  13 skipped by join keys of 3 values" in str(scan).splitlines()
     plan = df._jdf.queryExecution().executedPlan().toString()
     assert (
         "ZOrderSkipping [fact: 2 of 20 files selected, 18 skipped, 0 unindexed; "

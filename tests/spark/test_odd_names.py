@@ -228,6 +228,21 @@ def test_text_is_not_executed(spark: SparkSession, database: str, tmp_path: Path
     assert ids(spark.table("odd")) == set(range(20))
 
 
+def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """The statement that DESCRIBE names runs as it is, whatever its names hold."""
+    rows = spark.range(0, 60, 1, 2).selectExpr(
+        "id AS `odd, n``ame`", "named_struct('a b', id % 7) AS `s.t`", "id % 5 AS `1`"
+    )
+    rows.write.saveAsTable("`select`")
+    rows.write.parquet(str(tmp_path / "it's `odd`"))
+    for target in ("`select`", quoted(f"{tmp_path}/it's `odd`")):
+        spark.sql(f"OPTIMIZE {target} ZORDER BY (`odd, n``ame`, `s.t`.`a b`, `1`)").collect()
+        said = {row.advice for row in spark.sql(f"DESCRIBE SKIPPING INDEX ON {target}").collect()}
+        (advice,) = said - {None}
+        statement, end, _ = advice.partition(" has nothing to do.")
+        assert end and metrics(spark.sql(statement))["numFilesRemoved"] == 0, advice
+
+
 def test_a_comment_hides_nothing(spark: SparkSession, database: str) -> None:
     """`where` ends with its line: DRY RUN is still said."""
     spark.range(0, 20, 1, 2).selectExpr("id", "0 AS p").write.partitionBy("p").saveAsTable("t")

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.ZOrderConf
+import io.pyzorder.{JobDescription, ZOrderConf}
 import io.pyzorder.commands.ResolvedTable
 import io.pyzorder.index.ExactFileIndex
 import io.pyzorder.skipping.{FilterColumn, IndexFilter, JoinKeys, KeyValues, PredicateToIndexFilter}
@@ -98,8 +98,9 @@ final class AskedFilters(session: shim.SparkSession, table: ResolvedTable) exten
   }
 
   private def values(keys: LogicalPlan, limit: Int): Array[InternalRow] =
-    shim.dataFrame(session, Limit(Literal(limit), Distinct(keys)))
-      .queryExecution.executedPlan.executeCollect()
+    JobDescription.step(session.sparkContext, "look up the keys of joins")(
+      shim.dataFrame(session, Limit(Literal(limit), Distinct(keys)))
+        .queryExecution.executedPlan.executeCollect())
 
   /** Names as the table spells them. */
   private def spelled(condition: Expression): Expression = condition.transform {

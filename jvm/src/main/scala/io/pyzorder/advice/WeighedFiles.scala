@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{IntegerType, LongType}
 
-import io.pyzorder.TaskFunction
+import io.pyzorder.{JobDescription, TaskFunction}
 import io.pyzorder.commands.ResolvedTable
 import io.pyzorder.layout._
 
@@ -78,7 +78,8 @@ final class WeighedFiles(
     val plan = laidOut(input, tried)
     val weigher = new FileWeigher(
       writers, BindReferences.bindReferences[Expression](input.data, plan.output))
-    plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect().toSeq
+    JobDescription.step(session.sparkContext, "write a few files for trial")(
+      plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect()).toSeq
   }
 
   /** The rows of the chosen files of each layout, in the files' order. */

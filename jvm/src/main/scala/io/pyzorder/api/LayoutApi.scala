@@ -6,7 +6,7 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ArrayNode
-import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LogicalPlan, Project}
 import org.apache.spark.sql.execution.QueryExecution
 import org.apache.spark.sql.pyzorder.shim
@@ -41,7 +41,7 @@ object LayoutApi {
     val folder = new TableFolder(table.root)
     val layout = TableLayout.of(session, table, names.asScala.toList)
     val node = mapper.createObjectNode()
-    node.put("table", nameOf(table)).put("target", targetOf(table)).put("index", layout.isIndexed)
+    node.put("table", nameOf(table)).put("target", table.sql).put("index", layout.isIndexed)
     node.put("root", table.root.toString).put("format", table.provider)
     node.put("zone", session.sessionState.conf.sessionLocalTimeZone)
     layout.columns.foreach { column =>
@@ -92,9 +92,6 @@ object LayoutApi {
 
   private def nameOf(table: ResolvedTable): String =
     table.identifier.fold(table.root.getName)(_.copy(catalog = None).unquotedString)
-
-  private def targetOf(table: ResolvedTable): String =
-    table.identifier.fold(Literal(table.root.toString).sql)(_.copy(catalog = None).quotedString)
 
   private def conditions(plan: LogicalPlan): Seq[Expression] = plan match {
     case Filter(condition, child) => condition +: conditions(child)

@@ -94,17 +94,17 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       val known = new KnownFiles(folder, columns, Some(snapshot), _ => Map.empty)
       val choice = IncrementalChoice.of(known, conf, table.properties)
         .choose(PartitionListing.list(table.relation.location, folder, None))
-      val by = order.mkString("ZORDER BY (", ", ", ")")
+      val optimize = table.optimizeBy(columns)
       val next =
-        if (choice.groups.isEmpty) s"OPTIMIZE … $by has nothing to do."
+        if (choice.groups.isEmpty) s"$optimize has nothing to do."
         else if (choice.fresh.isEmpty) {
-          s"OPTIMIZE … $by would join ${choice.groups.map(_.files.length).sum} files, which are " +
+          s"$optimize would join ${choice.groups.map(_.files.length).sum} files, which are " +
             "much smaller than the target size."
         }
         else {
           val others = choice.groups.map(_.files.length).sum - choice.fresh.length
           val files = if (choice.fresh.length == 1) "file" else "files"
-          s"OPTIMIZE … $by would lay out ${choice.fresh.length} new $files" +
+          s"$optimize would lay out ${choice.fresh.length} new $files" +
             (if (others == 0) "." else s" and $others of the others with them.")
         }
       (Seq(next) ++ choice.remark).mkString(" ")

@@ -36,6 +36,7 @@ private[commands] object FileCopies {
         StagedFile(to, path, fs.getFileStatus(to).getLen, RowCounts.of(hadoopConf, to))
       }).collect().toSeq
     JobDescription.during(
-      context, s"$command ${writer.folder.root}: copy ${moves.length} files")(copied)
+      context, s"$command ${writer.folder.root}: copy ${moves.length} files")(
+      JobDescription.step(context, "copy whole files")(copied))
   }
 }

@@ -5,10 +5,14 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.catalyst.util.quoteIfNeeded
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
+
+import io.pyzorder.index.IndexedColumn
 
 /**
  * A plain Parquet or ORC table that a statement names, looked up and checked: what the commands
@@ -68,6 +72,17 @@ final case class ResolvedTable(
     case Some(table) => table.copy(catalog = None).quotedString
     case None => s"'$root'"
   }
+
+  /** How a statement names it: db.table, quoted only where it must be, or the path as a literal. */
+  def sql: String = identifier match {
+    case Some(table) => (table.database.toSeq :+ table.table).map(quoteIfNeeded).mkString(".")
+    case None => Literal(root.toString).sql
+  }
+
+  /** The statement that clusters it by columns, as it can be pasted. */
+  def optimizeBy(columns: Seq[IndexedColumn]): String =
+    columns.map(_.path.map(quoteIfNeeded).mkString("."))
+      .mkString(s"OPTIMIZE $sql ZORDER BY (", ", ", ")")
 }
 
 object ResolvedTable {

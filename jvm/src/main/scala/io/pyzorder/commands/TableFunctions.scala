@@ -2,27 +2,33 @@ package io.pyzorder.commands
 
 import java.sql.Timestamp
 
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, ExpressionInfo, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
-import org.apache.spark.sql.pyzorder.shim
-import org.apache.spark.sql.types.{BooleanType, LongType, StringType, TimestampType}
+import org.apache.spark.sql.pyzorder.{shim, StatementJobs}
+import org.apache.spark.sql.types._
 
-import io.pyzorder.ZOrderErrors
+import io.pyzorder.{JobDescription, ZOrderErrors}
 import io.pyzorder.index.IndexStore
 import io.pyzorder.parser.{StatementGrammar, ZOrderSqlParser}
 import io.pyzorder.publish.{PastRun, TableFolder}
 
-/** What stands in FROM: `skipping_index('target')` and `optimize_history('target')`. */
+/**
+ * What stands in FROM: `skipping_index('target')`, `optimize_history('target')` and
+ * `statement_progress('tag')`.
+ */
 object TableFunctions {
 
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
 
   /** Names and builders, as SparkSessionExtensions.injectTableFunction wants them. */
   def all: Seq[Description] = Seq(
-    describe("skipping_index", index),
-    describe("optimize_history", history))
+    describe("skipping_index", "the table", "db.t")((s, target) => index(s, tableOf(s, target))),
+    describe("optimize_history", "the table", "db.t")((s, target) =>
+      history(s, tableOf(s, target))),
+    describe("statement_progress", "the tag of the statement", "a-tag")(progress))
 
   /** The index table. */
   private def index(session: shim.SparkSession, table: ResolvedTable): LogicalPlan =
@@ -40,6 +46,8 @@ object TableFunctions {
     .always("added_bytes", LongType, "Their size")
     .always("kept", LongType, "Replaced files that VACUUM has not deleted")
     .always("kept_bytes", LongType, "Their size")
+    .always("partitions", LongType, "Folders of data files that it worked on")
+    .add("seconds", DoubleType, "From `began` to `ended`")
     .attributes
 
   /** The runs of the table's journal, the first one first. */
@@ -58,21 +66,46 @@ object TableFunctions {
         run.added.length.toLong,
         run.added.map(_.size).sum,
         run.kept.toLong,
-        run.keptBytes)
+        run.keptBytes,
+        foldersOf(run).toLong,
+        run.seconds.map(Double.box).orNull)
     })
   }
 
-  private def describe(
-      name: String,
-      build: (shim.SparkSession, ResolvedTable) => LogicalPlan): Description = {
+  private def foldersOf(run: PastRun): Int =
+    (run.retired ++ run.added).map(file => new Path(file.path).getParent).distinct.length
+
+  private val progressColumns: Seq[Attribute] = ResultColumns.none
+    .always("job", LongType, "Number of the Spark job")
+    .add("step", StringType, "What it does for the statement; null: a job of Spark's own")
+    .always("running", BooleanType, "Whether the job has not ended")
+    .always("tasks", LongType, "Of one stage of the job")
+    .always("tasks_ended", LongType, "How many of them have ended")
+    .always("rows", LongType, "Rows that these have read")
+    .attributes
+
+  /**
+   * The stages of the jobs of a statement with this tag (`SparkSession.addTag`), in their order:
+   * what a Connect client, which sees no jobs, shows while it waits.
+   */
+  private def progress(session: shim.SparkSession, tag: String): LogicalPlan =
+    LocalRelation.fromExternalRows(progressColumns.map(_.newInstance()), for {
+      job <- StatementJobs.tagged(session, tag)
+      stage <- job.stages
+    } yield Row(
+      job.number.toLong, JobDescription.stepOf(job.tags).orNull, job.running,
+      stage.tasks.toLong, stage.ended.toLong, stage.rows))
+
+  private def describe(name: String, takes: String, example: String)(
+      build: (shim.SparkSession, String) => LogicalPlan): Description = {
     def of(arguments: Seq[Expression]): LogicalPlan = {
-      val target = arguments match {
+      val argument = arguments match {
         case Seq(Literal(text, _: StringType)) if text != null => text.toString
         case _ => throw ZOrderErrors.error("ZORDER_INVALID_ARGUMENT", "42K08",
-            s"$name takes one string literal, the table: $name('db.t').")
+            s"$name takes one string literal, $takes: $name('$example').")
       }
       val session = SparkSession.active.asInstanceOf[shim.SparkSession]
-      build(session, tableOf(session, target))
+      build(session, argument)
     }
     (FunctionIdentifier(name), new ExpressionInfo(getClass.getName.stripSuffix("$"), name), of)
   }

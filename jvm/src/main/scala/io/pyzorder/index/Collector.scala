@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.TaskFunction
+import io.pyzorder.{JobDescription, TaskFunction}
 import io.pyzorder.publish.FileRef
 
 /**
@@ -134,11 +134,11 @@ object Collector {
       Map.empty
     } else {
       val slices = math.min(paths.length, math.max(1, context.defaultParallelism * 4))
-      context.parallelize(paths, slices)
+      val footers = context.parallelize(paths, slices)
         .map(TaskFunction { (file: (Int, String)) =>
           Collector.footer(file._2, orc, conf.value.value, question).map(file._1 -> _)
         })
-        .collect().flatten.toMap
+      JobDescription.step(context, "read the files' statistics")(footers.collect()).flatten.toMap
     }
   }
 

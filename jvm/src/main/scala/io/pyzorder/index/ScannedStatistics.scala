@@ -18,7 +18,7 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 
-import io.pyzorder.TaskFunction
+import io.pyzorder.{JobDescription, TaskFunction}
 
 /** Statistics from one Spark job that reads the values themselves, as every query reads them. */
 private[index] object ScannedStatistics {
@@ -43,7 +43,10 @@ private[index] object ScannedStatistics {
     } else {
       SQLExecution.withSQLConfPropagated(session) {
         val parts = groups.map { case (columns, files) => scan(session, data, columns, files) }
-        merged(session.sparkContext.union(parts).collect().toSeq, groups.flatMap(_._1))
+        val collected =
+          JobDescription.step(session.sparkContext, "collect statistics from the rows")(
+            session.sparkContext.union(parts).collect())
+        merged(collected.toSeq, groups.flatMap(_._1))
       }
     }
   }

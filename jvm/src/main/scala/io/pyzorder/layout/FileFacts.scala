@@ -20,7 +20,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.{TaskFunction, ZOrderErrors}
+import io.pyzorder.{JobDescription, TaskFunction, ZOrderErrors}
 
 /**
  * What the footer of a data file tells.
@@ -62,13 +62,14 @@ object FileFacts {
     val conf = new SerializableConfiguration(session.sessionState.newHadoopConf())
     val context = session.sparkContext
     val tasks = math.max(1, math.min(paths.length, context.defaultParallelism * 2))
-    val read = context.parallelize(paths, tasks).map(TaskFunction { (path: String) =>
+    val facts = context.parallelize(paths, tasks).map(TaskFunction { (path: String) =>
       val comparison = new Comparison(caseSensitive)
       Try {
         if (format == "orc") ofOrc(path, schema, comparison, conf.value)
         else ofParquet(path, schema, comparison, conf.value)
       }
-    }).collect()
+    })
+    val read = JobDescription.step(context, "read the files' footers")(facts.collect())
     paths.zip(read).map {
       case (_, Success(facts)) => facts
       case (path, Failure(failure)) => throw ZOrderErrors.unreadable(path, failure)

@@ -96,5 +96,6 @@ final class Rewrite(
   }
 
   private def described[T](what: String)(body: => T): T =
-    JobDescription.during(session.sparkContext, s"OPTIMIZE $root: $what")(body)
+    JobDescription.during(session.sparkContext, s"OPTIMIZE $root: $what")(
+      JobDescription.step(session.sparkContext, "lay out the new files")(body))
 }

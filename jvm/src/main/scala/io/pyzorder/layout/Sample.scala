@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.Platform
 
-import io.pyzorder.TaskFunction
+import io.pyzorder.{JobDescription, TaskFunction}
 import io.pyzorder.expressions.Boundaries
 
 /**
@@ -93,7 +93,7 @@ object Sample {
       fractions: Array[Double]): Sample = {
     val wanted = BindReferences.bindReferences(columns :+ partition, scan.output)
     val number = scan.output.indexWhere(_.exprId == partition.exprId)
-    val drawn = scan.execute().mapPartitions(TaskFunction { (rows: Iterator[InternalRow]) =>
+    val samples = scan.execute().mapPartitions(TaskFunction { (rows: Iterator[InternalRow]) =>
       val random = new SplittableRandom(TaskContext.getPartitionId() * 0x9e3779b97f4a7c15L)
       val project = UnsafeProjection.create(wanted)
       val packed = new ByteArrayOutputStream
@@ -104,7 +104,9 @@ object Sample {
         out.write(kept)
       }
       Iterator(packed.toByteArray)
-    }).collect()
+    })
+    val drawn =
+      JobDescription.step(samples.sparkContext, "sample the clustering columns")(samples.collect())
     val types = columns.map(_.dataType).toArray
     val rows = drawn.iterator.flatMap(unpacked(_, types.length + 1)).toArray
     new Sample(

@@ -23,7 +23,12 @@ final case class PastRun(
     retired: Seq[FileRef],
     added: Seq[FileRef],
     kept: Int,
-    keptBytes: Long)
+    keptBytes: Long) {
+
+  /** From begin to end; None: not finished, or a torn record. Two clocks may differ a little. */
+  def seconds: Option[Double] =
+    ended.filter(_ => began > 0).map(end => math.max(0L, end - began) / 1000.0)
+}
 
 object PastRun {
 

@@ -11,7 +11,7 @@ import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.TaskFunction
+import io.pyzorder.{JobDescription, TaskFunction}
 
 /** The numbers of rows that data files say they hold, read from their footers. */
 object RowCounts {
@@ -24,9 +24,10 @@ object RowCounts {
       val conf = new SerializableConfiguration(session.sessionState.newHadoopConf())
       val shared = session.sparkContext.broadcast(conf)
       val parts = math.min(files.length, session.sparkContext.defaultParallelism * 4)
-      session.sparkContext.parallelize(files.map(_.toString), parts)
+      val counts = session.sparkContext.parallelize(files.map(_.toString), parts)
         .map(TaskFunction((name: String) => of(shared.value.value, new Path(name))))
-        .collect().sum
+      JobDescription.step(session.sparkContext, "count the rows of old and new files")(
+        counts.collect()).sum
     }
 
   /** Rows of one Parquet or ORC file; an empty file has none. */

@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.TaskFunction
+import io.pyzorder.{JobDescription, TaskFunction}
 import io.pyzorder.index.{IndexStore, SnapshotRef}
 
 /**
@@ -61,7 +61,7 @@ private[skipping] object IndexQuery {
     val (file, columns) = (IndexStore.dataFile(ref), ref.columns.toList)
     // A predicate evaluated on files of one value may ask for the session's settings.
     val bits = SQLExecution.withSQLConfPropagated(session) {
-      context.parallelize(groups.zipWithIndex, math.max(1, groups.length))
+      val parts = context.parallelize(groups.zipWithIndex, math.max(1, groups.length))
         .map(TaskFunction((group: (Int, Int)) => {
           val (numFiles, number) = group
           val part = IndexStore.readPart(conf.value.value, file, columns, number, numFiles)
@@ -74,7 +74,7 @@ private[skipping] object IndexQuery {
           }
           bits
         }))
-        .collect()
+      JobDescription.step(context, "query the index")(parts.collect())
     }
     new Bits(groups.scanLeft(0)(_ + _).toArray, bits)
   }

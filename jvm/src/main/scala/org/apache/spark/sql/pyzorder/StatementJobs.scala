@@ -1,0 +1,28 @@
+package org.apache.spark.sql.pyzorder
+
+import org.apache.spark.JobExecutionStatus
+import org.apache.spark.status.api.v1.{JobData, StageStatus}
+
+/** Jobs of a statement, as Spark's own pages know them: it forgets old ones. */
+object StatementJobs {
+
+  /** @param rows those read by tasks that have ended */
+  final case class Stage(tasks: Int, ended: Int, rows: Long)
+
+  /** @param tags set by whoever started it */
+  final case class Job(number: Int, tags: Seq[String], running: Boolean, stages: Seq[Stage])
+
+  /** The jobs with a tag, the first one first; Connect puts user and session before a client's. */
+  def tagged(session: shim.SparkSession, tag: String): Seq[Job] =
+    session.sparkContext.statusStore.jobsList(null)
+      .filter(_.jobTags.exists(found => found == tag || found.endsWith(s"_Tag_$tag")))
+      .sortBy(_.jobId).map(jobOf(session, _)).toSeq
+
+  private def jobOf(session: shim.SparkSession, job: JobData): Job = {
+    val store = session.sparkContext.statusStore
+    val stages = job.stageIds.flatMap(id => store.asOption(store.lastStageAttempt(id)))
+      .filter(_.status != StageStatus.SKIPPED)
+      .map(s => Stage(s.numTasks, s.numCompleteTasks, s.inputRecords + s.shuffleReadRecords))
+    Job(job.jobId, job.jobTags.toSeq, job.status == JobExecutionStatus.RUNNING, stages.toSeq)
+  }
+}
