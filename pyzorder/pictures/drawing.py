@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib import rc_context
 from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
@@ -24,6 +25,9 @@ Limits = tuple[float, float]
 
 MOST_FILES = 20_000
 """Of more files, some of those that a query does not open are left out."""
+
+SINGLE = 0.8
+"""Opacity of a rectangle that lies on no other."""
 
 MOST_PATHS = 2_000
 """More rectangles are one image within an SVG."""
@@ -49,15 +53,17 @@ def draw_rectangles(layouts: Mapping[str, Layout], ranks: bool, bare: bool = Fal
         limits = [
             limits_of([boxes.sides[:, side : side + 2] for boxes in drawn]) for side in (0, 2)
         ]
+        boxed = False
         for panel, boxes, (name, found) in zip(panels, drawn, layouts.items(), strict=True):
             panel.set_title(plain(titled(name, found)))
             draw_boxes(panel, boxes, limits)
             if any(limit is not None for side in found.box for limit in side):
-                draw_query(panel, found.box, scales, limits)
+                boxed = draw_query(panel, found.box, scales, limits) or boxed
             dress(panel, scales, limits)
         for panel in panels[1:]:
             panel.set_ylabel("")
-        entries = legend(layouts.values(), drawn)
+        queried = any(found.opened is not None for found in layouts.values())
+        entries = legend(drawn, queried, boxed)
         if bare:
             explain(picture, entries, [])
         else:
@@ -178,32 +184,20 @@ def draw_boxes(panel: Any, boxes: Boxes, limits: Sequence[Limits]) -> None:
             corners = group[:, [[0, 2], [1, 2], [1, 3], [0, 3]]]
             common: Any = {"rasterized": len(sides) > MOST_PATHS, "zorder": 2.0 + lit}
             # As opaque as keeps a stack of files from hiding what is below.
-            opacity = 1 - 0.2 ** (1 / max(1.0, covered))
-            panel.add_collection(
-                PolyCollection(
-                    corners,
-                    facecolor=OPENED if lit else FILE,
-                    edgecolor="none",
-                    alpha=opacity,
-                    **common,
-                )
-            )
-            panel.add_collection(
-                PolyCollection(
-                    corners,
-                    facecolor="none",
-                    edgecolor=OPENED_EDGE if lit else FILE_EDGE,
-                    linewidth=0.8 if len(sides) <= 500 else 0.3,
-                    linestyle="solid" if indexed else (0, (3, 2)),
-                    **common,
-                )
-            )
+            opacity = 1 - (1 - SINGLE) ** (1 / max(1.0, covered))
+            width = 0.8 if len(sides) <= 500 else 0.3
+            face, edge = look(lit, indexed)
+            panel.add_collection(PolyCollection(corners, alpha=opacity, **face, **common))
+            panel.add_collection(PolyCollection(corners, linewidth=width, **edge, **common))
 
 
 def draw_query(
     panel: Any, box: Sequence[Range], scales: Sequence[Scale], limits: Sequence[Limits]
-) -> None:
-    """The box that the query looks into; without a limit it goes to the picture's edge."""
+) -> bool:
+    """The box that the query looks into; without a limit it goes to the picture's edge.
+
+    False: it lies outside of the picture.
+    """
     ends = []
     for i, (low, high) in enumerate(limits):
         least, greatest = box[i] if i < len(box) else (None, None)
@@ -211,12 +205,20 @@ def draw_query(
         start = low if least is None else scales[i].place(least) - room
         end = high if greatest is None else scales[i].place(greatest) + room
         if end < low or start > high:
-            return
+            return False
         ends.append((max(low, start), min(high, end)))
     (x0, x1), (y0, y1) = ends
     panel.add_patch(
         Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=BOX, linewidth=1.8, zorder=4)
     )
+    return True
+
+
+def look(lit: bool, indexed: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The face and the edge of a file's rectangle."""
+    face = {"facecolor": OPENED if lit else FILE, "edgecolor": "none"}
+    edge = {"facecolor": "none", "edgecolor": OPENED_EDGE if lit else FILE_EDGE}
+    return face, {**edge, "linestyle": "solid" if indexed else (0, (3, 2))}
 
 
 def dress(panel: Any, scales: Sequence[Scale], limits: Sequence[Limits]) -> None:
@@ -249,17 +251,27 @@ def asked(picture: Picture, layouts: Iterable[Layout]) -> None:
         picture.suptitle(lines, x=0.01, ha="left", fontsize=11)
 
 
-def legend(layouts: Iterable[Layout], drawn: Sequence[Boxes]) -> list[Any]:
-    """What the colours mean, of those that are there."""
-    found = list(layouts)
+def legend(drawn: Sequence[Boxes], asked: bool, boxed: bool) -> list[Any]:
+    """What the picture shows, each with the look that it has there; nothing where all look alike.
+
+    `asked`: there is a query, `boxed`: its box is drawn.
+    """
+    there = [
+        (lit, indexed)
+        for lit in (True, False)
+        for indexed in (True, False)
+        if any(((boxes.lit == lit) & (boxes.indexed == indexed)).any() for boxes in drawn)
+    ]
     entries: list[Any] = []
-    if any(layout.opened is not None for layout in found):
-        entries.append(Patch(facecolor=OPENED, edgecolor=OPENED_EDGE, label="opened"))
-        entries.append(Patch(facecolor=FILE, edgecolor=FILE_EDGE, label="not opened"))
-    if not all(boxes.indexed.all() for boxes in drawn):
-        dashed: Any = {"color": FILE_EDGE, "linestyle": (0, (3, 2))}
-        entries.append(Line2D([], [], label="not in the index", **dashed))
-    if any(limit is not None for layout in found for side in layout.box for limit in side):
+    if asked or not all(indexed for _, indexed in there):
+        for lit, indexed in there:
+            words = ["opened" if lit else "not opened"] if asked else []
+            if not (indexed and asked):
+                words.append("in the index" if indexed else "not in the index")
+            face, edge = look(lit, indexed)
+            fill = to_rgba(face["facecolor"], SINGLE)
+            entries.append(Patch(**{**edge, "facecolor": fill}, label=", ".join(words)))
+    if boxed:
         entries.append(Patch(facecolor="none", edgecolor=BOX, linewidth=1.8, label="the query"))
     return entries
 
@@ -319,7 +331,7 @@ def draw_curves(names: Sequence[str], bits: int) -> Picture:
     """One panel a curve, its colour going from dark to light."""
     ways = [curves.cells(name, bits) for name in names]
     with rc_context(SETTINGS):
-        picture = canvas(3.4 * len(names) + 0.2, 3.8)
+        picture = canvas(3.4 * len(names) + 0.2, 4.1)
         panels = picture.subplots(1, len(names), squeeze=False)[0]
         for panel, name, (x, y) in zip(panels, names, ways, strict=True):
             points = np.column_stack([x, y]).astype(float)
@@ -340,4 +352,13 @@ def draw_curves(names: Sequence[str], bits: int) -> Picture:
             panel.set_title(name)
             panel.set_xlabel("first column")
         panels[0].set_ylabel("second column")
+        ends: Any = {"linestyle": "none", "markersize": 7}
+        explain(
+            picture,
+            [
+                Line2D([], [], marker="o", color=BOX, label="first cell", **ends),
+                Line2D([], [], marker="s", color=OPENED, label="last cell", **ends),
+            ],
+            [],
+        )
         return picture

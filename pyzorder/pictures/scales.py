@@ -85,16 +85,22 @@ def ranked(
     places = {value: float(rank) for rank, value in enumerate(ordered)}
     named = sorted(set(bounds))
     texts = [text_of(value, column.type, zone) for value in named]
+    label = f"{plain(column.name)} (by rank)"
     if column.type.startswith("TIMESTAMP"):
-        days = len({text[:10] for text in texts}) >= TICKS
-        texts = [text[: 10 if days else 19] for text in texts]
-    texts = shortened(texts)
+        days = sorted({text[:10] for text in texts})
+        if len(days) >= TICKS:
+            texts = [text[:10] for text in texts]
+        elif len(days) == 1:
+            label = f"{label}\n{days[0]}"
+            texts = [text[11:] for text in texts]
+    else:
+        texts = shortened(texts)
     longest = max(map(len, texts), default=1)
     ticks = max(2, min(TICKS, TICK_LETTERS // (longest + 2)))
     chosen = sorted({round(i * (len(named) - 1) / (ticks - 1)) for i in range(ticks) if named})
     at, said = [places[named[i]] for i in chosen], [plain(texts[i]) for i in chosen]
     return Scale(
-        f"{plain(column.name)} (by rank)",
+        label,
         places.__getitem__,
         lambda axis: fixed(axis, at, said),
         step=1.0,
@@ -114,10 +120,14 @@ def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
 
         locator = AutoDateLocator(tz=clock, maxticks=TICKS)
         axis.set_major_locator(locator)
-        axis.set_major_formatter(ConciseDateFormatter(locator, tz=clock))
+        axis.set_major_formatter(ConciseDateFormatter(locator, tz=clock, show_offset=False))
 
     step = 1.0 if column.type == "DATE" else 0.0
     label = f"{column.name} ({clock})" if column.type == "TIMESTAMP" else column.name
+    # The ticks alone need not tell which year or day they are of.
+    if values:
+        ends = (text_of(end, column.type, zone)[:10] for end in (min(values), max(values)))
+        label += "\n" + " to ".join(dict.fromkeys(ends))
     return Scale(plain(label), lambda v: v / unit, dress, step)
 
 

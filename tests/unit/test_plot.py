@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -219,6 +220,76 @@ TICKS = [
 @pytest.mark.parametrize(("texts", "shown"), TICKS)
 def test_texts_of_ticks(texts: list[str], shown: list[str]) -> None:
     assert scales.shortened(texts) == shown
+
+
+def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
+    """The grid, some files of which the index lacks, and those that a query opens."""
+    files = [replace(f, indexed=i not in unindexed) for i, f in enumerate(GRID.files)]
+    lit = None if opened is None else frozenset(f"file:/t/{i}" for i in opened)
+    return replace(GRID, files=tuple(files), opened=lit, **more)
+
+
+BOX = ((1, 5), (None, None))
+# (the files and a query, what the legend says)
+LEGENDS = [
+    (stored(set(), None), []),
+    (stored({1}, None), ["in the index", "not in the index"]),
+    (stored(set(range(6)), None), ["not in the index"]),
+    (stored(set(), {1, 2}), ["opened", "not opened"]),
+    (stored(set(), set(range(6))), ["opened"]),
+    (stored({1}, {0, 1}, box=BOX), ["opened", "opened, not in the index", "not opened", "the query"]),
+    (stored({1}, {0}), ["opened", "not opened", "not opened, not in the index"]),
+    (stored(set(), set(), box=((90, 99), (None, None))), ["not opened"]),
+]
+
+
+@pytest.mark.parametrize(("files", "says"), LEGENDS)
+def test_the_legend_shows_what_is_drawn(files: Layout, says: list[str]) -> None:
+    picture = drawing.draw_rectangles({"t": files}, False)
+    shown = [entry for legend in picture.legends for entry in legend.get_patches()]
+    texts = [text.get_text() for legend in picture.legends for text in legend.get_texts()]
+    assert texts == says
+    drawn = {
+        (to_hex(edges.get_edgecolor()[0]), edges.get_linestyle()[0][1] is None)
+        for edges in picture.axes[0].collections
+        if isinstance(edges, PolyCollection) and len(edges.get_edgecolor())
+    }
+    looks = {
+        (to_hex(patch.get_edgecolor()), patch._dash_pattern[1] is None)  # type: ignore[attr-defined]
+        for patch, text in zip(shown, texts, strict=True)
+        if text != "the query"
+    }
+    assert looks == (drawn if says else set())
+
+
+HOUR = 3_600_000_000
+# (type, values in microseconds, their ticks by rank, the label)
+TIMES = [
+    ("TIMESTAMP", [0, 40], ["00:00", "00:00:00.000040"], "1970-01-01"),
+    ("TIMESTAMP", [0, 24 * HOUR + 1], ["1970-01-01 00:00", "1970-01-02 00:00:00.000001"], ""),
+    ("TIMESTAMP_NTZ", [HOUR, 2 * HOUR], ["01:00", "02:00"], "1970-01-01"),
+]
+
+
+@pytest.mark.parametrize(("type_", "values", "ticks", "day"), TIMES)
+def test_times_by_rank_are_not_cut(
+    type_: str, values: list[int], ticks: list[str], day: str
+) -> None:
+    files = layout([((values[0], values[1]),)], [("at", type_)])
+    (panel,) = drawing.draw_rectangles({"t": files}, True).axes
+    assert [tick.get_text() for tick in panel.get_xticklabels()] == ticks
+    assert panel.get_xlabel() == "\n".join(["at (by rank)", *([day] if day else [])])
+
+
+def test_an_axis_of_times_says_of_which_days() -> None:
+    days = [19_000 * scales.DAY, 19_003 * scales.DAY]
+    for type_, values, label in [
+        ("TIMESTAMP", days, "at (UTC)\n2022-01-08 to 2022-01-11"),
+        ("TIMESTAMP_NTZ", days[:1], "at\n2022-01-08"),
+        ("DATE", [19_000, 19_003], "at\n2022-01-08 to 2022-01-11"),
+        ("DATE", [], "at"),
+    ]:
+        assert scales.scale(Column("at", type_), values, "UTC").label == label
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "$x$ & \\$y$", "a\nb\x01", "数据"])
