@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyzorder import bridge, errors, explain, history, openmetrics
+from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import percent, print_json, print_table
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Headers, and which column of the statement's answer stands below each.
 COLUMNS = {
@@ -34,20 +40,48 @@ COLUMNS = {
 Examples:
   pyzorder describe /data/sales
   pyzorder describe db.sales --hive --json
+  pyzorder describe db.sales --hive --openmetrics --where "customer_id = 7" > sales.prom
 """,
 )
 @target_argument
+@click.option(
+    "--openmetrics",
+    "metrics",
+    is_flag=True,
+    help="Print gauges for Prometheus, in OpenMetrics' text.",
+)
+@click.option(
+    "--where",
+    metavar="SQL",
+    multiple=True,
+    help="A query's condition, whose share of skipped files is a gauge, too; may be repeated.",
+)
 @session_options
-def command(settings: Settings, target: Target) -> None:
+def command(settings: Settings, target: Target, metrics: bool, where: Sequence[str]) -> None:
     """Tell how well a table's files are told apart, column by column."""
+    if metrics and settings.json:
+        raise click.UsageError("--json and --openmetrics are two formats: name one.")
+    if where and not metrics:
+        raise click.UsageError("--where adds a gauge to --openmetrics: name that, too.")
     with session(settings) as spark:
-        rows: list[dict[str, Any]] = run(
+        for condition in where:
+            check_condition(spark, condition)
+
+        def read() -> tuple[list[dict[str, Any]], str]:
+            found = target.table(spark).describeSkippingIndex().collect()
+            rows = [row.asDict() for row in found]
+            return rows, gauges(spark, target, rows, where) if metrics else ""
+
+        rows, text = run(
             spark,
-            lambda: [r.asDict() for r in target.table(spark).describeSkippingIndex().collect()],
+            read,
             Display(f"DESCRIBE {target}", settings.quiet),
             "DESCRIBE",
             "Interrupted; DESCRIBE changes nothing.",
         )
+    if metrics:
+        click.echo(text, nl=False)
+        return
     if settings.json:
         print_json(rows)
         return
@@ -61,3 +95,21 @@ def command(settings: Settings, target: Target) -> None:
     )
     for advice in dict.fromkeys(row["advice"] for row in rows if row["advice"]):
         click.echo(advice)
+
+
+def gauges(
+    spark: SparkSession, target: Target, rows: list[dict[str, Any]], where: Sequence[str]
+) -> str:
+    """The same and more for Prometheus."""
+    runs = history.read(spark, target.text())
+    skipped = {condition: skipped_share(spark, target, condition) for condition in where}
+    return openmetrics.text(openmetrics.health(str(target), rows, runs, skipped))
+
+
+def skipped_share(spark: SparkSession, target: Target, condition: str) -> float:
+    """Which share of the table's files a query with this condition does not open."""
+    if bridge.is_connect(spark):
+        raise errors.connect_has_no_plan()
+    scans = explain(bridge.rows(spark, target.text()).where(condition))
+    files = sum(scan.total for scan in scans)
+    return 1 - sum(scan.opened for scan in scans) / files if files else 0.0

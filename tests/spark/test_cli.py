@@ -15,6 +15,7 @@ import click
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
 import pyzorder
@@ -45,6 +46,9 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("optimize", "{table}", "--where", "day ="), 2, "Invalid value for --where"),
     (("optimize", "{table}", "--conf", "spark.sql.zorder.optimize.curve=round"), 1, "round"),
     (("describe", "{unindexed}"), 1, "CREATE SKIPPING INDEX"),
+    (("describe", "{table}", "--openmetrics", "--json"), 2, "name one"),
+    (("describe", "{table}", "--where", "a = 7"), 2, "--openmetrics"),
+    (("describe", "{table}", "--openmetrics", "--where", "a ="), 2, "is not one SQL condition"),
     (("restore", "{unindexed}"), 1, "[ZORDER_"),
     (("history", "/no/where"), 1, "[ZORDER_PATH_NOT_FOUND]"),
     (("history", "nowhere"), 1, "nowhere"),
@@ -207,7 +211,14 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     assert "one value opens" in told.stdout and f"OPTIMIZE 'file:{folder}' ZORDER BY (a, day)" in told.stdout
 
     query = f"SELECT * FROM parquet.`{path}` WHERE a = 7"
+    gauges = invoke(spark, "describe", path, "--openmetrics", "--where", "a = 7").stdout
+    families = {family.name: family for family in text_string_to_metric_families(gauges)}
     (scan,) = result_of(spark, "explain", query)
+    (skipped,) = families["pyzorder_skipped_files_ratio"].samples
+    assert skipped.labels == {"table": path, "where": "a = 7"}
+    assert skipped.value == pytest.approx(scan["skipped"] / len(new)) and scan["skipped"] > 0
+    (retired,) = families["pyzorder_retired_bytes"].samples
+    assert retired.value == sum(r["keptBytes"] for r in result_of(spark, "history", path)) > 0
     assert 1 <= scan["selected"] <= len(new) // 2
     assert f"opens {scan['selected']} of {len(new)} files\n" in invoke(spark, "explain", query).stdout
     piped = CliRunner().invoke(app, ["explain", "-", "--json"], obj=spark, input=query)

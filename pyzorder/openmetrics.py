@@ -1,0 +1,130 @@
+"""A table's health in OpenMetrics' text format, which Prometheus scrapes.
+
+All are gauges, so that node_exporter's textfile collector, which reads the older text format, takes
+the same text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pyzorder.history import Run
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """One metric family: its name without `pyzorder_`, which ends in its unit if it has one."""
+
+    name: str
+    unit: str
+    help: str
+    samples: Sequence[tuple[Labels, float | None]]
+    """Labels and value; None: not known, and left out."""
+
+    def lines(self) -> list[str]:
+        """The family as text; nothing: no value is known."""
+        name = f"pyzorder_{self.name}"
+        samples = [
+            f"{name}{{{labelled(labels)}}} {number(value)}"
+            for labels, value in self.samples
+            if value is not None and math.isfinite(value)
+        ]
+        unit = [f"# UNIT {name} {self.unit}"] if self.unit else []
+        head = [f"# TYPE {name} gauge", *unit, f"# HELP {name} {escaped(self.help)}"]
+        return [*head, *samples] if samples else []
+
+
+def text(gauges: Iterable[Gauge]) -> str:
+    """All families, and the mark of the end."""
+    return "\n".join([*(line for gauge in gauges for line in gauge.lines()), "# EOF", ""])
+
+
+def labelled(labels: Labels) -> str:
+    """`table="db.sales",column="a"`."""
+    return ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items())
+
+
+def escaped(value: str) -> str:
+    """A label's value or a help text: no line ends early, no quote closes."""
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def number(value: float) -> str:
+    """Whole numbers without a fraction."""
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def health(
+    table: str,
+    columns: Sequence[Mapping[str, Any]],
+    runs: Sequence[Run],
+    skipped: Mapping[str, float],
+) -> list[Gauge]:
+    """What is to be watched of a table.
+
+    Args:
+        table: the name that its samples are labelled with.
+        columns: rows of DESCRIBE SKIPPING INDEX.
+        runs: those of the table's journal.
+        skipped: conditions of queries, and which share of the files each skips.
+    """
+    of_table = {"table": table}
+
+    def each(field: str) -> list[tuple[Labels, float | None]]:
+        return [({**of_table, "column": row["column"]}, row[field]) for row in columns]
+
+    def first(field: str) -> Any:
+        return columns[0][field] if columns else None
+
+    last: datetime | None = first("last_optimize")
+    return [
+        Gauge("files", "", "Data files of the table.", [(of_table, first("files"))]),
+        Gauge(
+            "unindexed_files",
+            "",
+            "Files that every query opens, because the index does not know them.",
+            [(of_table, first("unindexed"))],
+        ),
+        Gauge(
+            "clustered_files",
+            "",
+            "Files that are clustered by the column, among others or alone.",
+            each("clustered"),
+        ),
+        Gauge(
+            "lookup_files_ratio",
+            "ratio",
+            "Share of the files that a lookup of one value is estimated to open.",
+            each("lookup_share"),
+        ),
+        Gauge(
+            "range_files_ratio",
+            "ratio",
+            "Share of the files that a range with 1 % of the rows is estimated to open.",
+            each("range_share"),
+        ),
+        Gauge(
+            "skipped_files_ratio",
+            "ratio",
+            "Share of the files that a query with this condition skips.",
+            [({**of_table, "where": where}, share) for where, share in skipped.items()],
+        ),
+        Gauge(
+            "retired_bytes",
+            "bytes",
+            "Size of the replaced files that VACUUM has not deleted.",
+            [(of_table, sum(run.keptBytes for run in runs))],
+        ),
+        Gauge(
+            "last_optimize_timestamp_seconds",
+            "seconds",
+            "When the newest clustered file was written.",
+            [(of_table, last.timestamp() if last else None)],
+        ),
+    ]
