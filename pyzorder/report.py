@@ -58,6 +58,22 @@ class Health:
     advice: str | None
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the layout is as it should be, in one sentence."""
+
+    good: bool
+    says: str
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do and why, and the whole statement that does it, if it is one."""
+
+    says: str
+    statement: str = ""
+
+
 def write(
     spark: SparkSession,
     table: str,
@@ -114,9 +130,10 @@ def render(found: Layout, columns: Sequence[Health], runs: History, spark_versio
     return environment.get_template("report.html").render(
         found=found,
         facts=facts,
+        verdict=verdict(found, columns),
         advice=advice(found, columns, runs),
         pictures=pictures(found),
-        columns=columns,
+        columns=clustered_first(columns),
         runs=runs[::-1][:MOST_RUNS],
         all_runs=len(runs),
         made=clock(datetime.now(timezone.utc)),
@@ -139,42 +156,88 @@ def clustering(found: Layout) -> str:
     )
 
 
-def advice(found: Layout, columns: Sequence[Health], runs: History) -> list[str]:
-    """What to do, a sentence each."""
-    sentences = []
+def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
+    """What the report begins with, from what DESCRIBE says of the clustering columns."""
+    count = counted(len(found.files))
+    by = [health for health in columns if health.clustered]
+    unindexed = max((health.unindexed for health in columns), default=0)
+    if not found.files:
+        return Verdict(True, "The table has no files.")
+    if not columns:
+        return Verdict(False, f"Every query opens all of {count}: the table has no index.")
+    opens = "; ".join(
+        f"a lookup of {health.column} opens {percent(health.lookup_share)} of {count}"
+        for health in by or best(columns)
+        if health.lookup_share is not None
+    )
+    if not by:
+        known = opens or "nothing is known"
+        return Verdict(False, f"Indexed, but not clustered: at best, {known}.")
+    if unindexed:
+        return Verdict(False, f"{counted(unindexed)} of {len(found.files):,} not indexed: {opens}.")
+    return Verdict(True, f"Clustered and indexed: {opens}.")
+
+
+def best(columns: Sequence[Health]) -> list[Health]:
+    """The column of which a lookup opens the fewest files."""
+    known = [health for health in columns if health.lookup_share is not None]
+    return sorted(known, key=lambda health: health.lookup_share or 0.0)[:1]
+
+
+def advice(found: Layout, columns: Sequence[Health], runs: History) -> list[Advice]:
+    """What to do, with the statement that does it."""
+    todo = []
     by = ", ".join(as_sql(column.name) for column in found.columns[:2])
+    optimize = f"OPTIMIZE {found.target} ZORDER BY ({by})"
+    other = "by these columns, or better by those that queries filter by most"
     if not found.has_index:
-        sentences.append(
-            "The table has no index, and every query opens all of its files. "
-            f"OPTIMIZE {found.target} ZORDER BY ({by}), or by the columns that queries filter by "
-            f"most, clusters and indexes them; CREATE SKIPPING INDEX ON {found.target} only "
-            "indexes them."
-        )
+        todo += [
+            Advice(f"Cluster and index the files, {other}:", optimize),
+            Advice("Or only index them:", f"CREATE SKIPPING INDEX ON {found.target}"),
+        ]
     elif not any(file.clustered_by for file in found.files):
-        sentences.append(
-            f"No file is clustered: OPTIMIZE {found.target} ZORDER BY ({by}), or by the columns "
-            "that queries filter by most, makes them narrow."
-        )
+        todo.append(Advice(f"Cluster the files, {other}:", optimize))
     unindexed = max((health.unindexed for health in columns), default=0)
     if unindexed:
-        sentences.append(
-            f"Every query opens {counted(unindexed)} that the index does not know: "
-            f"REFRESH SKIPPING INDEX ON {found.target}, or the next OPTIMIZE, adds what is missing."
+        todo.append(
+            Advice(
+                f"Every query opens {counted(unindexed)} that the index does not know. The next "
+                "OPTIMIZE adds what is missing, or:",
+                f"REFRESH SKIPPING INDEX ON {found.target}",
+            )
         )
-    sentences += dict.fromkeys(health.advice for health in columns if health.advice)
-    sentences += [
-        f"Run {run.run} ({run.operation or 'torn record'}) has not ended: it is at work, or it "
-        "died, and the next writing command finishes or undoes it. Queries see every row once."
+    said = dict.fromkeys(health.advice for health in columns if health.advice)
+    todo += map(Advice, said)
+    todo += [
+        Advice(
+            f"Run {run.run} ({run.operation or 'torn record'}) has not ended: it is at work, or it "
+            "died, and the next writing command finishes or undoes it. Queries see every row once."
+        )
         for run in runs
         if run.ended is None
     ]
     if runs.kept_bytes:
-        sentences.append(
-            f"Files that were replaced take {size(runs.kept_bytes)}: VACUUM {found.target} deletes "
-            f"those that have expired. Until then RESTORE {found.target} TO BEFORE OPTIMIZE can "
-            "undo the last run."
-        )
-    return sentences
+        todo += [
+            Advice(
+                f"Files that were replaced take {size(runs.kept_bytes)}. To delete those that have "
+                "expired:",
+                f"VACUUM {found.target}",
+            ),
+            Advice(
+                "Until then, to undo the last run:", f"RESTORE {found.target} TO BEFORE OPTIMIZE"
+            ),
+        ]
+    return todo
+
+
+def clustered_first(columns: Sequence[Health]) -> list[Health]:
+    """The columns that files are clustered by, then those whose lookups open the fewest files."""
+
+    def place(health: Health) -> tuple[bool, float]:
+        share = health.lookup_share
+        return not health.clustered, 2.0 if share is None else share
+
+    return sorted(columns, key=place)
 
 
 def as_sql(name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 import sqlalchemy
 
@@ -150,6 +151,18 @@ def test_prepared_statements(jdbc: Jdbc) -> None:
             assert len(found["rows"]) == expected, condition
     finally:
         jdbc.rows("DROP TABLE prepared")
+
+
+def test_pandas_reads_a_query(thrift_server: int) -> None:
+    """By `read_sql_query`: `read_sql` takes the text for a table's name, and looks that up."""
+    client = SqlAlchemy(thrift_server)
+    client.rows(create("of_pandas"))
+    client.rows("OPTIMIZE of_pandas ZORDER BY (a, b)")
+    query = sqlalchemy.text("SELECT id FROM of_pandas WHERE a = :a AND b < 40 ORDER BY id")
+    found = pandas.read_sql_query(query, client.engine, params={"a": 7})
+    assert list(found["id"]) == [i for i in range(7, 20000, 400) if i // 400 * 7 % 50 < 40]
+    client.rows("DROP TABLE of_pandas")
+    client.close()
 
 
 def test_sqlalchemy_reflects_and_selects(thrift_server: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -300,12 +301,52 @@ def test_report(spark: SparkSession, told: str, tmp_path: Path) -> None:
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     joined = " ".join("".join(page.texts).split())
-    opened = len(layout.read(spark, told, ["a"], where).opened or ())
+    found = layout.read(spark, told, ["a"], where)
+    opened = len(found.opened or ())
+    rows = [attributes.get("class") for tag, attributes in page.elements if tag == "tr"]
+    assert rows[1:4] == ["clustered", "clustered", None], "the clustering columns come first"
+    for statement in ("REFRESH SKIPPING INDEX ON default.told", "VACUUM default.told"):
+        assert statement in page.texts, "it can be copied whole"
     for said in (
+        f"told 1 file of {len(found.files)} not indexed: a lookup of a opens ",
         "Rows630", f"opens {opened} of ", "Every query opens 1 file that the index does not know",
         "OPTIMIZE default.told ZORDER BY (a, b) would lay out 1 new file", "files replaced by", "RESTORE",
     ):  # fmt: skip
         assert said in joined, said
+
+
+def health(column: str, **more: Any) -> report.Health:
+    known = report.Health(column, "INT", 1, 0, 0, 0.0, 1, 0.25, 0.5, 0, None, None)
+    return dataclasses.replace(known, **more)
+
+
+# (columns of DESCRIBE, the verdict on a table of one file)
+VERDICTS: list[tuple[list[report.Health], bool, str]] = [
+    ([], False, "Every query opens all of 1 file: the table has no index."),
+    ([health("a"), health("b", lookup_share=0.125)], False,
+     "Indexed, but not clustered: at best, a lookup of b opens 12.5 % of 1 file."),
+    ([health("a", lookup_share=None)], False,
+     "Indexed, but not clustered: at best, nothing is known."),
+    ([health("a", clustered=1), health("b")], True,
+     "Clustered and indexed: a lookup of a opens 25.0 % of 1 file."),
+    ([health("a", clustered=1, unindexed=1)], False,
+     "1 file of 1 not indexed: a lookup of a opens 25.0 % of 1 file."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "good", "says"), VERDICTS)
+def test_the_verdict(columns: list[report.Health], good: bool, says: str) -> None:
+    file = layout.DataFile("f", 1, 1, True, (), (), ())
+    one = layout.Layout("t", "t", bool(columns), "/t", "parquet", "UTC", (), (file,))
+    assert report.verdict(one, columns) == report.Verdict(good, says)
+    none = report.verdict(dataclasses.replace(one, files=()), columns)
+    assert none == report.Verdict(True, "The table has no files.")
+
+
+def test_columns_are_sorted_clustered_first() -> None:
+    columns = [health("a"), health("b", lookup_share=None), health("c", lookup_share=0.1),
+               health("d", clustered=1, lookup_share=0.9), health("e", clustered=1)]  # fmt: skip
+    assert [column.column for column in report.clustered_first(columns)] == list("edcab")
 
 
 def test_notebooks_show_tables(spark: SparkSession, told: str) -> None:
