@@ -11,27 +11,32 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import pyzorder
-from pyzorder import plot
+from pyzorder import bridge, plot
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 OUTPUT = Path("demo-output")
 COLUMNS = ("ss_customer_sk", "ss_cdemo_sk")
+LOG = OUTPUT / "spark.log"
 ROWS = 2_880_404
 FILES = 100
 LOOKUP = 49_969
 
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 80)
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
     ranges = [Query(f"1 % of {COLUMNS[i]}", between(i, 0.4, 0.01)) for i in (0, 1)]
     boxes = [
         Query(
-            f"10 % x 10 % box at {x:.0%}, {y:.0%}", f"{between(0, x, 0.1)} AND {between(1, y, 0.1)}"
+            f"10 % x 10 % at {x:.0%}, {y:.0%}", f"{between(0, x, 0.1)} AND {between(1, y, 0.1)}"
         )
         for x, y in [(0.12, 0.12), (0.45, 0.45), (0.7, 0.25), (0.23, 0.81)]
     ]
@@ -74,9 +79,12 @@ def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Shows that something is under way, and how long it took."""
+    """Shows what is under way and for how long, and how long it took."""
     started = time.perf_counter()
-    with console.status(f"{what} …"):
+    columns = SpinnerColumn(), TextColumn("{task.description} …"), TimeElapsedColumn()
+    quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=quiet) as progress:
+        progress.add_task(what)
         yield
     console.print(f"[green]✓[/green] {what} [dim]{time.perf_counter() - started:.1f} s[/dim]")
 
@@ -101,7 +109,7 @@ def generate(*paths: Path, scale: float = 1) -> None:
 
 
 def start_spark() -> SparkSession:
-    """A local Spark with pyzorder, whose warehouse is in the output folder."""
+    """A local Spark with pyzorder, whose warehouse and log are in the output folder."""
     from pyspark.sql import SparkSession
 
     builder = (
@@ -114,9 +122,15 @@ def start_spark() -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.warehouse.dir", str((OUTPUT / "warehouse").absolute()))
     )
-    spark = pyzorder.configure(builder).getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    builder = pyzorder.configure(builder)
+    if bridge.running_jvm() is None:
+        OUTPUT.mkdir(exist_ok=True)
+        with LOG.open("wb") as log:
+            try:
+                bridge.launch_jvm(builder._options, log)
+            except Exception as failure:
+                raise SystemExit(f"Spark did not start; {LOG} says why: {failure}") from failure
+    return builder.getOrCreate()
 
 
 def write_table(spark: SparkSession, source: Path) -> int:
@@ -170,41 +184,44 @@ def optimize(spark: SparkSession, size: int) -> DataFrame:
 
 
 def print_answers(asked: list[Query], before: list[Answer], after: list[Answer]) -> None:
-    """The one table."""
-    table = Table(title=f"\nstore_sales, OPTIMIZE … ZORDER BY ({', '.join(COLUMNS)})")
+    """The one table, which fits 80 columns."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title="Files opened")
     table.add_column("WHERE")
-    for name in ("opened before", "opened after", "share", "rows", "before", "after"):
-        table.add_column(name, justify="right")
+    for name in ("before", "after", "rows", "seconds", "after"):
+        table.add_column(name, justify="right", no_wrap=True)
     for query, old, new in zip(asked, before, after, strict=True):
         table.add_row(
             query.name,
             f"{old.opened} of {old.total}",
             f"[bold]{new.opened}[/bold] of {new.total}",
-            f"{new.opened / new.total:.1%}",
             f"{new.rows:,}",
-            f"{old.seconds:.2f} s",
-            f"{new.seconds:.2f} s",
+            f"{old.seconds:.2f}",
+            f"{new.seconds:.2f}",
         )
     console.print(table)
 
 
 def print_metrics(metrics: dict[str, Any]) -> None:
-    """What OPTIMIZE returned, without the fields that are empty."""
-    shown = {name: value for name, value in metrics.items() if value not in (None, 0, [], {})}
-    table = Table(title="OPTIMIZE metrics", show_header=False)
-    for name, value in shown.items():
-        table.add_row(name, str(value))
-    console.print(table)
+    """What OPTIMIZE did, as a person reads it."""
+    removed, added = (files_of(metrics[name]) for name in ("filesRemoved", "filesAdded"))
+    seconds = (metrics["endTimeMs"] - metrics["startTimeMs"]) / 1000
+    console.print(f"OPTIMIZE replaced {removed} by {added} in {seconds:.0f} s.")
+
+
+def files_of(found: dict[str, Any]) -> str:
+    """`101 files (140.3 MB)`."""
+    return f"{found['totalFiles']:,} files ({decimal(found['totalSize'])})"
 
 
 def main() -> None:
     started = time.perf_counter()
     source = OUTPUT / "store_sales.parquet"
-    with step(f"TPC-DS store_sales, scale factor 1 ({ROWS:,} rows)"):
-        generate(source)
-    with step("Spark"):
+    made = "" if source.exists() else ", about 30 s"
+    with step(f"Spark, and {ROWS:,} rows of TPC-DS{made}"), ThreadPoolExecutor() as pool:
+        generated = pool.submit(generate, source)
         spark = start_spark()
-    with step(f"the table, about {FILES} plain Parquet files in the order of arrival"):
+        generated.result()
+    with step(f"a table of about {FILES} plain Parquet files, in the order of arrival"):
         size = write_table(spark, source)
     asked = queries(*value_bounds(spark))
     with step("queries before"):
@@ -225,7 +242,7 @@ def main() -> None:
         (a.rows, a.checksum) == (b.rows, b.checksum) for a, b in zip(before, after, strict=True)
     )
     console.print(f"Answers equal: {'[green]yes[/green]' if same else '[red]NO[/red]'}.", end=" ")
-    console.print(f"Picture: {picture}. Took {time.perf_counter() - started:.0f} s.")
+    console.print(f"Took {time.perf_counter() - started:.0f} s. Picture: {picture}")
     if not same:
         raise SystemExit(1)
 
