@@ -168,7 +168,10 @@ class Ledger:
                 return None
             return f"counts {asked['count']} rows, of {least} to {most}"
         seen = {int(op): tuple(counts) for op, counts in asked["seen"].items()}
+        again = {int(op): count for op, count in asked.get("again", {}).items()}
         for op, (count, distinct) in seen.items():
+            if op in again and again[op] != count:
+                return f"sees {count} rows of batch {op}, and {again[op]} in its other scan"
             if count != distinct:
                 return f"sees {count} rows of batch {op}, of which {distinct} differ"
             if count > possible.get(op, 0):

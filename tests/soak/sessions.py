@@ -52,6 +52,14 @@ def session(home: Path, cores: int) -> SparkSession:
     return spark
 
 
+#: Reads the rows twice, in stages one after the other.
+GROUPS = """
+    SELECT op, coalesce(rows, 0) rows, coalesce(ids, 0) ids, coalesce(again, 0) again
+    FROM (SELECT op, count(*) rows, count(DISTINCT id) ids FROM rows GROUP BY op)
+    FULL JOIN (SELECT op, count(*) again FROM rows WHERE id >= 0 GROUP BY op) USING (op)
+"""
+
+
 class Worker:
     """One thread of one process, at work until the file `stop` is there."""
 
@@ -107,10 +115,9 @@ class Worker:
                 seen["count"] = rows.count()
             else:
                 rows.createOrReplaceTempView("rows")
-                groups = self.spark.sql(
-                    "SELECT op, count(*), count(DISTINCT id) FROM rows GROUP BY op"
-                ).collect()
-                seen["seen"] = {row[0]: (row[1], row[2]) for row in groups}
+                groups = self.spark.sql(GROUPS).collect()
+                seen["seen"] = {row["op"]: (row["rows"], row["ids"]) for row in groups}
+                seen["again"] = {row["op"]: row["again"] for row in groups}
         except FAILURES as error:
             seen = failure(error)
         ended = time.monotonic()

@@ -30,7 +30,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   private val listed: Seq[(InternalRow, Seq[FileStatus])] = {
     table.relation.location.refresh()
     val listing = JournaledListing.current(
-      session, table.relation.location, table.options, table.partitionSchema, Seq(folder), Nil, Nil)
+      session, table.relation.location, table.options, table.partitionSchema, Seq(folder), Nil)
     listing.files.listFiles(Nil, Nil)
       .map(p => p.values -> p.files.map(_.fileStatus).sortBy(_.getPath).toSeq).toSeq
   }

@@ -35,6 +35,7 @@ abstract class ExaminingFileIndex(scan: IndexedScan) extends ExplainedFileIndex 
    */
   private[answers] final def take(): Decision = synchronized {
     taken.getOrElse {
+      scan.index.fix()
       val decision = decide()
       taken = Some(decision)
       decision

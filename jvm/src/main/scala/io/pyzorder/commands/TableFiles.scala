@@ -13,7 +13,7 @@ object TableFiles {
     val folder = new TableFolder(table.root)
     table.relation.location.refresh()
     val listing = JournaledListing.current(
-      session, table.relation.location, table.options, table.partitionSchema, Seq(folder), Nil, Nil)
+      session, table.relation.location, table.options, table.partitionSchema, Seq(folder), Nil)
     listing.files.listFiles(Nil, Nil).flatMap(_.files).map { file =>
       val status = file.fileStatus
       FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime)

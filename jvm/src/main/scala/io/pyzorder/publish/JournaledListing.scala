@@ -3,7 +3,6 @@ package io.pyzorder.publish
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex, InMemoryFileIndex}
 import org.apache.spark.sql.execution.datasources.PartitionSpec
 import org.apache.spark.sql.pyzorder.shim
@@ -57,7 +56,6 @@ object JournaledListing {
    * @param options          the relation's options
    * @param partitionSchema  the relation's partition columns, whose types stay as planned
    * @param indexes          the folders' indexes now; who has refreshed `wrapped` needs none
-   * @param partitionFilters only for a CatalogFileIndex, which has the catalog apply them
    */
   def current(
       session: shim.SparkSession,
@@ -65,15 +63,14 @@ object JournaledListing {
       options: Map[String, String],
       partitionSchema: StructType,
       folders: Seq[TableFolder],
-      indexes: Seq[SnapshotRef],
-      partitionFilters: Seq[Expression]): Listing = {
+      indexes: Seq[SnapshotRef]): Listing = {
     lazy val hadoopConf = session.sessionState.newHadoopConf()
     val states = folders.map(folder => Journal.read(hadoopConf, folder))
     if (!states.exists(_.exists)) {
       Listing(wrapped, isFresh = false)
     } else wrapped match {
       case catalog: CatalogFileIndex =>
-        val chosen = catalog.filterPartitions(partitionFilters)
+        val chosen = catalog.filterPartitions(Nil)
         val made = if (catalog.table.partitionColumnNames.nonEmpty) {
           listing(session, chosen, Map.empty, None, Some(chosen.partitionSpec()), folders)
         } else {
@@ -100,6 +97,9 @@ object JournaledListing {
       case other => Listing(other, isFresh = false)
     }
   }
+
+  /** Lets the next listing of `wrapped` ask the store again. */
+  def forget(wrapped: FileIndex): Unit = cache.invalidate(wrapped)
 
   private def listing(
       session: shim.SparkSession,

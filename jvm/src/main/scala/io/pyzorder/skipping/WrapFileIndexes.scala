@@ -21,23 +21,42 @@ import io.pyzorder.publish.{JournaledListing, ZOrderOrcFileFormat, ZOrderParquet
  */
 case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
-  override def apply(plan: LogicalPlan): LogicalPlan = withoutFilters(withFilters(plan))
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    val state = PlanState.ofPlan()
+    withoutFilters(withFilters(joined(plan, state), state), state)
+  }
+
+  /** Scans that another plan has wrapped see the state of this one. */
+  private def joined(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transform {
+    case relation: LogicalRelation if isOther(relation, state) =>
+      val files = relation.relation.asInstanceOf[HadoopFsRelation]
+      val joined = relation.copy(relation =
+        files.copy(location = indexOf(relation).in(state))(files.sparkSession))
+      joined.copyTagsFrom(relation)
+      joined
+  }
+
+  private def isOther(relation: LogicalRelation, state: PlanState): Boolean =
+    relation.relation match {
+      case HadoopFsRelation(index: ZOrderFileIndex, _, _, _, _, _) => index.plan ne state
+      case _ => false
+    }
 
   /**
    * In one step: a relation with an estimate equals one without, and Spark drops a rewriting whose
    * result equals what was there.
    */
-  private def withFilters(plan: LogicalPlan): LogicalPlan = plan.transformDown {
+  private def withFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transformDown {
     case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
         if filters.nonEmpty && serves(relation) =>
-      val unfiltered = wrap(relation)
+      val unfiltered = wrap(relation, state)
       val wrapped =
         if (indexOf(unfiltered).wasIndexed) estimated(unfiltered, filters) else unfiltered
       operation.transform { case r: LogicalRelation if r eq relation => wrapped }
   }
 
-  private def withoutFilters(plan: LogicalPlan): LogicalPlan = plan.transform {
-    case relation: LogicalRelation if serves(relation) => wrap(relation)
+  private def withoutFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transform {
+    case relation: LogicalRelation if serves(relation) => wrap(relation, state)
   }
 
   private def serves(relation: LogicalRelation): Boolean = relation.relation match {
@@ -56,7 +75,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     else if (format.getClass == classOf[OrcFileFormat]) Some(new ZOrderOrcFileFormat)
     else None
 
-  private def wrap(relation: LogicalRelation): LogicalRelation = {
+  private def wrap(relation: LogicalRelation, state: PlanState): LogicalRelation = {
     val files = relation.relation.asInstanceOf[HadoopFsRelation]
     val location = relation.catalogTable.flatMap(_.storage.locationUri).map(new Path(_))
     val folders = JournaledListing.foldersOf(
@@ -64,9 +83,11 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val name = relation.catalogTable.map(_.identifier.table)
       .orElse(folders.headOption.map(_.root).orElse(files.location.rootPaths.headOption)
           .map(_.getName)).getOrElse("files")
+    val source =
+      new FileSource(session, files.location, files.options, files.partitionSchema, folders)
     val index = ZOrderFileIndex(
-      session, files.location, files.options, files.dataSchema, name,
-      relation.catalogTable.fold(Map.empty[String, String])(_.properties), folders)
+      session, source, state, files.dataSchema, name,
+      relation.catalogTable.fold(Map.empty[String, String])(_.properties))
     val format = formatOf(files.fileFormat).getOrElse(files.fileFormat)
     val wrapped = relation.copy(relation =
       files.copy(location = index, fileFormat = format)(files.sparkSession))

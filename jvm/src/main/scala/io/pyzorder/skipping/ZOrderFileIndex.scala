@@ -6,9 +6,8 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
-import io.pyzorder.ZOrderConf
-import io.pyzorder.index.{IndexStore, ReadSettings, SnapshotRef}
-import io.pyzorder.publish.{Journal, JournaledListing, Listing, TableFolder}
+import io.pyzorder.index.{ReadSettings, SnapshotRef}
+import io.pyzorder.publish.TableFolder
 
 /**
  * Wraps the file index of a Parquet or ORC relation: lists through the journal, then drops the
@@ -19,29 +18,32 @@ import io.pyzorder.publish.{Journal, JournaledListing, Listing, TableFolder}
  * are two with an equal wrapped index, the same states of journal and index, and equal join keys:
  * those are part of the object, because Spark knows of no filter there that it could pass.
  *
- * @param wrapped    Spark's own file index
- * @param options    the relation's options
+ * @param source     where the files are found
+ * @param plan       what all scans of the plan share
  * @param dataSchema the columns stored in the files
  * @param table      for messages
  * @param properties the table's; empty for a path
- * @param folders    the table folders that the relation's files can lie under
  * @param joins      filters that the keys of joins above the scan give, once they are known
  * @param estimate   bytes that will be read, for the cost model only; None: all
  */
 final class ZOrderFileIndex private (
     session: shim.SparkSession,
-    val wrapped: FileIndex,
-    options: Map[String, String],
+    source: FileSource,
+    private[skipping] val plan: PlanState,
     dataSchema: StructType,
     val table: String,
     properties: Map[String, String],
-    private val folders: Seq[TableFolder],
     val joins: Seq[JoinKeys],
     val estimate: Option[Long],
-    private val seen: ZOrderFileIndex.State)
+    private val seen: TableState.Seen)
     extends ExplainedFileIndex {
 
-  private val pruner = new FilePruner(session, table, ownSchema, options, properties)
+  /** Spark's own file index. */
+  val wrapped: FileIndex = source.wrapped
+
+  private def folders: Seq[TableFolder] = source.folders
+
+  private val pruner = new FilePruner(session, table, ownSchema, source.options, properties)
 
   /** The last listing, for showing it: what is read is listed anew. */
   private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
@@ -50,7 +52,7 @@ final class ZOrderFileIndex private (
 
   override def partitionSchema: StructType = wrapped.partitionSchema
 
-  override def inputFiles: Array[String] = listing(indexes, Nil).files.inputFiles
+  override def inputFiles: Array[String] = source.state.listing.files.inputFiles
 
   override def sizeInBytes: Long = estimate.getOrElse(wrapped.sizeInBytes)
 
@@ -65,6 +67,7 @@ final class ZOrderFileIndex private (
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] = synchronized {
     last = None // a file may have been replaced since EXPLAIN showed it as skipped
+    fix()
     answer(partitionFilters, dataFilters).partitions
   }
 
@@ -86,9 +89,12 @@ final class ZOrderFileIndex private (
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression],
       asked: Boolean): IndexedSeq[ExaminedPartition] = {
-    val now = indexes
-    pruner.examine(listed(now, partitionFilters, Nil), now, dataFilters, asked)
+    val now = source.state
+    pruner.examine(listed(now, partitionFilters, Nil), now.seen.indexes, dataFilters, asked)
   }
+
+  /** Fixes what the plan reads of the table: when a scan of it, or what answers for one, executes. */
+  def fix(): Unit = plan.fix(source)
 
   /** Whether all the files are in the store as the listing says. */
   def areUnchanged(files: Seq[FileStatus]): Boolean =
@@ -97,13 +103,19 @@ final class ZOrderFileIndex private (
   /** The same index, telling the cost model another size. */
   def withEstimate(bytes: Long): ZOrderFileIndex =
     new ZOrderFileIndex(
-      session, wrapped, options, dataSchema, table, properties, folders, joins, Some(bytes), seen)
+      session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
 
   /** The same index for a scan below joins that use no row but those of files with these keys. */
   def withJoins(more: Seq[JoinKeys]): ZOrderFileIndex =
     new ZOrderFileIndex(
-      session, wrapped, options, dataSchema, table, properties, folders, joins ++ more,
-      estimate, seen)
+      session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)
+
+  /** The same index, for a plan that another plan's scans have become a part of. */
+  private[skipping] def in(other: PlanState): ZOrderFileIndex = {
+    val own = other.source(source.unfixed)
+    new ZOrderFileIndex(
+      session, own, other, dataSchema, table, properties, joins, estimate, seen)
+  }
 
   /** Whether some of the files may have been in an index when the query was planned. */
   def wasIndexed: Boolean = seen.indexes.nonEmpty
@@ -114,17 +126,18 @@ final class ZOrderFileIndex private (
   /** Whether that index can be asked for more than which files to skip. */
   def mayAnswer: Boolean = maySkip && !indexes.exists(pruner.isLarge)
 
-  private def indexes: Seq[SnapshotRef] = ZOrderFileIndex.State.of(session, folders).indexes
+  private def indexes: Seq[SnapshotRef] = source.seen.indexes
 
   private def answer(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): ZOrderFileIndex.Answer = synchronized {
-    val state = ZOrderFileIndex.State.of(session, folders)
+    val isFixed = source.fixed.isDefined
     val request = ZOrderFileIndex.Request(
       partitionFilters.filterNot(hasSubquery),
       dataFilters,
-      state,
-      ReadSettings.of(session, options, dataSchema),
+      source.seen,
+      isFixed,
+      ReadSettings.of(session, source.options, dataSchema),
       pruner.isEnabled)
     last.collect { case (`request`, answer) => answer }.getOrElse {
       val answer = ask(request)
@@ -135,24 +148,20 @@ final class ZOrderFileIndex private (
 
   private def ask(request: ZOrderFileIndex.Request): ZOrderFileIndex.Answer = {
     val (unknown, known) = request.dataFilters.partition(hasSubquery)
+    val state = source.state
     val (partitions, outcome) = pruner.prune(
-      listed(request.state.indexes, request.partitionFilters, known), request.state.indexes, known,
-      unknown, joins)
+      listed(state, request.partitionFilters, known), state.seen.indexes, known, unknown, joins)
     ZOrderFileIndex.Answer(partitions, outcome)
   }
 
   private def listed(
-      indexes: Seq[SnapshotRef],
+      state: TableState,
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): ListedPartitions = {
-    val Listing(files, isFresh) = listing(indexes, partitionFilters)
-    ListedPartitions(files, files.listFiles(partitionFilters, dataFilters).toIndexedSeq, isFresh)
+    val files = state.listing.files
+    ListedPartitions(
+      files, files.listFiles(partitionFilters, dataFilters).toIndexedSeq, state.takeFresh())
   }
-
-  private def listing(indexes: Seq[SnapshotRef], partitionFilters: Seq[Expression]): Listing =
-    if (!ZOrderConf.journalOverlay.get(session.sessionState.conf)) Listing(wrapped, isFresh = false)
-    else JournaledListing.current(
-      session, wrapped, options, partitionSchema, folders, indexes, partitionFilters)
 
   /** A column of both schemas has the folder's value, whatever the files hold. */
   private def ownSchema: StructType = {
@@ -177,24 +186,11 @@ final class ZOrderFileIndex private (
 
 object ZOrderFileIndex {
 
-  /** What journal and index of the folders are at one moment. */
-  private[skipping] final case class State(journals: Seq[String], indexes: Seq[SnapshotRef])
-
-  private object State {
-    def of(session: shim.SparkSession, folders: Seq[TableFolder]): State =
-      if (folders.isEmpty) State(Nil, Nil) // what most queries find, before anything costs time
-      else {
-        val conf = session.sessionState.newHadoopConf()
-        State(
-          folders.map(Journal.read(conf, _).token),
-          folders.flatMap(IndexStore.latest(conf, _)))
-      }
-  }
-
   private final case class Request(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression],
-      state: State,
+      seen: TableState.Seen,
+      isFixed: Boolean,
       settings: ReadSettings,
       enabled: Boolean)
 
@@ -202,16 +198,17 @@ object ZOrderFileIndex {
       partitions: Seq[PartitionDirectory],
       outcome: SkippingOutcome)
 
-  /** The index that wraps `wrapped`, which has no estimate yet. */
-  def apply(
+  /** The index of a relation in a plan, which has no estimate yet. */
+  private[skipping] def apply(
       session: shim.SparkSession,
-      wrapped: FileIndex,
-      options: Map[String, String],
+      source: FileSource,
+      plan: PlanState,
       dataSchema: StructType,
       table: String,
-      properties: Map[String, String],
-      folders: Seq[TableFolder]): ZOrderFileIndex =
+      properties: Map[String, String]): ZOrderFileIndex = {
+    val own = plan.source(source)
     new ZOrderFileIndex(
-      session, wrapped, options, dataSchema, table, properties, folders, Nil, None,
-      State.of(session, folders))
+      session, own, plan, dataSchema, table, properties, Nil, None,
+      TableState.Seen.now(session, own.folders))
+  }
 }

@@ -1,0 +1,219 @@
+"""All scans of a table in one plan see one state of its files, whatever happens meanwhile (G1).
+
+A query's function `slow` stands still in one scan while another session changes the table. Numbers of
+two scans in one row must then be equal: both are of the state before, or both of the one after.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from tests.spark.scans import FAILURES, settings
+
+#: {t} is the table: 20 rows of `id`, half of them in each partition `p`; 10 more come later.
+PAIRS = {
+    "a join": "SELECT count(*), max(c) FROM {t} JOIN (SELECT count(slow(id)) c FROM {t}) ON true",
+    "an outer join": "SELECT count(*), count(k) FROM {t} LEFT JOIN (SELECT slow(id) k FROM {t}) ON id = k",
+    "a union": "SELECT count(if(s, 1, null)), count(if(s, null, 1)) FROM (SELECT false s FROM {t} UNION ALL"
+               " SELECT slow(id) >= 0 FROM {t})",
+    "scalar subqueries": "SELECT (SELECT count(slow(id)) FROM {t}), (SELECT sum(1) FROM {t} WHERE id >= 0)",
+    "a subquery beside a scan": "SELECT sum(1), (SELECT count(slow(id)) FROM {t}) FROM {t}",
+    "NOT IN": "SELECT count(*), 0 FROM {t} WHERE id NOT IN (SELECT slow(id) FROM {t})",
+    "NOT EXISTS": "SELECT count(*), 0 FROM {t} a WHERE NOT EXISTS (SELECT 1 FROM {t} b WHERE slow(b.id) = a.id)",
+    "an answer of the index": "SELECT n, m FROM (SELECT count(*) n FROM {t})"
+                              " JOIN (SELECT count(slow(id)) m FROM {t}) ON true",
+    "the first of an order": "SELECT x, y FROM (SELECT max(id) x FROM (SELECT id FROM {t} ORDER BY id DESC LIMIT 1))"
+                             " JOIN (SELECT max(slow(id)) y FROM {t}) ON true",
+    "stages far apart": "SELECT a.n, b.n FROM (SELECT count(*) n, max(c) FROM {t} JOIN (SELECT count(slow(id)) c"
+                        " FROM {t}) ON id < c + 100) a JOIN (SELECT count(*) n FROM {t} WHERE id >= 0) b ON true",
+}  # fmt: skip
+
+#: Scans of different partitions.
+ACROSS = (
+    "SELECT n, m FROM (SELECT sum(1) n FROM {t} WHERE p = 0)"
+    " JOIN (SELECT count(slow(id)) m FROM {t} WHERE p = 1) ON true"
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as queries name it, and its folder."""
+
+    name: str
+    path: Path
+    columns: str
+
+    def append(self, spark: SparkSession) -> None:
+        """Ten more rows, by another session of the application."""
+        self.write(spark.newSession(), 20, 30)
+
+    def write(self, spark: SparkSession, first: int, end: int) -> None:
+        rows = spark.range(first, end, 1, 1).selectExpr("id", "cast(id % 2 as int) p")
+        if self.name.startswith("parquet."):
+            writer = rows.write.mode("append")
+            (writer.partitionBy("p") if self.columns else writer).parquet(str(self.path))
+        else:
+            rows.write.insertInto(self.name)
+
+
+@pytest.fixture(params=["table", "partitioned table", "partitioned path"])
+def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
+    """Twenty rows in a table that was optimized, with an index, in one task's reach."""
+    folder = tmp_path / "t"
+    by = "PARTITIONED BY (p)" if "partitioned" in request.param else ""
+    named = "table" in request.param
+    made = Table("one_state" if named else f"parquet.`{folder}`", folder, by)
+    if named:
+        spark.sql(f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet {by} LOCATION '{folder}'")
+    made.write(spark, 0, 20)
+    spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()
+    with settings(spark, spark__sql__files__minPartitionNum="1"):
+        yield made
+    if named:
+        spark.sql("DROP TABLE one_state")
+
+
+@pytest.fixture
+def held(spark: SparkSession, tmp_path: Path) -> Callable[[Callable[[], object]], DataFrame]:
+    """Runs a query, and something else while its `slow` stands still."""
+    started, go = str(tmp_path / "started"), str(tmp_path / "go")
+
+    def slow(value: int) -> int:
+        Path(started).touch()
+        end = time.monotonic() + 60
+        while not Path(go).exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        return value
+
+    def run(query: Callable[[], object], meanwhile: Callable[[], object]) -> object:
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(query)
+            end = time.monotonic() + 60
+            while not Path(started).exists() and not running.done():
+                assert time.monotonic() < end
+                time.sleep(0.02)
+            try:
+                meanwhile()
+            finally:
+                Path(go).touch()
+            return running.result()
+
+    spark.udf.register("slow", slow, "bigint")
+    return run
+
+
+def assert_one_state(rows: list) -> None:
+    ((first, second),) = rows
+    assert first == second
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_rows_appended_meanwhile(spark, table, held, pair, adaptive) -> None:
+    with settings(spark, spark__sql__adaptive__enabled=adaptive):
+        df = spark.sql(PAIRS[pair].format(t=table.name))
+        assert_one_state(held(df.collect, lambda: table.append(spark)))
+    assert spark.sql(f"SELECT count(*) FROM {table.name}").first()[0] == 30
+
+
+@pytest.mark.parametrize("pair", ["a join", "an answer of the index", "scalar subqueries"])
+def test_without_skipping(spark, table, held, pair) -> None:
+    with settings(spark, spark__sql__zorder__skipping__enabled="false"):
+        df = spark.sql(PAIRS[pair].format(t=table.name))
+        assert_one_state(held(df.collect, lambda: table.append(spark)))
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_scans_of_different_partitions(spark, table, held, adaptive) -> None:
+    if not table.columns:
+        pytest.skip("has no partitions")
+    with settings(spark, spark__sql__adaptive__enabled=adaptive):
+        df = spark.sql(ACROSS.format(t=table.name))
+        assert_one_state(held(df.collect, lambda: table.append(spark)))
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_an_optimize_meanwhile(spark, table, held, pair) -> None:
+    df = spark.sql(PAIRS[pair].format(t=table.name))
+    other = spark.newSession()
+
+    def meanwhile() -> None:
+        table.append(spark)
+        other.sql(f"OPTIMIZE {table.name} FULL ZORDER BY (id)").collect()
+
+    assert_one_state(held(df.collect, meanwhile))
+
+
+def test_an_overwrite_meanwhile_fails_or_shows_one_state(spark, table, held) -> None:
+    df = spark.sql(PAIRS["a join"].format(t=table.name))
+    rows = spark.newSession().range(0, 7, 1, 1).selectExpr("id", "cast(id % 2 as int) p")
+
+    def overwrite() -> None:
+        if table.name == "one_state":
+            rows.write.insertInto(table.name, overwrite=True)
+        else:
+            writer = rows.write.mode("overwrite")
+            (writer.partitionBy("p") if table.columns else writer).parquet(str(table.path))
+
+    try:
+        found = held(df.collect, overwrite)
+    except FAILURES:
+        return  # as plain Spark does, whose files are gone
+    assert_one_state(found)
+
+
+def test_a_dataframe_executed_twice(spark, table) -> None:
+    spark.udf.register("slow", lambda value: value, "bigint")
+    df = spark.sql(PAIRS["a join"].format(t=table.name))
+    assert_one_state(df.collect())
+    table.append(spark)
+    assert_one_state(df.collect())
+    assert spark.sql(PAIRS["a join"].format(t=table.name)).first() == (30, 30)
+
+
+def test_a_plan_executed_again_after_a_failure(spark, table, tmp_path) -> None:
+    broken = tmp_path / "broken"
+    broken.touch()
+    at = str(broken)
+
+    def slow(value: int) -> int:
+        if Path(at).exists():
+            raise ValueError("not yet")
+        return value
+
+    spark.udf.register("slow", slow, "bigint")
+    df = spark.sql(PAIRS["a join"].format(t=table.name))
+    with pytest.raises(FAILURES):
+        df.collect()
+    table.append(spark)
+    broken.unlink()
+    assert_one_state(df.collect())
+
+
+def test_explain_fixes_nothing(spark, table) -> None:
+    spark.udf.register("slow", lambda value: value, "bigint")
+    df = spark.sql(PAIRS["a join"].format(t=table.name))
+    df.explain(True)
+    table.append(spark)
+    assert df.collect() == [(30, 30)]
+
+
+def test_each_batch_of_a_stream_sees_one_state(spark, table, held, tmp_path) -> None:
+    spark.range(3).write.parquet(str(tmp_path / "source"))
+    stream = spark.readStream.schema("id BIGINT").parquet(str(tmp_path / "source"))
+    seen = []
+
+    def each(batch: DataFrame, number: int) -> None:
+        df = batch.sparkSession.sql(PAIRS["a join"].format(t=table.name))
+        seen.extend(held(df.collect, lambda: table.append(spark)))
+
+    query = stream.writeStream.foreachBatch(each).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert_one_state(seen)
