@@ -93,7 +93,7 @@ final class ZOrderFileIndex private (
     pruner.examine(listed(now, partitionFilters, Nil), now.seen.indexes, dataFilters, asked)
   }
 
-  /** Fixes what the plan reads of the table: when a scan of it, or what answers for one, executes. */
+  /** Fixes what the plan reads of the table, when a scan or an answer of the index executes. */
   def fix(): Unit = plan.fix(source)
 
   /** Whether all the files are in the store as the listing says. */
