@@ -81,7 +81,7 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
 
 
 @pytest.fixture
-def held(spark: SparkSession, tmp_path: Path) -> Callable[[Callable[[], object]], DataFrame]:
+def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
     """Runs a query, and something else while its `slow` stands still."""
     started, go = str(tmp_path / "started"), str(tmp_path / "go")
 
