@@ -204,6 +204,14 @@ def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, An
     return found
 
 
+def verdict(spark: SparkSession, target: str) -> dict[str, str]:
+    """Whether an OPTIMIZE that names nothing pays: `kind` and `sentence` of the JVM's verdict."""
+    found: dict[str, str] = json.loads(
+        _layout_api(spark).verdict(spark._jsparkSession, target)
+    )
+    return found
+
+
 def rows(spark: SparkSession, target: str) -> DataFrame:
     """The rows of a table that is named as `layout` takes it."""
     from pyspark.sql import DataFrame

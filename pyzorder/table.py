@@ -105,7 +105,7 @@ class OptimizeBuilder:
         return self
 
     def full(self) -> OptimizeBuilder:
-        """Rewrites also what is clustered so already."""
+        """Rewrites also what is clustered so already, and even where lookups get slower."""
         self._full = True
         return self
 
@@ -122,7 +122,8 @@ class OptimizeBuilder:
         return self._spark.sql(self._statement(f" ZORDER BY ({_column_list(names)})"))
 
     def executeCompaction(self) -> DataFrame:
-        """OPTIMIZE without ZORDER BY: clusters as the table declares, else merges small files."""
+        """OPTIMIZE without ZORDER BY: clusters as the table declares, else as the last OPTIMIZE
+        did, else merges small files."""
         return self._spark.sql(self._statement(""))
 
     def _statement(self, z_order: str) -> str:

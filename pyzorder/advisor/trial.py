@@ -313,7 +313,7 @@ class Trial:
         sorts: Sequence[Layout],
         margin: float,
     ) -> list[str]:
-        found = []
+        found = [f"OPTIMIZE {self._target} without columns: {files['verdict']}"]
         if weights and len(weights) < FEW_READINGS:
             found.append(
                 f"the workload has only {len(weights)} different readings of the table: the advice "

@@ -90,6 +90,8 @@ def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
             yield checked("catalog", lambda: catalog(spark))
             if not bridge.is_connect(spark):
                 yield checked("store", lambda: store(spark, target))
+                if target is not None:
+                    yield checked("layout", lambda: layout(spark, target))
             elif target is not None:
                 yield checked("table", lambda: seen(spark, target))
 
@@ -159,6 +161,11 @@ def seen(spark: SparkSession, target: Target) -> str:
     """Whether a server finds a table and its files, which only it can look at."""
     target.table(spark).vacuum(dryRun=True).collect()
     return f"the server finds {target}; whether it may write there is not looked at"
+
+
+def layout(spark: SparkSession, target: Target) -> str:
+    """Whether an OPTIMIZE of the table would pay."""
+    return f"OPTIMIZE {target}: {bridge.verdict(spark, target.text())['sentence']}"
 
 
 def folder_of(spark: SparkSession, target: Target | None) -> str:

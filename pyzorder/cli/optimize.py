@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -14,6 +15,8 @@ from pyzorder.cli.output import files, percent, print_json, print_table
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import ColumnsType, Target, listed, target_argument
+
+TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 
 STOPPED = (
     "Interrupted: what OPTIMIZE had not published has been undone, and the table holds every row."
@@ -27,7 +30,7 @@ Examples:
   pyzorder optimize /data/sales --zorder-by customer_id,sold_date
   pyzorder optimize sales --hive --where "day = '2024-01-01'" --zorder-by a,c.d
   pyzorder optimize ./sales --zorder-by a,b --dry-run --json
-  pyzorder optimize ./sales --zorder-by a --conf spark.sql.zorder.optimize.targetFileSize=64m
+  pyzorder optimize ./sales --zorder-by a --target-size 64m
 """,
 )
 @target_argument
@@ -37,10 +40,17 @@ Examples:
     type=ColumnsType(),
     multiple=True,
     metavar="A,B,…",
-    help="Cluster by these columns; default: as the table declares, else merge small files.",
+    help="Cluster by these columns; default: as the table declares, else as the last OPTIMIZE, "
+    "else merge small files.",
 )
 @click.option("--where", metavar="SQL", help="Only partitions for which this condition holds.")
+@click.option(
+    "--target-size",
+    metavar="SIZE",
+    help="Size of the new files, such as 64m; default: as the last OPTIMIZE, else by the table's.",
+)
 @click.option("--full", is_flag=True, help="Rewrite what is clustered already, too.")
+@click.option("--force", is_flag=True, help="Go on where lookups get slower; means --full.")
 @click.option("--dry-run", is_flag=True, help="Change nothing; say what would happen.")
 @session_options
 def command(
@@ -48,13 +58,17 @@ def command(
     target: Target,
     zorder_by: Sequence[Sequence[str]],
     where: str | None,
+    target_size: str | None,
     full: bool,
+    force: bool,
     dry_run: bool,
 ) -> None:
     """Cluster a table's files, so that queries open fewer of them.
 
     Ctrl-C undoes what is not published yet: no row is lost or doubled.
     """
+    if target_size is not None:
+        settings = replace(settings, conf={**settings.conf, TARGET_SIZE: target_size})
     with session(settings) as spark:
         check_condition(spark, where)
 
@@ -62,7 +76,7 @@ def command(
             optimize = target.table(spark).optimize()
             if where is not None:  # on lines of their own, for comments in it
                 optimize = optimize.where(f"(\n{where}\n)")
-            if full:
+            if full or force:
                 optimize = optimize.full()
             if dry_run:
                 optimize = optimize.dryRun()
@@ -82,6 +96,9 @@ def command(
 
 def tell(metrics: dict[str, Any]) -> None:
     """The metrics in a few lines."""
+    remark = metrics["remark"]
+    if remark and metrics["dryRun"]:
+        click.echo(remark)
     added, removed = metrics["filesAdded"], metrics["filesRemoved"]
     by = ", ".join(metrics["clusteringColumns"] or ())
     how = f", clustered by {by}" if by else ", merged"
@@ -102,8 +119,8 @@ def tell(metrics: dict[str, Any]) -> None:
                 for share in metrics["openedShares"]
             ],
         )
-    if metrics["remark"]:
-        click.echo(metrics["remark"])
+    if remark and not metrics["dryRun"]:
+        click.echo(remark)
 
 
 SHARES = ("lookupBefore", "lookupAfter", "rangeBefore", "rangeAfter")

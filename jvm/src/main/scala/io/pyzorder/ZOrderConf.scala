@@ -30,7 +30,9 @@ object ZOrderConf {
   val targetFileSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
-    "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m.",
+    "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. Not " +
+      "set: what the table's last OPTIMIZE was given, else 256m, but with clustering columns a " +
+      "32nd of a table of less than 8 GiB, and never less than 1m.",
     bytes)
 
   /** Bytes. */
@@ -46,7 +48,8 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.method",
     "boundaries",
     "How OPTIMIZE turns a value into bits: 'boundaries' takes its rank among sampled values, " +
-      "'direct' the value's own ordered bytes, and lays a partition with new files out as a whole.",
+      "'direct' the value's own ordered bytes, and lays a partition with new files out as a " +
+      "whole. Not set: as the table's last OPTIMIZE did.",
     oneOf("boundaries", "direct"))
 
   /** `zorder`, `hilbert` or `linear`. */
@@ -54,18 +57,8 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.curve",
     "zorder",
     "The order that OPTIMIZE lays rows in: 'zorder', 'hilbert', or 'linear' (the clustering " +
-      "columns one after the other, as ORDER BY).",
+      "columns one after the other, as ORDER BY). Not set: the curve of the table's last OPTIMIZE.",
     oneOf("zorder", "hilbert", "linear"))
-
-  /** z-values of the values' own bits; throws when the curve has none. */
-  def isDirect(conf: SQLConf, properties: Map[String, String]): Boolean = {
-    val chosen = curve.get(conf, properties)
-    val direct = method.get(conf, properties) == "direct" && chosen != "linear"
-    if (direct && chosen == "hilbert") {
-      throw ZOrderErrors.invalidSetting(curve.key, chosen, s"It needs ${method.key}=boundaries.")
-    }
-    direct
-  }
 
   /** Rows. */
   val sampleSize: Setting[Int] = new Setting(

@@ -25,6 +25,14 @@ object ZOrderErrors {
     error("ZORDER_INVALID_SETTING", "22023", s"The value '$value' of $key cannot be used. $why",
       "key" -> key, "value" -> value)
 
+  /** `why`: the verdict's sentence. */
+  def slowerLookups(table: String, why: String): ZOrderException =
+    error("ZORDER_SLOWER_LOOKUPS", "55000",
+      s"OPTIMIZE would make lookups in $table slower. $why Nothing was changed. To keep the files " +
+        "as they are, unset spark.sql.zorder.optimize.targetFileSize: the size that the table was " +
+        "optimized with is the default. To go on, write OPTIMIZE … FULL, on the command line " +
+        "--force.", "table" -> table)
+
   // ---- targets --------------------------------------------------------------------------------
 
   def foreignTable(table: String, provider: String, extension: String): ZOrderException =

@@ -8,7 +8,7 @@ import io.pyzorder.ZOrderConf
 import io.pyzorder.commands.{ResolvedTable, TableFiles}
 import io.pyzorder.index._
 import io.pyzorder.layout._
-import io.pyzorder.publish.{FileRef, JournaledListing, TableFolder}
+import io.pyzorder.publish.{FileRef, JournaledListing, LayoutRecord, TableFolder}
 
 /**
  * The files that lie in one table partition.
@@ -51,7 +51,10 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   /** Number of files that an OPTIMIZE of each partition would make. */
   val leaves: Seq[Int] = {
-    val targetSize = ZOrderConf.targetFileSize.get(session.sessionState.conf, table.properties)
+    val targetSize = new LayoutSettings(
+      session.sessionState.conf, table.properties,
+      LayoutRecord.last(session.sessionState.newHadoopConf(), folder))
+      .targetSize(partitions.map(_.size).sum, isClustered = true)
     partitions.map { partition =>
       math.min(partition.numRows, Choice.filesOf(partition.size, targetSize).toLong).toInt
     }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
 import io.pyzorder.advice.{Advisor, Asked}
-import io.pyzorder.commands.TableFunctions
+import io.pyzorder.commands.{OptimizeRun, TableFunctions}
 import io.pyzorder.index.IndexedColumn
 
 /** What pyzorder.advisor calls: plain types in, JSON out. */
@@ -87,7 +87,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /** The files as they are; an object: `files`, `bytes`, `rows`, `newFiles` of an OPTIMIZE,
-   *  `clusteredBy` (see AdvisedFiles).
+   *  `clusteredBy` (see AdvisedFiles), and `verdict`, the sentence on an OPTIMIZE that names nothing.
    */
   def files(): String = {
     val item = mapper.createObjectNode()
@@ -96,6 +96,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     item.put("rows", advisor.present.partitions.iterator.map(_.numRows).sum)
     item.put("newFiles", advisor.present.leaves.sum)
     put(item.putArray("clusteredBy"), advisor.present.clusteredBy)
+    item.put("verdict", OptimizeRun.verdict(session, advisor.table).sentence)
     mapper.writeValueAsString(item)
   }
 

@@ -13,7 +13,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.Decimal
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.pyzorder.commands.{ResolvedTable, TableFunctions, TableLayout}
+import io.pyzorder.commands.{OptimizeRun, ResolvedTable, TableFunctions, TableLayout}
 import io.pyzorder.index.IndexedColumn
 import io.pyzorder.publish.TableFolder
 import io.pyzorder.skipping.{PredicateBox, PredicateToIndexFilter}
@@ -60,6 +60,14 @@ object LayoutApi {
       val empty = item.putArray("empty")
       layout.columns.foreach(column => empty.add(laidOut.statistics(column).empty))
     }
+    mapper.writeValueAsString(node)
+  }
+
+  /** Whether an OPTIMIZE that names nothing pays: an object with `kind` and `sentence`. */
+  def verdict(session: shim.SparkSession, target: String): String = {
+    val verdict = OptimizeRun.verdict(session, TableFunctions.tableOf(session, target))
+    val node = mapper.createObjectNode()
+    node.put("kind", verdict.kind).put("sentence", verdict.sentence)
     mapper.writeValueAsString(node)
   }
 

@@ -4,12 +4,14 @@ import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructField, StructType}
 
 import io.pyzorder.{ZOrderErrors, ZOrderException}
 import io.pyzorder.expressions.OrderedBytes
-import io.pyzorder.index.IndexedColumn
+import io.pyzorder.index.{DeniedColumns, IndexSnapshot, IndexStore, IndexedColumn}
 import io.pyzorder.parser.StatementGrammar
+import io.pyzorder.publish.{LayoutRecord, TableFolder}
 
 /** Finds the columns that ZORDER BY, or the table itself, names; the rest of us trusts them. */
 object ClusteringColumns {
@@ -41,11 +43,48 @@ object ClusteringColumns {
     paths
   }
 
+  /** What an OPTIMIZE goes by that names no columns; Nil: small files are joined only. */
+  def default(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
+    val named = declared(table.properties)
+    if (named.isEmpty) remembered(session, table)
+    else {
+      val columns = resolve(table.name, table.fileSchema, table.partitionSchema, named,
+        session.sessionState.conf)
+      DeniedColumns.of(session.sessionState.conf, table.properties).check(columns)
+      columns
+    }
+  }
+
   /** The columns a table declares: `zorder.clusterBy`, else Spark's CLUSTER BY; Nil: none. */
   def declared(properties: Map[String, String]): Seq[Seq[String]] =
     properties.get(Property).map(fromText)
       .orElse(properties.get("clusteringColumns").map(fromJson))
       .getOrElse(Nil)
+
+  /**
+   * The columns of the table's last OPTIMIZE; Nil: there was none, or the table has these columns
+   * no more. Of a table whose journal does not say, those that most files of its index have.
+   */
+  def remembered(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
+    val conf = session.sessionState.conf
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val folder = new TableFolder(table.root)
+    val recorded = LayoutRecord.last(hadoopConf, folder).map(_.columns)
+    val names = recorded.getOrElse(
+      IndexStore.latest(hadoopConf, folder).flatMap(IndexStore.load(session, _)).toSeq
+        .flatMap(mostUsed))
+    try {
+      val columns = resolve(table.name, table.fileSchema, table.partitionSchema, names, conf)
+      DeniedColumns.of(conf, table.properties).check(columns)
+      columns
+    } catch { case _: ZOrderException => Nil }
+  }
+
+  private def mostUsed(index: IndexSnapshot): Seq[Seq[String]] =
+    index.entries.map(_.clusteredBy).filter(_.nonEmpty).groupBy(identity)
+      .toSeq.sortBy(-_._2.length).headOption.toSeq
+      .flatMap { case (names, _) => names.flatMap(name => index.columns.find(_.name == name)) }
+      .map(_.path)
 
   private def fromText(text: String): Seq[Seq[String]] =
     try StatementGrammar.columnList(text)

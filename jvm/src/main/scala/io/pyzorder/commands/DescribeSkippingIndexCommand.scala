@@ -81,22 +81,25 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       Some(LayoutEstimate.of(column.dataType, known ++ unknown))
     }
 
-  /** Whether another OPTIMIZE by the columns that most files are clustered by would help. */
+  /**
+   * Whether an OPTIMIZE that names nothing would help; where the table has no columns for it, one
+   * by those that most files are clustered by.
+   */
   private def adviceFor(
       session: shim.SparkSession,
       snapshot: IndexSnapshot,
       order: Seq[String]): String = {
-    val conf = session.sessionState.conf
-    val folder = new TableFolder(table.root)
-    val columns = order.flatMap(name => snapshot.columns.find(_.name == name))
-    if (columns.length < order.length) s"The index lacks a column of ${order.mkString(", ")}."
+    val clustered = order.flatMap(name => snapshot.columns.find(_.name == name)).map(_.path)
+    if (clustered.length < order.length) s"The index lacks a column of ${order.mkString(", ")}."
     else {
-      val known = new KnownFiles(folder, columns, Some(snapshot), _ => Map.empty)
-      val choice = IncrementalChoice.of(known, conf, table.properties)
-        .choose(PartitionListing.list(table.relation.location, folder, None))
+      val default = ClusteringColumns.default(session, table)
+      val columns = if (default.isEmpty) clustered else default
+      val (choice, verdict) =
+        new OptimizeRun(session, table, None, columns, full = false).outlook()
       val optimize = table.optimizeBy(columns)
       val next =
         if (choice.groups.isEmpty) s"$optimize has nothing to do."
+        else if (verdict.isHarm) s"$optimize would not run."
         else if (choice.fresh.isEmpty) {
           s"$optimize would join ${choice.groups.map(_.files.length).sum} files, which are " +
             "much smaller than the target size."
@@ -107,7 +110,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
           s"$optimize would lay out ${choice.fresh.length} new $files" +
             (if (others == 0) "." else s" and $others of the others with them.")
         }
-      (Seq(next) ++ choice.remark).mkString(" ")
+      val judged = if (choice.groups.isEmpty) None else Some(verdict.sentence)
+      (Seq(next) ++ judged ++ choice.remark).mkString(" ")
     }
   }
 }

@@ -26,7 +26,8 @@ import io.pyzorder.layout.OpenedShare
  * @param ended        milliseconds since the epoch
  * @param estimates    for each clustering column the shares of files that queries open, before and
  *                     after; empty: not estimated
- * @param remark       a sentence on files that were left although they are not narrow
+ * @param remark       the verdict of a DRY RUN, and a sentence on files that stay although they are
+ *                     not narrow
  */
 final case class OptimizeMetrics(
     path: String,
@@ -120,7 +121,8 @@ object OptimizeMetrics {
     .add("openedShares", ArrayType(sharesType),
       "Of a DRY RUN by columns: the share of the files, 0 to 1, that queries open")
     .add("remark", StringType, 
-      "A sentence when files stay of which lookups open 1.5 times what they would after FULL")
+      "Of a DRY RUN whether it pays; when files stay of which lookups open 1.5 times what they " +
+        "would after FULL, that")
     .schema
 
   /** `path` and `metrics`. */

@@ -2,14 +2,14 @@ package io.pyzorder.commands
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.{JobDescription, ZOrderConf, ZOrderErrors, ZOrderException}
 import io.pyzorder.index._
 import io.pyzorder.layout._
-import io.pyzorder.publish.{FileRef, Filled, StagedFile, TableFolder, Writer}
+import io.pyzorder.publish.{FileRef, Filled, LayoutRecord, StagedFile, TableFolder, Writer}
 
 /**
  * One OPTIMIZE: lock the table → list → choose → sample → lay out and write → publish → refresh
@@ -26,11 +26,16 @@ final class OptimizeRun(
   private val started = System.currentTimeMillis()
   private val folder = new TableFolder(table.root)
   private val names = zOrderBy.map(IndexedColumn.nameOf)
-  private val targetSize = ZOrderConf.targetFileSize.get(conf, table.properties)
   private val batchSize = ZOrderConf.batchSize.get(conf, table.properties)
-  private val curve = ZOrderConf.curve.get(conf, table.properties)
+  private val settings = new LayoutSettings(
+    conf, table.properties, LayoutRecord.last(session.sessionState.newHadoopConf(), folder))
+  import settings.curve
   private val denied = DeniedColumns.of(conf, table.properties)
-  private val direct = ZOrderConf.isDirect(conf, table.properties)
+  private val direct = settings.isDirect
+
+  private lazy val targetSize: Long = settings.targetSize(
+    PartitionListing.list(table.relation.location, folder, None).map(_.size).sum,
+    isClustered = zOrderBy.nonEmpty)
 
   /**
    * What `execute` would do; takes no lock, writes nothing. Samples the rows, to cluster them.
@@ -45,13 +50,50 @@ final class OptimizeRun(
       case NonFatal(failure) => throw explained(failure)
     }
 
+  /** What `execute` would rewrite and whether that pays, as far as the index knows the files. */
+  def outlook(): (Choice, Verdict) = {
+    val files = list()
+    val choice = choose(files, knowing(_ => Map.empty))
+    (choice, verdictOf(files, choice))
+  }
+
+  private def verdictOf(files: Seq[PartitionFiles], choice: Choice): Verdict = {
+    val every = files.flatMap(_.files)
+    val number = every.zipWithIndex.toMap
+    val indexed = knowing(_ => Map.empty)
+    val (before, after) = LayoutEstimate.foreseen(
+      indexed.types, indexed.boxes(every),
+      choice.groups.map(group => group.files.map(number) -> group.leaves), curve == "linear")
+    Verdict.of(workOf(choice), before, after)
+  }
+
+  private def workOf(choice: Choice): Verdict.Work = {
+    val replaced = choice.groups.flatMap(_.files)
+    Verdict.Work(
+      replaced.length, replaced.map(_.getLen).sum, choice.groups.map(_.leaves).sum,
+      choice.groups.map(_.folder).distinct.length, replaced.exists(isClustered), names,
+      targetSize)
+  }
+
+  /** Whether an OPTIMIZE has laid a file out, by whatever columns. */
+  private def isClustered(file: FileStatus): Boolean = index.exists { entries =>
+    val entry = entries.find(folder.relativize(file.getPath))
+    entry >= 0 && entries.clusteredBy(entry).nonEmpty
+  }
+
+  /** Throws ZORDER_SLOWER_LOOKUPS where lookups would get slower, unless that is wanted. */
+  private def checkHarm(files: Seq[PartitionFiles], choice: Choice): Unit = if (!full) {
+    val foreseen = verdictOf(files, choice)
+    if (foreseen.isHarm) throw ZOrderErrors.slowerLookups(table.name, foreseen.sentence)
+  }
+
   private def estimated(): OptimizeMetrics = {
     if (switches) SwitchingTables.checkFlat(session, table, everyFile(list()))
     val files = list()
     val choice = choose(files)
     if (zOrderBy.isEmpty) {
       val added = choice.groups.map(_.files.map(_.getLen).sum)
-      metrics(files, choice, added, Nil, dryRun = true)
+      metrics(files, choice, added, Nil, dryRun = true, Some(verdictOf(files, choice)))
     } else {
       val (groups, facts) = withRows(choice.groups)
       val planned =
@@ -59,17 +101,33 @@ final class OptimizeRun(
         else rewriting(facts) { (session, _) => plan(input(session, groups), groups, facts).files }
       val every = files.flatMap(_.files)
       val replaced = groups.flatMap(_.files).toSet
-      val estimates = LayoutEstimate.of(
-        known.types, known.boxes(every), known.boxes(every.filterNot(replaced)) ++ planned)
-      metrics(
-        files, choice.copy(groups = groups), planned.map(_.bytes), estimates, dryRun = true)
+      val (before, after) =
+        (known.boxes(every), known.boxes(every.filterNot(replaced)) ++ planned)
+      val estimates = LayoutEstimate.of(known.types, before, after)
+      val chosen = choice.copy(groups = groups)
+      metrics(files, chosen, planned.map(_.bytes), estimates, dryRun = true,
+        Some(sampledVerdict(files, chosen, before, after)))
+    }
+  }
+
+  /** With better figures than `verdictOf`, which alone says what is harm. */
+  private def sampledVerdict(
+      files: Seq[PartitionFiles],
+      choice: Choice,
+      before: Seq[FileBox],
+      after: Seq[FileBox]): Verdict = {
+    val foreseen = verdictOf(files, choice)
+    if (foreseen.isHarm) foreseen
+    else {
+      val (now, next) = LayoutEstimate.pieces(known.types, before, after)
+      Verdict.of(workOf(choice).copy(undoes = false), now, next)
     }
   }
 
   /**
    * Does it; within the table's folder batch by batch, each published by itself. Throws
    * ZORDER_CONCURRENT_OPTIMIZE, ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS,
-   * ZORDER_CANNOT_SWITCH_LOCATION; what was published before stays.
+   * ZORDER_CANNOT_SWITCH_LOCATION, ZORDER_SLOWER_LOOKUPS; what was published before stays.
    */
   def execute(): OptimizeMetrics = {
     val bySwitch = switches
@@ -82,6 +140,7 @@ final class OptimizeRun(
         Vacuum.expired(session, table, writer)
         val files = list()
         val choice = choose(files)
+        checkHarm(files, choice)
         reading = filesOf(choice.groups)
         val (groups, facts) = withRows(choice.groups)
         val chosen = choice.copy(groups = groups)
@@ -94,6 +153,7 @@ final class OptimizeRun(
         } else {
           val written = chosen.batches(batchSize).zipWithIndex.flatMap { case (batch, number) =>
             if (number > 0) writer = Writer.begin(session, table.root, "OPTIMIZE")
+            writer.layout = layout
             reading = filesOf(batch)
             writer.checkAlone(batch.map(_.folder).distinct)
             val written = rewrite(writer, batch, facts)
@@ -120,6 +180,8 @@ final class OptimizeRun(
   private def typeConflict(paths: Seq[String]): Option[ZOrderException] =
     TypeConflicts.of(session, table.provider, paths, table.dataSchema, table.name)
 
+  private def layout: Option[LayoutRecord] = Some(settings.record(zOrderBy))
+
   private lazy val switches: Boolean = SwitchingTables.asks(session, table)
 
   /** Into a new folder: what was chosen anew, and copies of the other files. */
@@ -134,6 +196,7 @@ final class OptimizeRun(
     val to = writer.switchLocation(table.identifier.get, all) { to =>
       val filler = Writer.begin(session, to.root, "OPTIMIZE")
       try {
+        filler.layout = layout
         filler.checkSpace(all.map(_.size).sum)
         written = rewrite(filler, choice.groups, facts)
         val copies = FileCopies.stage(
@@ -158,6 +221,7 @@ final class OptimizeRun(
     val kept = read.filterNot(filesOf(choice.groups).toSet)
     val moves = SwitchingTables.moves(session, table, touched.map(_.folder))
     var written = Seq.empty[WrittenFile]
+    writer.layout = layout
     writer.switchPartitions(table.identifier.get, moves, read) { folders =>
       writer.checkSpace(read.map(_.size).sum)
       written = rewrite(
@@ -197,27 +261,31 @@ final class OptimizeRun(
     listed
   }
 
-  private def choose(files: Seq[PartitionFiles]): Choice =
+  private def choose(files: Seq[PartitionFiles]): Choice = choose(files, known)
+
+  private def choose(files: Seq[PartitionFiles], known: => KnownFiles): Choice =
     if (zOrderBy.isEmpty) Choice.toCompact(files, targetSize)
     else if (full) Choice.everything(files, targetSize)
-    else IncrementalChoice.of(known, conf, table.properties).choose(files)
+    else IncrementalChoice.of(known, settings, targetSize).choose(files)
 
-  private lazy val known: KnownFiles = {
-    val columns = zOrderBy.map { path =>
-      val fields = IndexedColumns.fieldsOf(table.fileSchema, path, _ == _)
-      IndexedColumn(path, fields.get.last.dataType)
-    }
-    new KnownFiles(folder, columns, index, collect(columns, _))
+  private lazy val known: KnownFiles = knowing(collect)
+
+  /** With `collect` for the files that the index does not know. */
+  private def knowing(
+      collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]): KnownFiles =
+    new KnownFiles(folder, clusteringColumns, index, collect)
+
+  private lazy val clusteringColumns: Seq[IndexedColumn] = zOrderBy.map { path =>
+    val fields = IndexedColumns.fieldsOf(table.fileSchema, path, _ == _)
+    IndexedColumn(path, fields.get.last.dataType)
   }
 
   /** Statistics of files that the index does not know. */
-  private def collect(
-      columns: Seq[IndexedColumn],
-      files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] = {
-    val can = columns.filter(statisticsColumns.contains)
+  private def collect(files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] = {
+    val can = clusteringColumns.filter(statisticsColumns.contains)
     Collector.collect(session, TableFiles.toIndex(table, files), can).map { entry =>
       entry.path ->
-        columns.map(c => entry.statistics.getOrElse(c.name, ColumnStatistics.unknown))
+        clusteringColumns.map(c => entry.statistics.getOrElse(c.name, ColumnStatistics.unknown))
     }.toMap
   }
 
@@ -348,7 +416,8 @@ final class OptimizeRun(
       choice: Choice,
       added: Seq[Long],
       estimates: Seq[(OpenedShare, OpenedShare)],
-      dryRun: Boolean): OptimizeMetrics =
+      dryRun: Boolean,
+      verdict: Option[Verdict] = None): OptimizeMetrics =
     OptimizeMetrics(
       path = table.root.toString,
       added = added,
@@ -367,5 +436,15 @@ final class OptimizeRun(
       ended = System.currentTimeMillis(),
       dryRun = dryRun,
       estimates = estimates,
-      remark = choice.remark)
+      remark =
+        Some((verdict.map(_.sentence) ++ choice.remark).mkString(" ")).filter(_.nonEmpty))
+}
+
+object OptimizeRun {
+
+  /** Whether an OPTIMIZE that names nothing pays: for whoever reports on a table. */
+  def verdict(session: shim.SparkSession, table: ResolvedTable): Verdict = {
+    val columns = ClusteringColumns.default(session, table)
+    new OptimizeRun(session, table, None, columns, full = false).outlook()._2
+  }
 }

@@ -99,11 +99,11 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
         lookup.checkOutermost(table)
         StoredTypes.check(session, table)
         val conf = session.sessionState.conf
-        val named =
-          if (s.zOrderBy.nonEmpty) s.zOrderBy else ClusteringColumns.declared(table.properties)
-        if (s.full && named.isEmpty) throw ZOrderErrors.fullWithoutColumns(table.name)
-        val columns = ClusteringColumns.resolve(
-          table.name, table.fileSchema, table.partitionSchema, named, conf)
+        val columns =
+          if (s.zOrderBy.isEmpty) ClusteringColumns.default(session, table)
+          else ClusteringColumns.resolve(
+            table.name, table.fileSchema, table.partitionSchema, s.zOrderBy, conf)
+        if (s.full && columns.isEmpty) throw ZOrderErrors.fullWithoutColumns(table.name)
         DeniedColumns.of(conf, table.properties).check(columns)
         val where = s.where.map(PartitionPredicate.resolve(session, table, _))
         OptimizeTableCommand(table, where, columns, s.full, s.dryRun)

@@ -12,7 +12,6 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.index.IndexedColumn
 
 /**
  * A plain Parquet or ORC table that a statement names, looked up and checked: what the commands
@@ -80,8 +79,8 @@ final case class ResolvedTable(
   }
 
   /** The statement that clusters it by columns, as it can be pasted. */
-  def optimizeBy(columns: Seq[IndexedColumn]): String =
-    columns.map(_.path.map(quoteIfNeeded).mkString("."))
+  def optimizeBy(columns: Seq[Seq[String]]): String =
+    columns.map(_.map(quoteIfNeeded).mkString("."))
       .mkString(s"OPTIMIZE $sql ZORDER BY (", ", ", ")")
 }
 

@@ -54,6 +54,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
         val places = last.record.retire.map(file =>
           file.path -> writer.folder.retiredPath(last.run, file.path))
         val copies = FileCopies.stage(session, writer, places, LastOptimize.Restore)
+        writer.layout = LayoutRecord.last(hadoopConf, writer.folder, before = last.run)
         writer.publish(last.record.add, copies, Nil, identity)
         reindex(session, table)
         told(SummaryFiles.without(last.record.retire), last.record.add)
@@ -109,6 +110,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
       try {
         filler.checkSpace(last.retire.map(_.size).sum)
         val copies = FileCopies.stage(session, filler, places, LastOptimize.Restore)
+        filler.layout = LayoutRecord.last(session.sessionState.newHadoopConf(), last.home)
         filler.publish(Nil, copies, Nil, identity,
           rowsOf = places.collect { case (name, place) if !SummaryFiles.isOne(name) => place })
       } finally filler.abort()
@@ -130,6 +132,8 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     val now = TableFiles.list(session, table).filter(file => places.contains(file.folder))
     val added = now.filterNot(last.add.toSet)
     val moves = SwitchingTables.moves(session, table, places.keys.toSeq)
+    writer.layout = LayoutRecord.last(
+      session.sessionState.newHadoopConf(), folder, before = last.switch.run)
     writer.switchPartitions(table.identifier.get, moves, now) { folders =>
       writer.checkSpace(last.switch.record.read.map(_.size).sum)
       val restored = places.toSeq.flatMap { case (place, move) =>

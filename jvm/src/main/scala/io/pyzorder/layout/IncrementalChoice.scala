@@ -1,9 +1,6 @@
 package io.pyzorder.layout
 
 import org.apache.hadoop.fs.FileStatus
-import org.apache.spark.sql.internal.SQLConf
-
-import io.pyzorder.ZOrderConf
 
 /**
  * Chooses what an OPTIMIZE rewrites of a table that an earlier one has perhaps clustered: of each
@@ -84,16 +81,13 @@ object IncrementalChoice {
   /** By the settings; throws what they do where one cannot be used. */
   def of(
       known: KnownFiles,
-      conf: SQLConf,
-      properties: Map[String, String]): IncrementalChoice = {
-    // Files of the byte[] order are no boxes that others could be laid out between.
-    val factor =
-      if (ZOrderConf.isDirect(conf, properties)) Double.PositiveInfinity
-      else ZOrderConf.rewriteFactor.get(conf, properties)
+      settings: LayoutSettings,
+      targetSize: Long): IncrementalChoice =
     new IncrementalChoice(
-      known, ZOrderConf.targetFileSize.get(conf, properties), factor,
-      lexical = ZOrderConf.curve.get(conf, properties) == "linear")
-  }
+      known, targetSize,
+      // Files of the byte[] order are no boxes that others could be laid out between.
+      if (settings.isDirect) Double.PositiveInfinity else settings.rewriteFactor,
+      lexical = settings.curve == "linear")
 
   /** So many times the files that the bytes make are written anew. */
   private val Splintered = 2

@@ -31,6 +31,45 @@ object LayoutEstimate {
     types.indices.map(c => (share(space, c, old), share(space, c, fresh)))
   }
 
+  /** The same, as the pieces that `Verdict` judges. */
+  def pieces(
+      types: Seq[DataType],
+      before: Seq[FileBox],
+      after: Seq[FileBox]): (Seq[Piece], Seq[Piece]) = {
+    val space = new BoxSpace(types, (before.map(_.copy(bytes = 0L)) ++ after).toIndexedSeq)
+    val (old, fresh) = space.files.indices.splitAt(before.length)
+    (old.map(i => piece(space, i, before(i).bytes)), fresh.map(i => piece(space, i)))
+  }
+
+  /**
+   * What is foreseen of a layout without a look at the rows: each group's rows fill the box around
+   * its files evenly, as `Merge` takes them to.
+   *
+   * @param files  every file of the table now
+   * @param groups the numbers of the files that are laid out together, with how many they become
+   */
+  def foreseen(
+      types: Seq[DataType],
+      files: Seq[FileBox],
+      groups: Seq[(Seq[Int], Int)],
+      lexical: Boolean): (Seq[Piece], Seq[Piece]) = {
+    val space = new BoxSpace(types, files.toIndexedSeq)
+    val before = files.indices.map(piece(space, _))
+    val replaced = groups.flatMap(_._1).toSet
+    val written = groups.map { case (chosen, count) =>
+      Piece(
+        count.toDouble, chosen.map(files(_).bytes.toDouble).sum,
+        Merge.widths(space, chosen, count, lexical))
+    }
+    (before, files.indices.filterNot(replaced).map(before(_)) ++ written)
+  }
+
+  private def piece(space: BoxSpace, file: Int): Piece =
+    piece(space, file, space.files(file).bytes)
+
+  private def piece(space: BoxSpace, file: Int, bytes: Long): Piece =
+    Piece(1.0, bytes.toDouble, space.columns.map(space.width(_, file)))
+
   /** The shares of files as they are. */
   def of(dataType: DataType, files: Seq[FileBox]): OpenedShare =
     share(new BoxSpace(Seq(dataType), files.toIndexedSeq), 0, files.indices)

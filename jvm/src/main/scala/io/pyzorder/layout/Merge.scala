@@ -156,10 +156,22 @@ object Merge {
       rows: Rows,
       targetSize: Long,
       lexical: Boolean): Double = {
+    val written = Choice.filesOf(rows.bytes.toLong, targetSize)
+    (rows.bytes + OpenShare * targetSize * written) * sides(space, rows, written, lexical).sum
+  }
+
+  /** How wide the new files are foreseen to be in each column if these are laid out again. */
+  def widths(space: BoxSpace, files: Seq[Int], written: Int, lexical: Boolean): Seq[Double] =
+    sides(space, files.map(fileRows(space, _)).reduce(_ + _), written, lexical)
+
+  private def sides(
+      space: BoxSpace,
+      rows: Rows,
+      written: Int,
+      lexical: Boolean): Seq[Double] = {
     val sides = space.columns.map(c => space.share(c, rows.low(c), rows.high(c))).toArray
     val grains = space.columns.map(c => space.grain(c, rows.low(c), rows.high(c))).toArray
-    val written = Choice.filesOf(rows.bytes.toLong, targetSize).toDouble
-    var files = written
+    var files = written.toDouble
     while (files > 1) {
       val free = sides.indices.filter(c => sides(c) / 2 >= grains(c))
       if (free.isEmpty) files = 1
@@ -168,7 +180,7 @@ object Merge {
         files /= 2
       }
     }
-    (rows.bytes + OpenShare * targetSize * written) * sides.sum
+    sides.toSeq
   }
 
   private def bytesOf(space: BoxSpace, files: Seq[Int]): Long =

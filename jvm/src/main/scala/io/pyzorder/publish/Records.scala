@@ -16,12 +16,17 @@ final case class PrepareRecord(
     began: Long,
     lease: Long)
 
-/** What a run replaces by what, and the folders that carry its marker. */
+/**
+ * What a run replaces by what, and the folders that carry its marker.
+ *
+ * @param layout what the table's layout was made with once the run is committed; None: unknown
+ */
 final case class RetireRecord(
     incarnation: String,
     retire: Seq[FileRef],
     add: Seq[FileRef],
-    folders: Seq[String])
+    folders: Seq[String],
+    layout: Option[LayoutRecord] = None)
 
 /**
  * What a run that publishes by a change in the catalog does: see LocationSwitch.
@@ -78,6 +83,7 @@ object Records {
     putFiles(node, "retire", record.retire)
     putFiles(node, "add", record.add)
     record.folders.foreach(node.withArray("folders").add)
+    record.layout.foreach(LayoutRecord.put(node, _))
   }
 
   def write(record: SwitchRecord): Array[Byte] = bytes("switch", record.incarnation) { node =>
@@ -124,7 +130,8 @@ object Records {
       files(node, "retire"),
       files(node, "add"),
       required(node, "folders").elements().asScala.map(_.asText)
-        .map(folder => if (folder.isEmpty) folder else inside(folder)).toVector)
+        .map(folder => if (folder.isEmpty) folder else inside(folder)).toVector,
+      LayoutRecord.of(node))
   }
 
   def switch(text: Array[Byte]): Option[SwitchRecord] = parse(text, "switch") { node =>

@@ -40,6 +40,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private var ended = false
   private var committing = false
 
+  /** For the next OPTIMIZE: what the files that this run publishes are laid out with. */
+  var layout: Option[LayoutRecord] = None
+
   /** The folder that new files are written to. */
   def staging: Path = folder.staging(run)
 
@@ -254,7 +257,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     val replaced = SummaryFiles.in(hadoopConf, folder, summarized) ++ retire
     val folders = (replaced ++ added).map(_.folder).distinct
     files = new RunFiles(
-      hadoopConf, folder, run, RetireRecord(incarnation, replaced, added, folders))
+      hadoopConf, folder, run, RetireRecord(incarnation, replaced, added, folders, layout))
     files.checkInputs()
     val (read, written) = (
       retire.map(file => folder.resolve(file.path)) ++ rowsOf,

@@ -15,6 +15,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
 import io.pyzorder.ZOrderConf
 import io.pyzorder.commands.{ClusteringColumns, TargetLookup}
 import io.pyzorder.index.IndexedColumn
+import io.pyzorder.layout.LayoutSettings
 import io.pyzorder.publish.TableFolder
 
 /**
@@ -82,10 +83,11 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
         StructType(columns.map { case (c, name) => StructField(name, c.dataType, c.nullable) })
       val paths = ClusteringColumns.resolve(
         table, schemaOf(inFiles), schemaOf(inFolders), declared, conf)
+      val settings = new LayoutSettings(conf, properties, remembered = None)
       val layout = WriteLayout(
         paths.map(IndexedColumn.nameOf),
-        ZOrderConf.curve.get(conf, properties),
-        ZOrderConf.isDirect(conf, properties),
+        settings.curve,
+        settings.isDirect,
         ZOrderConf.targetFileSize.get(conf, properties),
         ZOrderConf.sampleSize.get(conf),
         root)

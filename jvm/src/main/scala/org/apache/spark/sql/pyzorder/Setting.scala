@@ -27,6 +27,9 @@ class Setting[T](
   /** The session's value. */
   def get(conf: SQLConf): T = checked(conf.getConfString(key, default), key)
 
+  /** The value of `default`. */
+  def defaultValue: T = parse(default)
+
   protected def checked(text: String, where: String): T =
     try parse(text)
     catch {
@@ -53,7 +56,11 @@ final class TableSetting[T](key: String, default: String, doc: String, parse: St
 
   /** The value for one table: what the session set explicitly, else the table's property. */
   def get(conf: SQLConf, properties: Map[String, String]): T =
-    if (conf.contains(key)) get(conf) else ofTable(properties).getOrElse(get(conf))
+    chosen(conf, properties).getOrElse(get(conf))
+
+  /** The value that the session or the table sets explicitly; None: neither does. */
+  def chosen(conf: SQLConf, properties: Map[String, String]): Option[T] =
+    if (conf.contains(key)) Some(get(conf)) else ofTable(properties)
 
   /** The table's property, whatever the session says; None: it has none. */
   def ofTable(properties: Map[String, String]): Option[T] =
