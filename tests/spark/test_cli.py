@@ -291,7 +291,7 @@ def test_doctor_in_a_session(spark: SparkSession, places: dict[str, Any]) -> Non
     files = sorted(places["folder"].iterdir())
     checks = result_of(spark, "doctor", str(places["folder"]))
     assert [check["name"] for check in checks] == [
-        "pyzorder", "spark", "java", "jar", "session", "versions", "catalog", "store"
+        "pyzorder", "spark", "java", "jar", "session", "versions", "catalog", "store", "layout"
     ]  # fmt: skip
     assert all(check["ok"] for check in checks)
     assert sorted(places["folder"].iterdir()) == files

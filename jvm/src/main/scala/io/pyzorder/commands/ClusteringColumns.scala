@@ -69,15 +69,16 @@ object ClusteringColumns {
     val conf = session.sessionState.conf
     val hadoopConf = session.sessionState.newHadoopConf()
     val folder = new TableFolder(table.root)
-    val recorded = LayoutRecord.last(hadoopConf, folder).map(_.columns)
-    val names = recorded.getOrElse(
-      IndexStore.latest(hadoopConf, folder).flatMap(IndexStore.load(session, _)).toSeq
-        .flatMap(mostUsed))
-    try {
-      val columns = resolve(table.name, table.fileSchema, table.partitionSchema, names, conf)
-      DeniedColumns.of(conf, table.properties).check(columns)
-      columns
-    } catch { case _: ZOrderException => Nil }
+    def usable(names: Seq[Seq[String]]): Seq[Seq[String]] =
+      try {
+        val columns = resolve(table.name, table.fileSchema, table.partitionSchema, names, conf)
+        DeniedColumns.of(conf, table.properties).check(columns)
+        columns
+      } catch { case _: ZOrderException => Nil }
+    val recorded = usable(LayoutRecord.last(hadoopConf, folder).toSeq.flatMap(_.columns))
+    if (recorded.nonEmpty) recorded
+    else usable(IndexStore.latest(hadoopConf, folder).flatMap(IndexStore.load(session, _)).toSeq
+      .flatMap(mostUsed))
   }
 
   private def mostUsed(index: IndexSnapshot): Seq[Seq[String]] =

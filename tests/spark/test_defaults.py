@@ -1,0 +1,210 @@
+"""A repeated OPTIMIZE keeps a layout: what the last one was given is the default of the next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from pyzorder import bridge, report
+from pyzorder.advisor import advise
+from pyzorder.cli.app import app
+from tests.spark.tables import data_files, metrics, size_of
+
+TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
+FILES = 16
+
+
+@pytest.fixture(params=["path", "table"])
+def target(
+    request: pytest.FixtureRequest, spark: SparkSession, database: str, tmp_path: Path
+) -> Iterator[tuple[str, Path]]:
+    """A table of about 8 MB in one file, as statements name it, and its folder."""
+    folder = tmp_path / "t"
+    rows(spark).write.parquet(str(folder))
+    if request.param == "table":
+        spark.sql(f"CREATE TABLE {database}.t USING parquet LOCATION '{folder}'")
+    yield (f"{database}.t" if request.param == "table" else f"'{folder}'"), folder
+
+
+def rows(spark: SparkSession, count: int = 400_000) -> Any:
+    """Rows of about 20 bytes that do not compress."""
+    return spark.range(0, count, 1, 1).select(
+        (F.xxhash64("id") % 100_000).cast("int").alias("a"),
+        (F.xxhash64("id", F.lit(1)) % 100_000).cast("int").alias("b"),
+        F.xxhash64("id", F.lit(2)).alias("c"),
+    )
+
+
+def optimize(spark: SparkSession, words: str, size: int | None = None) -> Any:
+    """The metrics of an OPTIMIZE, with a target size set for it alone."""
+    if size is not None:
+        spark.conf.set(TARGET_SIZE, str(size))
+    try:
+        return metrics(spark.sql(f"OPTIMIZE {words}"))
+    finally:
+        spark.conf.unset(TARGET_SIZE)
+
+
+def clustered(spark: SparkSession, target: tuple[str, Path]) -> list[Path]:
+    """The table in 16 files by a and b."""
+    name, folder = target
+    optimize(spark, f"{name} ZORDER BY (a, b)", size_of(folder) // FILES)
+    return data_files(folder)
+
+
+def command(spark: SparkSession, *arguments: str) -> Any:
+    """The command line, in this session's catalog."""
+    return CliRunner().invoke(app, arguments, obj=spark, prog_name="pyzorder")
+
+
+@pytest.mark.parametrize("words", ["", " ZORDER BY (a, b)"])
+def test_the_next_day(spark: SparkSession, target: tuple[str, Path], words: str) -> None:
+    files = clustered(spark, target)
+    assert optimize(spark, target[0] + words)["numFilesRemoved"] == 0
+    done = command(spark, "optimize", target[0].strip("'"), "--quiet")
+    assert done.exit_code == 0, done.output
+    assert data_files(target[1]) == files
+
+
+def test_new_files_are_laid_out_like_the_old(
+    spark: SparkSession, target: tuple[str, Path]
+) -> None:
+    clustered(spark, target)
+    rows(spark).write.mode("append").parquet(str(target[1]))
+    found = optimize(spark, target[0])
+    assert found["clusteringColumns"] == ["a", "b"]
+    assert 24 <= len(data_files(target[1])) <= 40
+
+
+def test_curve_and_method(spark: SparkSession, target: tuple[str, Path]) -> None:
+    spark.conf.set("spark.sql.zorder.optimize.curve", "linear")
+    clustered(spark, target)
+    spark.conf.unset("spark.sql.zorder.optimize.curve")
+    found = optimize(spark, f"{target[0]} FULL")
+    assert found["zOrderStats"]["strategyName"] == "linear"
+    assert FILES - 2 <= found["numFilesAdded"] <= FILES  # files of sorted rows are smaller
+    spark.conf.set("spark.sql.zorder.optimize.curve", "zorder")
+    assert optimize(spark, f"{target[0]} FULL")["zOrderStats"]["strategyName"] == "zorder"
+
+
+def test_what_goes_before(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    target = ("t", tmp_path / "db" / "t")
+    rows(spark).write.saveAsTable("t")
+    clustered(spark, target)
+    size = size_of(target[1])
+    assert optimize(spark, "t FULL")["numFilesAdded"] == FILES
+    spark.sql(f"ALTER TABLE t SET TBLPROPERTIES ('zorder.optimize.targetFileSize'='{size // 8}')")
+    assert optimize(spark, "t FULL")["numFilesAdded"] == 8
+    assert optimize(spark, "t FULL", size // 4)["numFilesAdded"] == 4
+    spark.sql("ALTER TABLE t SET TBLPROPERTIES ('zorder.clusterBy'='b')")
+    assert optimize(spark, "t FULL")["clusteringColumns"] == ["b"]
+    assert optimize(spark, "t FULL ZORDER BY (c)")["clusteringColumns"] == ["c"]
+    spark.sql("ALTER TABLE t UNSET TBLPROPERTIES ('zorder.clusterBy')")
+    assert optimize(spark, "t FULL")["clusteringColumns"] == ["c"]
+
+
+def test_after_restore(spark: SparkSession, target: tuple[str, Path]) -> None:
+    name, folder = target
+    clustered(spark, target)
+    optimize(spark, f"{name} FULL ZORDER BY (c)", size_of(folder) // 4)
+    assert optimize(spark, f"{name} FULL DRY RUN")["clusteringColumns"] == ["c"]
+    spark.sql(f"RESTORE {name} TO BEFORE OPTIMIZE")
+    found = optimize(spark, f"{name} FULL DRY RUN")
+    assert found["clusteringColumns"] == ["a", "b"] and found["numFilesAdded"] == FILES
+    spark.sql(f"RESTORE {name} TO BEFORE OPTIMIZE")
+    with pytest.raises(Exception, match="ZORDER_FULL_WITHOUT_COLUMNS"):
+        optimize(spark, f"{name} FULL DRY RUN")
+
+
+def test_harm_is_refused_unless_wanted(spark: SparkSession, target: tuple[str, Path]) -> None:
+    name, folder = target
+    files = clustered(spark, target)
+    with pytest.raises(Exception, match="ZORDER_SLOWER_LOOKUPS.*100 % instead of 25 %.*FULL"):
+        optimize(spark, name, 256 << 20)
+    refused = command(spark, "optimize", name.strip("'"), "--target-size", "256m", "--quiet")
+    assert refused.exit_code == 1 and "--force" in refused.stderr
+    assert data_files(folder) == files
+    done = command(spark, "optimize", name.strip("'"), "--target-size", "256m", "--force")
+    assert done.exit_code == 0, done.output
+    assert len(data_files(folder)) == 1
+
+
+def test_one_verdict_at_every_door(
+    spark: SparkSession, target: tuple[str, Path], tmp_path: Path
+) -> None:
+    name, _ = target
+    clustered(spark, target)
+    spark.conf.set(TARGET_SIZE, str(256 << 20))
+    verdict = bridge.verdict(spark, name.strip("'"))
+    says = verdict["sentence"]
+    assert verdict["kind"] == "harms" and "100 % instead of 25 %" in says
+    assert metrics(spark.sql(f"OPTIMIZE {name} DRY RUN"))["remark"] == says
+    advice = {r["advice"] for r in spark.sql(f"DESCRIBE SKIPPING INDEX ON {name}").collect()}
+    assert all(says in text for text in advice if text)
+    assert says in report.write(spark, name.strip("'"), tmp_path / "r.html").read_text()
+    queries = [f"SELECT count(*) FROM {name.replace(chr(39), '`')} WHERE a = {i}" for i in (1, 2)]
+    if "/" not in name:
+        assert any(says in remark for remark in advise(spark, name, queries, weigh=False).remarks)
+    size = ("--conf", f"{TARGET_SIZE}=256m")
+    assert says in command(spark, "doctor", name.strip("'"), *size).stdout
+    dry = command(spark, "optimize", name.strip("'"), "--dry-run", *size)
+    assert dry.stdout.splitlines()[0] == says
+
+
+def test_forged_layouts_are_ignored(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    rows(spark, 20_000).write.parquet(str(folder))
+    optimize(spark, f"'{folder}' ZORDER BY (a)", 100_000)
+    (record,) = (folder / "_zorder" / "_journal").glob("*.retire")
+    written = json.loads(record.read_text())
+    true = {"columns": [["a"]], "targetFileSize": 100_000, "method": "boundaries",
+            "curve": "zorder"}  # fmt: skip
+    assert written["layout"] == true
+
+    def planned(layout: Any) -> tuple[int, list[str]]:
+        record.write_text(json.dumps(written | {"layout": layout}))
+        found = optimize(spark, f"'{folder}' DRY RUN")
+        return found["numFilesAdded"], found["clusteringColumns"]
+
+    unknown = planned(None)
+    assert planned(true) == (0, ["a"]) != unknown
+    forged: list[Any] = [
+        7, [], {}, {"columns": 7}, {"columns": [[]]}, {"columns": [["a"]] * 64},
+        {"columns": [["x" * 5000]]}, {"targetFileSize": 1}, {"targetFileSize": -1},
+        {"targetFileSize": "1k"}, {"targetFileSize": 1 << 62}, {"method": "rm"}, {"curve": None},
+    ]  # fmt: skip
+    for layout in forged:
+        changed = true | layout if layout and isinstance(layout, dict) else layout
+        assert planned(changed) == unknown, layout
+    for columns in ([["no_such_column"]], [["a"], ["a"]]):
+        assert planned(true | {"columns": columns}) == (0, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("mega", "size", "files"), [(1, None, 1), (8, None, 8), (8, 256 << 20, 1)]
+)
+def test_small_tables_are_cut_into_several_files(
+    spark: SparkSession, tmp_path: Path, mega: int, size: int | None, files: int
+) -> None:
+    folder = tmp_path / "t"
+    rows(spark, 60_000 * mega).write.parquet(str(folder))
+    dry = optimize(spark, f"'{folder}' ZORDER BY (a, b) DRY RUN", size)
+    least = max(1, size_of(folder) >> 20) if size is None else 1
+    assert dry["numFilesAdded"] == least and abs(least - files) <= 2
+    pays = "Pays off: a lookup opens" if least > 1 else "Does not pay: the table is smaller"
+    assert dry["remark"].startswith(pays)
+    assert ("--target-size" in dry["remark"]) == (size is not None)
+
+
+def test_tiny_files_are_still_joined(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    rows(spark, 20_000).repartition(50).write.parquet(str(folder))
+    assert optimize(spark, f"'{folder}' DRY RUN")["remark"].startswith("Pays off: 50 files become")
+    assert optimize(spark, f"'{folder}'")["numFilesAdded"] == 1
