@@ -28,10 +28,10 @@ object ZOrderErrors {
   /** `why`: the verdict's sentence. */
   def slowerLookups(table: String, why: String): ZOrderException =
     error("ZORDER_SLOWER_LOOKUPS", "55000",
-      s"OPTIMIZE would make lookups in $table slower. $why Nothing was changed. To keep the files " +
-        "as they are, unset spark.sql.zorder.optimize.targetFileSize: the size that the table was " +
-        "optimized with is the default. To go on, write OPTIMIZE … FULL, on the command line " +
-        "--force.", "table" -> table)
+      s"OPTIMIZE would make lookups in $table slower. $why Nothing was changed. To keep the " +
+        "files as they are, unset spark.sql.zorder.optimize.targetFileSize: the size that the " +
+        "table was optimized with is the default. To go on, write OPTIMIZE … FULL, on the " +
+        "command line --force.", "table" -> table)
 
   // ---- targets --------------------------------------------------------------------------------
 

@@ -87,7 +87,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /** The files as they are; an object: `files`, `bytes`, `rows`, `newFiles` of an OPTIMIZE,
-   *  `clusteredBy` (see AdvisedFiles), and `verdict`, the sentence on an OPTIMIZE that names nothing.
+   *  `clusteredBy` (see AdvisedFiles), and `verdict`, the sentence on an OPTIMIZE that names
+   *  nothing.
    */
   def files(): String = {
     val item = mapper.createObjectNode()

@@ -26,8 +26,8 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
 }
 
 /**
- * Whether an OPTIMIZE is worth running: the one judgement that DRY RUN, DESCRIBE SKIPPING INDEX, the
- * report, the advisor and the command line show, and by which OPTIMIZE refuses to do harm.
+ * Whether an OPTIMIZE is worth running: the one judgement that DRY RUN, DESCRIBE SKIPPING INDEX,
+ * the report, the advisor and the command line show, and by which OPTIMIZE refuses to do harm.
  *
  * The rule. What counts is the cost of a lookup: the bytes of the files that it opens, and
  * `OpenCost` for each of them.

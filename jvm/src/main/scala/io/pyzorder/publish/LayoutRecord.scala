@@ -64,6 +64,7 @@ object LayoutRecord {
    */
   private[publish] def of(record: JsonNode): Option[LayoutRecord] =
     try Option(record.get(Field)).filter(_.isObject).map { item =>
+      require(item.get("columns").isArray)
       val columns = item.get("columns").elements().asScala
         .map(_.elements().asScala.map(_.asText).toVector).toVector
       val size = Option(item.get("targetFileSize")).map { node =>
