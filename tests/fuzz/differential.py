@@ -39,7 +39,8 @@ class Tally:
 
 
 def check(spark: SparkSession, folder: Path, world: World) -> Tally:
-    """Asserts that every predicate, its negation and its being NULL select the same rows.
+    """Asserts that every predicate, its negation and its being NULL select the same rows, and that
+    no row has an outcome that was judged impossible for its file.
 
     A predicate that fails without skipping is left out; a world that plain Spark cannot read too.
     """
@@ -51,6 +52,7 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
         try:
             total = len(data_files(folder / "t"))
             found = scans.check_sound(spark, VIEW, asked)
+            scans.check_judged(spark, VIEW, asked)
             tally.cases += len(found)
             for opened in found.values():
                 tally.pruned += opened < total

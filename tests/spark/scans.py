@@ -20,6 +20,9 @@ with suppress(ModuleNotFoundError):  # a Spark Connect client has no JVM to talk
 
 ENABLED = "spark.sql.zorder.skipping.enabled"
 
+#: The outcomes of a predicate, and their bits in what is judged.
+OUTCOMES = {"true": 1, "false": 2, "null": 4}
+
 _Query = TypeVar("_Query")
 
 
@@ -88,6 +91,41 @@ def truth(
             value = row[i + 1]
             outcome["null" if value is None else "true" if value else "false"].add(name)
     return found
+
+
+def judgements(
+    spark: SparkSession, relation: str, predicates: Sequence[str]
+) -> list[dict[str, Any]]:
+    """What is judged of each predicate: its three filters, and in `files` the outcomes by name."""
+    columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
+    df = spark.sql(f"SELECT {columns} FROM {relation}")
+    jvm: Any = spark._jvm
+    judged = list(json.loads(jvm.io.pyzorder.api.PythonApi.judgements(df._jdf.queryExecution())))
+    for one in judged:
+        one["files"] = {
+            path.rsplit("/", 1)[-1]: {name for name, bit in OUTCOMES.items() if sum_ & bit}
+            for path, sum_ in one["files"].items()
+        }
+    return judged
+
+
+def check_judged(spark: SparkSession, relation: str, predicates: Sequence[str]) -> int:
+    """Asserts that no row has an outcome that was judged impossible for its file.
+
+    Returns how many outcomes were judged impossible, over all predicates and files.
+    """
+    impossible, wrong = 0, []
+    judged = judgements(spark, relation, predicates)
+    for predicate, judgement, found in zip(
+        predicates, judged, truth(spark, relation, predicates), strict=True
+    ):
+        for name, outcomes in judgement["files"].items():
+            impossible += len(OUTCOMES) - len(outcomes)
+            missed = {o for o, names in found.items() if name in names} - outcomes
+            if missed:
+                wrong.append(f"{predicate}: {name} has {sorted(missed)}, not in {sorted(outcomes)}")
+    assert not wrong, "\n".join(wrong)
+    return impossible
 
 
 def opened_or_none(spark: SparkSession, query: str) -> set[str] | None:

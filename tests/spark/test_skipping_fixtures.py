@@ -1,81 +1,89 @@
-"""sql/skipping: what filters over the index a predicate becomes, through Spark's optimizer."""
+"""sql/skipping: what is judged of a predicate, through Spark's optimizer.
+
+A line is `predicate | filter | FALSE | NULL`: the filter over the index that WHERE gives, as EXPLAIN
+shows it, and the filters of the files where the predicate may be FALSE, and where it may be NULL.
+All rows of a file match if it is in neither. To add a line, write `predicate |`, run this, and paste
+what it prints.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+
+from tests.spark.scans import explain, judgements
 
 FIXTURES = Path(__file__).parents[2] / "sql" / "skipping"
+PAGE = Path(__file__).parents[2] / "docs" / "how-skipping-is-proved.md"
 
 
 class Fixture(NamedTuple):
-    """One line of a fixture file."""
+    """One line of a fixture file; a filter may be several, of different Sparks."""
 
     columns: str
     predicate: str
-    index_filter: str
+    filters: list[set[str]]
 
 
 def fixtures_of(path: Path) -> list[Fixture]:
-    """The lines of a file: `columns:` declares the table, `predicate | filter` is a fixture."""
+    """The lines of a file: `columns:` declares the table, all others but `#` are fixtures."""
     columns, found = "", []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("columns:"):
             columns = line.removeprefix("columns:").strip()
         elif line.strip() and not line.startswith("#"):
-            predicate, _, index_filter = line.partition(" | ")
-            found.append(Fixture(columns, predicate.strip(), index_filter.strip()))
+            predicate, *filters = line.split(" |")
+            alternatives = [set(f.strip().split(" || ")) for f in " |".join(filters).split(" | ")]
+            found.append(Fixture(columns, predicate.strip(), alternatives))
     return found
-
-
-def explain(df: DataFrame) -> list[dict[str, Any]]:
-    """What skipping does to each scan of the query."""
-    jvm = df.sparkSession._jvm  # type: ignore[attr-defined]
-    api = jvm.io.pyzorder.api.PythonApi
-    return json.loads(api.explain(df._jdf.queryExecution()))  # type: ignore[operator]
 
 
 def index_filter(spark: SparkSession, table: str, predicate: str) -> str:
     """The filter that the scan of `table WHERE predicate` puts to its index."""
     scans = explain(spark.sql(f"SELECT * FROM {table} WHERE {predicate}"))
     # A predicate that is never TRUE leaves no scan.
-    return scans[0]["indexFilter"] if scans else "false"
-
-
-def all_rows_filter(spark: SparkSession, table: str, predicate: str) -> str:
-    """The filter that proves the predicate TRUE for all rows of a file."""
-    jvm = spark._jvm  # type: ignore[attr-defined]
-    df = spark.sql(f"SELECT * FROM {table} WHERE {predicate}")
-    return str(jvm.io.pyzorder.api.PythonApi.allRowsFilter(df._jdf.queryExecution()))
+    return str(scans[0]["indexFilter"]) if scans else "false"
 
 
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("*.txt")), ids=lambda path: path.stem)
 def test_fixtures(spark: SparkSession, path: Path) -> None:
-    _check(spark, path, index_filter)
-
-
-@pytest.mark.parametrize("path", sorted(FIXTURES.glob("all_rows/*.txt")), ids=lambda p: p.stem)
-def test_all_rows_fixtures(spark: SparkSession, path: Path) -> None:
-    _check(spark, path, all_rows_filter)
-
-
-def _check(spark: SparkSession, path: Path, judge: Callable[[SparkSession, str, str], str]) -> None:
-    table = f"fixture_{path.stem}"
-    fixtures = fixtures_of(path)
+    table, fixtures, wrong = f"fixture_{path.stem}", fixtures_of(path), []
     spark.sql(f"DROP TABLE IF EXISTS {table}")
     spark.sql(f"CREATE TABLE {table} ({fixtures[0].columns}) USING parquet")
     try:
-        wrong = [
-            f"{fixture.predicate} | {found}"
-            for fixture in fixtures
-            if (found := judge(spark, table, fixture.predicate))
-            not in fixture.index_filter.split(" || ")
-        ]
+        judged = judgements(spark, table, [fixture.predicate for fixture in fixtures])
+        for fixture, judgement in zip(fixtures, judged, strict=True):
+            opened = index_filter(spark, table, fixture.predicate)
+            found = [opened, judgement["mayBeFalse"], judgement["mayBeNull"]]
+            if len(fixture.filters) != len(found) or not all(
+                one in known for one, known in zip(found, fixture.filters, strict=True)
+            ):
+                wrong.append(" | ".join([fixture.predicate, *found]))
     finally:
         spark.sql(f"DROP TABLE {table}")
     assert not wrong, "\n".join(["got:", *wrong])
+
+
+def test_the_worked_files_of_the_page(spark: SparkSession, tmp_path: Path) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([ABC]) \| ([^|]+) \|", page, re.M)
+    for _, values in rows:
+        df = spark.sql(f"SELECT CAST(x AS INT) AS a FROM (SELECT explode(array({values})) AS x)")
+        df.coalesce(1).write.mode("append").parquet(str(tmp_path))
+    spark.sql(f"CREATE SKIPPING INDEX ON parquet.`{tmp_path}`")
+    spark.read.parquet(str(tmp_path)).createOrReplaceTempView("worked")
+    lines = re.findall(r"^\| `([^|]+)` \| (.+?) \| (.+?) \| (.+?) \|$", page, re.M)
+    names = spark.sql("SELECT input_file_name() AS f, max(a) AS a FROM worked GROUP BY 1").collect()
+    by_greatest = {row["a"]: row["f"].rsplit("/", 1)[-1] for row in names}
+    judged = judgements(spark, "worked", [line[0] for line in lines])
+    found = [
+        (line[0], *(judgement["files"][by_greatest[a]] for a in (5, 9, None)))
+        for line, judgement in zip(lines, judged, strict=True)
+    ]
+    expected = [(p, *(set(x.lower().split(", ")) for x in outcomes)) for p, *outcomes in lines]
+    assert found == expected
+    assert len(lines) > 8

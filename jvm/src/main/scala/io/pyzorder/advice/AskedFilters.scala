@@ -14,7 +14,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.{JobDescription, ZOrderConf}
 import io.pyzorder.commands.ResolvedTable
 import io.pyzorder.index.ExactFileIndex
-import io.pyzorder.skipping.{FilterColumn, IndexFilter, JoinKeys, KeyValues, PredicateToIndexFilter}
+import io.pyzorder.skipping.{FilterColumn, IndexFilter, JoinKeys, KeyValues, PredicateJudgement}
 
 /**
  * A condition of a workload, and what it asks of an index.
@@ -49,7 +49,8 @@ final class AskedFilters(session: shim.SparkSession, table: ResolvedTable) exten
       if (!plan.exists(_.isInstanceOf[LogicalRelation])) IndexFilter.Never
       else {
         val conditions = plan.collect { case Filter(condition, _) => condition }
-        PredicateToIndexFilter(conditions.flatMap(splitConjunctivePredicates).map(spelled))
+        PredicateJudgement(
+          conditions.flatMap(splitConjunctivePredicates).map(spelled)).mayBeTrue
       }
     Asked(sql, filter, if (filter == IndexFilter.Always) Some(Unproved) else None)
   }

@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory
 import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.skipping.{ExaminedFile, ExaminedPartition, ExplainedFileIndex}
-import io.pyzorder.skipping.{PredicateToIndexFilter, SkippingOutcome, Verdict, ZOrderFileIndex}
+import io.pyzorder.skipping.{PredicateJudgement, SkippingOutcome, Verdict, ZOrderFileIndex}
 
 /**
  * The file index of a scan whose files depend on what stands above it: on the aggregates, or on
@@ -81,7 +81,7 @@ abstract class ExaminingFileIndex(scan: IndexedScan) extends ExplainedFileIndex 
       selectedBytes = opened.map(_.getLen).sum,
       totalBytes = decision.files.map(_._1.file.fileStatus.getLen).sum,
       nanos = 0L,
-      filter = PredicateToIndexFilter(scan.dataFilters),
+      filter = PredicateJudgement(scan.dataFilters).mayBeTrue,
       joins = Nil,
       reasons = decision.reasons,
       openedFiles = opened,

@@ -10,8 +10,7 @@ import org.apache.spark.sql.catalyst.planning.PhysicalOperation
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
-import io.pyzorder.skipping.{AllRowsFilter, FilterColumn, PredicateToAllRowsFilter}
-import io.pyzorder.skipping.ZOrderFileIndex
+import io.pyzorder.skipping.{FilterColumn, IndexFilter, PredicateJudgement, ZOrderFileIndex}
 
 /**
  * A scan of an indexed relation, below nothing but deterministic projections and filters: every
@@ -94,7 +93,7 @@ object IndexedScan {
                   files.bucketSpec.isEmpty && !ignoresCorruptFiles(files) &&
                   filters.forall(isPlain(_, relation)) =>
               Some(split(plan, projects, filters, relation, files, index)).filter(scan =>
-                PredicateToAllRowsFilter(scan.dataFilters) != AllRowsFilter.Unproved)
+                PredicateJudgement(scan.dataFilters).mayNotBeTrue != IndexFilter.Always)
             case _ => None
           }
         case _ => None

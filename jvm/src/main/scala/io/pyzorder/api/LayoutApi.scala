@@ -16,7 +16,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.pyzorder.commands.{OptimizeRun, ResolvedTable, TableFunctions, TableLayout}
 import io.pyzorder.index.IndexedColumn
 import io.pyzorder.publish.TableFolder
-import io.pyzorder.skipping.{PredicateBox, PredicateToIndexFilter}
+import io.pyzorder.skipping.{PredicateBox, PredicateJudgement}
 
 /**
  * What pictures and reports of a table are made of. Targets are those of skipping_index('…').
@@ -87,7 +87,7 @@ object LayoutApi {
    * @param names as `layout` spells them
    */
   def box(execution: QueryExecution, names: JList[String]): String = {
-    val filter = PredicateToIndexFilter(conditions(execution.optimizedPlan))
+    val filter = PredicateJudgement(conditions(execution.optimizedPlan)).mayBeTrue
     val node = mapper.createArrayNode()
     names.asScala.foreach { name =>
       val side = PredicateBox.of(filter, c => IndexedColumn.nameOf(c.path) == name)

@@ -1,18 +1,19 @@
 package io.pyzorder.api
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import org.apache.spark.sql.catalyst.plans.logical.Filter
+import org.apache.spark.sql.catalyst.expressions.Alias
+import org.apache.spark.sql.catalyst.plans.logical.Project
 import org.apache.spark.sql.connector.read.Scan
 import org.apache.spark.sql.execution.{FileSourceScanExec, QueryExecution, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
 import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
-import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, FileScan}
 import org.apache.spark.sql.execution.datasources.v2.orc.OrcScan
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
 
-import io.pyzorder.skipping.{AllRowsFilter, ExplainedFileIndex, PredicateToAllRowsFilter}
-import io.pyzorder.skipping.{SkippingOutcome, UnusedConditions}
+import io.pyzorder.skipping.{ExplainedFileIndex, Outcomes, PredicateJudgement, SkippingOutcome}
+import io.pyzorder.skipping.{UnusedConditions, ZOrderFileIndex}
 
 /** What Python calls: plain types in, JSON out. */
 object PythonApi extends AdaptiveSparkPlanHelper {
@@ -51,12 +52,34 @@ object PythonApi extends AdaptiveSparkPlanHelper {
     mapper.writeValueAsString(list)
   }
 
-  /** What proves a query's filters TRUE for all rows of a file; "false": nothing does. */
-  def allRowsFilter(execution: QueryExecution): String = {
+  /**
+   * What is judged of the predicates that `SELECT p AS a, … FROM table` computes: a JSON array of
+   * objects with the filters `mayBeTrue`, `mayBeFalse` and `mayBeNull`, and in `files`, by the path
+   * of each file that the index knows, the sum of the outcomes that its rows can have: 1 is TRUE,
+   * 2 FALSE, 4 NULL.
+   */
+  def judgements(execution: QueryExecution): String = {
     val plan = execution.optimizedPlan
-    val filters = plan.collect { case Filter(condition, _) => condition }
-    val isRead = plan.exists(_.isInstanceOf[LogicalRelation])
-    (if (isRead) PredicateToAllRowsFilter(filters) else AllRowsFilter.Unproved).toString
+    val predicates = plan.collectFirst { case Project(list, _) => list }.getOrElse(Nil)
+    val index = plan.collectFirst { case relation: LogicalRelation => relation.relation }.collect {
+      case HadoopFsRelation(index: ZOrderFileIndex, _, _, _, _, _) => index
+    }
+    val list = mapper.createArrayNode()
+    predicates.foreach { named =>
+      val predicate = named.transform { case Alias(child, _) => child }
+      val judgement = PredicateJudgement(predicate)
+      val item = list.addObject()
+      item.put("mayBeTrue", judgement.may(Outcomes.True).toString)
+      item.put("mayBeFalse", judgement.may(Outcomes.False).toString)
+      item.put("mayBeNull", judgement.may(Outcomes.Null).toString)
+      val files = item.putObject("files")
+      for {
+        examined <- index.toSeq.flatMap(_.examine(Nil, Seq(predicate), asked = false))
+        file <- examined.files
+        known <- file.known
+      } files.put(file.file.getPath.toString, known.outcomes)
+    }
+    mapper.writeValueAsString(list)
   }
 
   /**

@@ -28,10 +28,14 @@ final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[Examin
 /**
  * A file whose entry in the index is valid: as it is now (if the store was asked; else as it was
  * listed), it is what it was when the entry was made.
- *
- * @param allRows proved: all of its rows pass the filters
  */
-final class KnownFile(judge: FileJudge, val entry: Int, val allRows: Boolean) {
+final class KnownFile(judge: FileJudge, val entry: Int, judged: FileOutcomes) {
+
+  /** The outcomes that the filters' conjunction can have for its rows. */
+  def outcomes: Int = if (numRecords == 0) Outcomes.Nothing else judged.of(entry)
+
+  /** Proved: all of its rows pass the filters. */
+  def allRows: Boolean = judged.allTrue(entry)
 
   def numRecords: Long = judge.numRecords(entry)
 

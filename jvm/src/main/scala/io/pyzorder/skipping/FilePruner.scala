@@ -43,7 +43,7 @@ final class FilePruner(
       unknown: Seq[Expression],
       joins: Seq[JoinKeys]): (Seq[PartitionDirectory], SkippingOutcome) = {
     val start = System.nanoTime()
-    val filters = predicates.map(p => p -> PredicateToIndexFilter(p))
+    val filters = predicates.map(p => p -> PredicateJudgement(p).mayBeTrue)
     val own = filters.map(_._2).foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)
     val filter = joins.map(_.filter).foldLeft(own)(IndexFilter.and)
     val enabled = isEnabled
@@ -92,12 +92,12 @@ final class FilePruner(
       predicates: Seq[Expression],
       asked: Boolean): IndexedSeq[ExaminedPartition] = {
     val snapshots = if (isEnabled) load(indexes.filterNot(isLarge)) else Nil
-    val judges = judgesOf(snapshots, PredicateToIndexFilter(predicates))
-    val proof = PredicateToAllRowsFilter(predicates)
-    val proofs = judges.map(judge => proof.bind(judge.facts))
+    val judgement = PredicateJudgement(predicates)
+    val judges = judgesOf(snapshots, judgement.mayBeTrue)
+    val outcomes = judges.map(judge => judgement.bind(judge.facts))
     val judged = listed.partitions.map(new JudgedPartition(_, listed.listing, judges))
     if (asked) forgetChanged(listed, judged, _ != Verdict.Unindexed)
-    judged.map(_.examined(proofs))
+    judged.map(_.examined(outcomes))
   }
 
   /** The index does not know a file with such a verdict that is not any more as it was listed. */

@@ -43,6 +43,7 @@ final case class FilterColumn(
 
   /** Whether `convert` keeps the order of all values between two. */
   def keepsOrder(least: Any, greatest: Any): Boolean = zone.forall { zone =>
+    least == greatest ||
     Midnights.of(zone).inOrder(least.asInstanceOf[Long], greatest.asInstanceOf[Long])
   }
 

@@ -5,12 +5,12 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * A filter over the index table. It answers for each file: may some row make the predicate TRUE?
- * "No" is a proof, and everything unknown is a "yes".
+ * A filter over the index table. It answers for each file: may some row be such that a predicate
+ * is TRUE (or FALSE, or NULL) for it? "No" is a proof, and everything unknown is a "yes".
  *
- * Each kind says which rows could make it TRUE and why a file without such bounds has none. They
- * compose through AND and OR alone: "may be TRUE" says nothing about FALSE or NULL, so there is
- * no negation here (PredicateToIndexFilter pushes NOT to the leaves first).
+ * Each kind says which rows are sought and why a file without such bounds has none. They compose
+ * through AND and OR alone. There is no negation: that some row may be sought does not say that
+ * another is not.
  */
 trait IndexFilter {
 
@@ -27,6 +27,9 @@ trait IndexFilter {
 
   /** The columns that the filter asks for. */
   def columns: Seq[FilterColumn]
+
+  /** How many filters it is made of. */
+  def size: Int = 1
 }
 
 object IndexFilter {
@@ -42,7 +45,7 @@ object IndexFilter {
     override def toString: String = "true"
   }
 
-  /** TRUE for no row whatever the file holds (a comparison with NULL). */
+  /** There is no such row whatever the file holds (a comparison with NULL). */
   case object Never extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnFacts]) =
       Some(new FileTest { override def mayMatch(file: Int): Boolean = false })
@@ -50,7 +53,7 @@ object IndexFilter {
     override def toString: String = "false"
   }
 
-  /** A row that makes `a AND b` TRUE makes both TRUE: one side's proof is enough. */
+  /** Rows that both sides seek: one side's proof that there is none is enough. */
   final case class And(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnFacts]) =
       (left.bound(facts), right.bound(facts)) match {
@@ -62,18 +65,23 @@ object IndexFilter {
         case (l, r) => l.orElse(r)
       }
     override def columns: Seq[FilterColumn] = (left.columns ++ right.columns).distinct
+    override val size: Int = saturated(left.size, right.size)
     override def toString: String = s"($left AND $right)"
   }
 
-  /** A row that makes `a OR b` TRUE makes one of them TRUE: both must be disproved. */
+  /** Rows that one of the sides seeks: both must prove that there is none. */
   final case class Or(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnFacts]) =
       for (l <- left.bound(facts); r <- right.bound(facts)) yield new FileTest {
         override def mayMatch(file: Int): Boolean = l.mayMatch(file) || r.mayMatch(file)
       }
     override def columns: Seq[FilterColumn] = (left.columns ++ right.columns).distinct
+    override val size: Int = saturated(left.size, right.size)
     override def toString: String = s"($left OR $right)"
   }
+
+  private def saturated(left: Int, right: Int): Int =
+    math.min(left.toLong + right, Int.MaxValue).toInt
 
   /** `a AND b`, where a side without a proof is no loss. */
   def and(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
@@ -89,6 +97,7 @@ object IndexFilter {
     case (Always, _) | (_, Always) => Always
     case (Never, other) => other
     case (other, Never) => other
+    case (l, r) if l == r => l
     case (l, r) => Or(l, r)
   }
 

@@ -54,7 +54,7 @@ object JoinKeys {
    * @param column a column of the files, or a widening cast of one
    */
   def of(column: Expression, keys: KeyValues, origin: Origin): Option[JoinKeys] =
-    PredicateToIndexFilter(predicate(column, keys)) match {
+    PredicateJudgement(predicate(column, keys)).mayBeTrue match {
       case IndexFilter.Always => None
       case filter => Some(new JoinKeys(filter, origin, keys.toString))
     }

@@ -81,16 +81,15 @@ private[skipping] final class JudgedPartition(
     directory.copy(files = kept.toIndexedSeq)
   }
 
-  /** Every file with what the index says of it, and of all of its rows by each judge's proof. */
-  def examined(proofs: Array[FileProof]): ExaminedPartition =
+  /** Every file with what the index says of it, and of its rows' outcomes by each judge. */
+  def examined(outcomes: Array[FileOutcomes]): ExaminedPartition =
     ExaminedPartition(
       directory.values,
       listed.indices.map { i =>
         if (verdicts(i) == Verdict.Unindexed) ExaminedFile(listed(i), Verdict.Unindexed, None)
         else {
           val number = judgeOf(i)
-          val entry = entries(number)(i)
-          val known = new KnownFile(judges(number), entry, proofs(number).allMatch(entry))
+          val known = new KnownFile(judges(number), entries(number)(i), outcomes(number))
           ExaminedFile(listed(i), verdicts(i), Some(known))
         }
       })

@@ -1,0 +1,65 @@
+"""Which of TRUE, FALSE and NULL a predicate is judged to be, against Spark's answer for every row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from tests.fuzz.differential import VIEW, make, session
+from tests.fuzz.predicates import near, predicates
+from tests.fuzz.worlds import File, World, on_drawn
+from tests.spark import scans
+
+#: Columns of files of one value; no value that is drawn is zero, of which there are two.
+COLUMNS = {"i": "int", "d": "double", "s": "string", "b": "boolean", "t": "date"}
+
+
+def test_every_outcome_is_judged_possible(spark: SparkSession, tmp_path: Path) -> None:
+    impossible = 0
+
+    def run(world: World) -> None:
+        nonlocal impossible
+        with session(spark, world):
+            asked = make(spark, tmp_path / "t", world)
+            if asked:
+                impossible += scans.check_judged(spark, VIEW, asked)
+
+    on_drawn(run, examples=10, cases=15)
+    assert impossible > 200  # a judge that says "anything" would pass the rest
+
+
+def test_files_of_one_value_have_one_outcome(spark: SparkSession, tmp_path: Path) -> None:
+    """Exact where a file's rows are all the same: no rule gives away more than it must."""
+
+    @settings(
+        max_examples=4, deadline=None, database=None, derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(
+        st.lists(st.integers(301, 1000), min_size=3, max_size=3),
+        st.lists(predicates(COLUMNS), min_size=20, max_size=20),
+    )
+    def run(values: list[int], drawn: list[str]) -> None:
+        files = [
+            File(f"{i}.parquet", COLUMNS, [{c: near(t, v) for c, t in COLUMNS.items()}] * 2)
+            for i, v in enumerate(values)
+        ]
+        world = World("parquet", "pyarrow", COLUMNS, files, [], [], "UTC", ansi=False,
+                      predicates=drawn)  # fmt: skip
+        with session(spark, world):
+            asked = make(spark, tmp_path / "t", world) or []
+            judged = scans.judgements(spark, VIEW, asked)
+            vague = [
+                f"{predicate}: {outcomes}, {judgement['mayBeTrue']}"
+                for predicate, judgement in zip(asked, judged, strict=True)
+                for outcomes in judgement["files"].values()
+                if len(outcomes) != 1
+            ]
+            scans.check_judged(spark, VIEW, asked)
+        assert not vague, "\n".join(vague)
+        assert asked
+
+    run()
