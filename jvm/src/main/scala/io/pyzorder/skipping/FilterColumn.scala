@@ -41,9 +41,8 @@ final case class FilterColumn(
   def convert: Any => Any =
     through.fold[Any => Any](identity)(function => value => function.eval(InternalRow(value)))
 
-  /** Whether `convert` keeps the order of all values between two. */
-  def keepsOrder(least: Any, greatest: Any): Boolean = zone.forall { zone =>
-    least == greatest ||
+  /** Whether `convert` keeps the order of all values between two; one value has any order. */
+  def keepsOrder(least: Any, greatest: Any): Boolean = least == greatest || zone.forall { zone =>
     Midnights.of(zone).inOrder(least.asInstanceOf[Long], greatest.asInstanceOf[Long])
   }
 

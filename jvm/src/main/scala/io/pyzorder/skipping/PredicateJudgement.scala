@@ -33,6 +33,9 @@ object PredicateJudgement {
     case Or(l, r) => apply(l).or(apply(r))
     case Not(child) => !apply(child)
     case Literal(value, BooleanType) => Judgement.constant(value)
+    case constant if constant.foldable =>
+      try Judgement.constant(constant.eval())
+      catch { case NonFatal(_) => unruled(constant) }
     case FilterColumn(c) if c.comparedType == BooleanType =>
       ruled(predicate)(oneOf(c, Seq(true)), oneOf(c, Seq(false)), HasNull(c))
     case If(condition, yes, no) => chosen(predicate, Seq(condition -> yes), Some(no))
@@ -90,9 +93,6 @@ object PredicateJudgement {
           ruled(like)(
             IndexFilter.and(prefix(c, p), evaluated(like, True, Always)), Always, HasNull(c))
       }
-    case constant if constant.foldable =>
-      try Judgement.constant(constant.eval())
-      catch { case NonFatal(_) => unruled(constant) }
     case _ => unruled(predicate)
   }
 
@@ -189,18 +189,16 @@ object PredicateJudgement {
   private val MaxSize = 2000
 
   /**
-   * A comparison that is NULL for a null on its one side, the other being a literal: of coalesce
-   * it is coalesce of the comparisons.
+   * A comparison with a literal, which is NULL for a null on its other side: with coalesce, it is
+   * coalesce of the comparisons.
    */
   private object Comparison {
     def unapply(predicate: Expression): Option[(Expression, Expression => Expression)] =
       predicate match {
         case EqualTo(_, _) | LessThan(_, _) | LessThanOrEqual(_, _) =>
-          predicate.children match {
-            case Seq(value, literal @ Literal(v, _)) if v != null =>
-              Some((value, other => predicate.withNewChildren(Seq(other, literal))))
-            case Seq(literal @ Literal(v, _), value) if v != null =>
-              Some((value, other => predicate.withNewChildren(Seq(literal, other))))
+          predicate.children.filterNot(_.isInstanceOf[Literal]) match {
+            case Seq(value) => Some((value, other => predicate.mapChildren(child =>
+                  if (child eq value) other else child)))
             case _ => None
           }
         case _ => None
