@@ -32,7 +32,7 @@ FAILS = {"s = 5", "_metadata.file_size > 5"}
 
 #: Why the fallback opens fewer: not those of nulls alone.
 OPENS_FEWER = {
-    r"^i > 5 OR length": "the jar sees that a comparison is not TRUE for nulls in a whole condition only",
+    r"^i > \d OR length": "the jar sees that a comparison is not TRUE for nulls in a whole condition only",
     r"trunc\(": "Spark does not tell the jar that trunc of a null is null",
     r"NOT LIKE 'a%c'": "the optimizer makes three conditions of it, any of which may hold",
 }
@@ -42,7 +42,7 @@ KEEPS_MORE = {
     r"\\": "a backslash: Spark's strings may not be what sqlglot reads",
     r"ESCAPE": "LIKE with an escape character of its own",
     r"\bANY\b|\bALL\b": "LIKE ANY and LIKE ALL",
-    r"^coalesce|^CASE|^if": "the optimizer rewrites what is TRUE for a null",
+    r"^coalesce|^nvl|^CASE|^if|\) (=|<=>|!=) (\(|b)|IS (NULL|NOT TRUE)$": "the jar composes conditions",
     r"^s = 5": "a string that becomes a number",
     r"i = rand|s RLIKE|_metadata": "not of the list of functions",
     r"'a%c'|LIKE '%|ends|contains|ILIKE|LIKE v": "the optimizer adds IS NOT NULL, or parts of a pattern",
