@@ -53,8 +53,9 @@ test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fi
 		tests/spark/test_location_switch.py tests/spark/test_partition_switch.py \
 		tests/spark/test_partition_switch_killed.py
 
-test-fallback: jar ## The fallback without the jar, whole: OPTIMIZE, kills, Connect, indexes, drawn queries
-	$(RUN) -m pytest -m "" tests/fallback
+test-fallback: jar ## The fallback without the jar, whole: copies, location switches, Connect, indexes, drawn queries
+	$(RUN) -m pytest -m "" tests/fallback tests/unit/test_index.py tests/unit/test_visible_files.py \
+	  tests/spark/test_journal_vectors.py
 
 test-report: $(VENV)/made-test,browser ## Look at a report in a browser: Chromium of the machine, or playwright's own
 	@$(RUN) jvm/build.py

@@ -1,23 +1,21 @@
-"""pyzorder without its jar: for clusters and Connect servers that take no jar of yours.
+"""pyzorder without its jar: for clusters and Connect servers to which you cannot add one.
 
-Index and journal are those of the jar, byte for byte, so that both can work on the same tables.
+The index is the jar's, byte for byte, so that either reads what the other has written.
 
-What happens, by the names of the modules:
+Reading stands on `pyzorder.index`, the format's reader, which knows no Spark. What happens, by the
+names of the modules:
 
-    SELECT    queries → query_tables, or reader → selection → conditions → index_filters
-              → order_keeping, bound_filters → facts ← snapshots
-    indexes   indexing → statistics → index_store
-    OPTIMIZE  optimize → choice → footers → rewrite → layout → placement → kd_tree
-              → writer → run_files, run_records, lease → recovery
-    VACUUM    vacuum → writer
+    SELECT    queries → query_tables, or reader → selection → index.predicates → facts
+    indexes   indexing → statistics → index.snapshot_writer
+    OPTIMIZE  optimize → sources → layout → placement → kd_tree
+              → statistics → index.snapshot_writer → switch
 """
 
 from pyzorder.fallback.indexing import create_index, refresh_index
-from pyzorder.fallback.optimize import Optimized, optimize, recover
+from pyzorder.fallback.optimize import Optimized, optimize
 from pyzorder.fallback.queries import explain, sql
 from pyzorder.fallback.reader import TableReader, read
 from pyzorder.fallback.selection import Selection
-from pyzorder.fallback.vacuum import vacuum
 
 __all__ = [
     "Optimized",
@@ -27,8 +25,6 @@ __all__ = [
     "explain",
     "optimize",
     "read",
-    "recover",
     "refresh_index",
     "sql",
-    "vacuum",
 ]

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyzorder.fallback.conditions import NotUnderstood
-from pyzorder.fallback.snapshots import IndexedColumn
+from pyzorder.index.predicates.conditions import NotUnderstood
+from pyzorder.index.predicates.order_keeping import Found
+from pyzorder.index.snapshots import IndexedColumn
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
     from pyzorder.fallback.tables import Table
-
-
-class Found(NamedTuple):
-    """A column's number in the index, and its name in the scan, as SQL writes it."""
-
-    number: int
-    source: str
-
-
-#: Finds the column of a name; raises NotUnderstood.
-Find = Callable[[tuple[str, ...]], Found]
 
 
 @dataclass(frozen=True)
@@ -133,24 +123,3 @@ def to_send(values: pa.ChunkedArray, data_type: str) -> list[Any]:
             for v in values.cast(pa.int64()).to_pylist()
         ]
     return values.to_pylist()
-
-
-_STORED: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(), "byte": pa.int8(), "short": pa.int16(), "integer": pa.int32(),
-    "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"), "timestamp_ntz": pa.timestamp("us"),
-    "binary": pa.binary(),
-}  # fmt: skip
-
-
-def stored_type(data_type: Any) -> pa.DataType:
-    """The type that a snapshot's file holds bounds of a type in, as its bytes read in Arrow."""
-    name = str(data_type)
-    if name.startswith("decimal"):
-        precision, scale = re.findall(r"\d+", name)
-        return pa.decimal128(int(precision), int(scale))
-    if name.startswith("interval"):
-        return pa.int32() if re.match("interval (year|month)", name) else pa.int64()
-    if name.startswith("time("):
-        return pa.time64("us")
-    return _STORED.get(name, pa.string())

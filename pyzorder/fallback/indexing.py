@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyzorder.fallback import failures, index_store, statistics
-from pyzorder.fallback.index_store import FileEntry
-from pyzorder.fallback.read_settings import (
+from pyzorder.fallback import failures, statistics
+from pyzorder.fallback.reader import target
+from pyzorder.fallback.session_settings import (
     matches_field_ids,
     matches_positions,
     own_setting,
     read_settings,
 )
-from pyzorder.fallback.reader import target
-from pyzorder.fallback.snapshots import IndexedColumn, latest
-from pyzorder.fallback.stores import LocalStore, Stat, TableFolder, is_local
 from pyzorder.fallback.tables import Table, frame_of
+from pyzorder.index import snapshot_writer
+from pyzorder.index.entries import FileEntry
+from pyzorder.index.snapshots import IndexedColumn, Snapshot, latest
+from pyzorder.index.stores import LocalStore, Stat, Store, is_whole
+from pyzorder.index.table_folder import TableFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 #: What folders of other table formats, and of streaming sinks, hold.
 _FOREIGN = {
-    "_delta_log": "is a Delta table", "metadata/*.metadata.json": "is an Iceberg table",
-    ".hoodie": "is a Hudi table", "_spark_metadata": "is written by a streaming query",
+    "_delta_log": "is a Delta table", ".hoodie": "is a Hudi table",
+    "_spark_metadata": "is written by a streaming query",
 }  # fmt: skip
 
 
@@ -52,13 +53,14 @@ def create_index(
         ZOrderError: the table is of a kind, or lies in a store, that is not written to.
     """
     found = target(spark, table, format)
-    check_writable(found)
+    _check_writable(found)
     rows = frame_of(spark, found)
     wanted = _columns(spark, found, rows.schema, columns)
     settings = read_settings(spark)
     folder = TableFolder(found.location)
-    entries = statistics.entries(folder, statistics.collect(rows, wanted), settings)
-    pointer = index_store.publish(
+    entries = statistics.entries(LocalStore(), folder, statistics.collect(rows, wanted), settings)
+    pointer = snapshot_writer.publish(
+        LocalStore(),
         folder,
         lambda old: wanted,
         _only_current(folder, {entry.path for entry in entries}),
@@ -75,9 +77,9 @@ def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> i
     Reads files that the index does not know as they are now. Raises as `create_index`.
     """
     found = target(spark, table, format)
-    check_writable(found)
+    _check_writable(found)
     folder = TableFolder(found.location)
-    known = latest(folder)
+    known = latest(LocalStore(), folder)
     if known is None:
         return create_index(spark, table, format=format)
     settings = read_settings(spark)
@@ -94,8 +96,10 @@ def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> i
     current = LocalStore().stats([path for path, _ in valid])
     stale = [path for path, stat in valid if current.get(path) == stat]
     unknown = rows.where(_not_among(stale, current)) if stale else rows
-    entries = statistics.entries(folder, statistics.collect(unknown, columns), settings)
-    pointer = index_store.publish(
+    found_now = statistics.collect(unknown, columns)
+    entries = statistics.entries(LocalStore(), folder, found_now, settings)
+    pointer = snapshot_writer.publish(
+        LocalStore(),
         folder,
         lambda old: old,
         _only_current(folder, {entry.path for entry in entries}),
@@ -107,7 +111,7 @@ def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> i
 
 def _as_clustered(folder: TableFolder, entries: Sequence[FileEntry]) -> list[FileEntry]:
     """The entries, each with the clustering columns that the index knew of the same file."""
-    known = latest(folder)
+    known = latest(LocalStore(), folder)
     if known is None:
         return list(entries)
     rows = known.rows.select(["path", "size", "modification_time", "clustered_by"]).to_pylist()
@@ -118,17 +122,31 @@ def _as_clustered(folder: TableFolder, entries: Sequence[FileEntry]) -> list[Fil
     ]
 
 
-def check_writable(table: Table) -> None:
-    """An error unless the fallback may write below the table's folder."""
+def check_served(table: Table) -> Store:
+    """The table's store. An error unless the table can be indexed at all."""
     if table.obstacle:
         raise failures.refused(table.name, f"cannot be indexed: {table.obstacle}")
-    if not is_local(table.location) or os.path.isfile(table.location):
+    if table.store is None:
+        raise failures.unreachable(table.location)
+    if table.store.stats([table.location]):
+        raise failures.refused(table.name, "is a single file, not a table's folder")
+    names = set(table.store.names(table.location))
+    reasons = [_FOREIGN[name] for name in sorted(names & set(_FOREIGN))]
+    if any(n.endswith(".metadata.json") for n in table.store.names(f"{table.location}/metadata")):
+        reasons.append("is an Iceberg table")
+    if reasons:
+        raise failures.refused(table.name, f"{reasons[0]}, and keeps statistics of its own")
+    return table.store
+
+
+def _check_writable(table: Table) -> None:
+    """An error unless the fallback may publish an index in the table's own folder, where others
+    may publish at the same time: that takes a create-if-absent, which only disks have here."""
+    if not table.obstacle and is_whole(table.location):
         raise failures.remote_writes(table.location)
-    if not os.path.isdir(table.location):
+    if not table.obstacle and not os.path.exists(table.location):
         raise failures.path_not_found(table.location)
-    for pattern, reason in _FOREIGN.items():
-        if glob.glob(os.path.join(glob.escape(table.location), pattern)):
-            raise failures.refused(table.name, f"{reason}, and keeps statistics of its own")
+    check_served(table)
 
 
 def denied(spark: SparkSession, table: Table) -> Callable[[IndexedColumn], bool]:
@@ -182,11 +200,15 @@ def statistics_columns(
     """The index's columns, or those it starts with, and the clustering columns; no denied ones."""
     if _finds_otherwise(spark, table):
         return []
-    is_denied, known = denied(spark, table), latest(TableFolder(table.location))
+    is_denied, known = denied(spark, table), _latest(table)
     able = [column for column in able if not is_denied(column)]
     limit = int(own_setting(spark, "index.maxColumns", "32", table.properties))
     kept = [c for c in able if known is not None and c in known.columns] or able[:limit]
     return [column for column in able if column in kept or column in clustering]
+
+
+def _latest(table: Table) -> Snapshot | None:
+    return None if table.store is None else latest(table.store, table.folder)
 
 
 def _finds_otherwise(spark: SparkSession, table: Table) -> bool:

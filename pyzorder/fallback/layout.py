@@ -1,4 +1,8 @@
-"""Lays rows out by their clustering columns: as OPTIMIZE does, with Spark's public API alone."""
+"""Lays rows out by their clustering columns, as OPTIMIZE does, with Spark's public API alone.
+
+Each file is written by a task of its own, so that Spark's writer puts every file where it belongs,
+on any store.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyzorder import interleave
 from pyzorder.fallback import failures, kd_tree, placement
-from pyzorder.fallback.order_keeping import decimal_of
 from pyzorder.fallback.placement import Placement
-from pyzorder.fallback.snapshots import IndexedColumn
 from pyzorder.fallback.statistics import source
+from pyzorder.index.predicates.order_keeping import decimal_of
+from pyzorder.index.snapshots import IndexedColumn
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 #: Rows to sample in all (spark.sql.zorder.optimize.sampleSize), and of each new file at least.
 SAMPLE_SIZE = 200_000
 ROWS_PER_LEAF = 500
 
-LEAF, PLACE = "_zorder_leaf", "_zorder_place"
+KEY, GROUP, TASK, PLACE = "_zorder_key", "_zorder_group", "_zorder_task", "_zorder_place"
 
 _INTEGRAL = ("boolean", "byte", "short", "integer", "long")
 
@@ -38,9 +43,9 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Group:
-    """A table partition: its folder, the rows in it, the files to make of them."""
+    """A table partition: its key, the rows in it, the files to make of them."""
 
-    folder: str
+    key: str
     rows: int
     leaves: int
 
@@ -60,37 +65,82 @@ def key_of(column: IndexedColumn) -> str:
     raise failures.refused(column.name, f"is of type {name}, which cannot be clustered by here")
 
 
+def partition_key(partitions: Sequence[str]) -> Column:
+    """A text that tells partitions apart by the values of these columns."""
+    from pyspark.sql import functions as F
+
+    values = ", ".join(f"CAST({quoted(name)} AS STRING)" for name in partitions)
+    return F.expr(f"to_json(array({values}))" if values else "''")
+
+
 def laid_out(
-    rows: DataFrame, group: Column, groups: Sequence[Group], columns: Sequence[IndexedColumn],
-    data: Sequence[str],
-) -> tuple[DataFrame, Placement]:  # fmt: skip
-    """The rows, each in the task of its file, in the file's order, with the file's number in LEAF.
+    spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group],
+    columns: Sequence[IndexedColumn],
+) -> DataFrame:  # fmt: skip
+    """The rows, each in the task of its file, in the file's order.
 
     Args:
         rows: of the table.
-        group: number of a row's group.
+        partitions: names of the table's partition columns.
+        groups: the partitions that there are.
         columns: to cluster by.
-        data: names of the columns to keep.
     """
     from pyspark import cloudpickle
     from pyspark.sql import functions as F
 
-    keys = list(_keys(columns))
-    found = _placement(rows, group, groups, keys)
+    keys, names = list(_keys(columns)), [F.col(quoted(name)) for name in rows.columns]
+    grouped = _grouped(spark, rows, partitions, groups)
+    found = _placement(grouped, groups, keys)
+    tasks = int(found.first_leaf[-1])
+    found.task_keys = _task_keys(spark, tasks)
     for module in (placement, kd_tree):  # workers need not have pyzorder
         cloudpickle.register_pickle_by_value(module)
-    place = F.pandas_udf(found.of, "leaf int, place bigint")  # type: ignore[call-overload]
-    kept = [F.col(f"`{name.replace('`', '``')}`") for name in data]
+    place = F.pandas_udf(found.of, "task int, place bigint")  # type: ignore[call-overload]
     # A task that runs again reads the same rows in the same order, and numbers them as before.
     # Scattered: rows of a heavy cell may come at regular distances, such as every other one.
     turn = F.pmod(F.hash(F.monotonically_increasing_id()), F.lit(2**31 - 1)).cast("long")
-    placed = rows.select(*kept, place(group, turn, *keys).alias(PLACE))
-    told = placed.select(*kept, F.col(f"{PLACE}.leaf").alias(LEAF),
-                         F.col(f"{PLACE}.place").alias(PLACE))  # fmt: skip
-    ordered = told.repartition(int(found.first_leaf[-1]), F.col(LEAF)).sortWithinPartitions(
-        LEAF, PLACE
+    placed = grouped.select(*names, place(F.col(GROUP), turn, *keys).alias(PLACE))
+    task, order = F.col(f"{PLACE}.task").alias(TASK), F.col(f"{PLACE}.place").alias(PLACE)
+    # By the partition's columns first: Spark's writer would sort by them again, and lose the order.
+    first = [F.col(quoted(name)) for name in partitions]
+    return (
+        placed.select(*names, task, order)
+        .repartition(tasks, F.col(TASK))
+        .sortWithinPartitions(*first, PLACE)
+        .drop(TASK, PLACE)
     )
-    return ordered.drop(PLACE), found
+
+
+def quoted(name: str) -> str:
+    """A column's name as SQL writes it."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def _grouped(
+    spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group]
+) -> DataFrame:
+    """The rows, with the number of each one's group."""
+    from pyspark.sql import functions as F
+
+    if len(groups) == 1:
+        return rows.withColumn(GROUP, F.lit(0))
+    numbers = spark.createDataFrame(
+        [(group.key, number) for number, group in enumerate(groups)], f"{KEY} STRING, {GROUP} INT"
+    )
+    keyed = rows.withColumn(KEY, partition_key(partitions))
+    return keyed.join(F.broadcast(numbers), KEY)
+
+
+def _task_keys(spark: SparkSession, tasks: int) -> npt.NDArray[np.int32]:
+    """For each of so many tasks a number that Spark's hash partitioning sends there."""
+    candidates, found = 16 * tasks, dict[int, int]()
+    while len(found) < tasks:
+        numbers = spark.range(candidates).selectExpr(
+            "int(id) AS k", f"int(pmod(hash(int(id)), {tasks})) AS task"
+        )
+        found = {row[0]: row[1] for row in numbers.groupBy("task").agg({"k": "min"}).collect()}
+        candidates *= 2
+    return np.array([found[task] for task in range(tasks)], dtype=np.int32)
 
 
 def _keys(columns: Sequence[IndexedColumn]) -> Iterator[Column]:
@@ -104,18 +154,16 @@ def _keys(columns: Sequence[IndexedColumn]) -> Iterator[Column]:
         yield F.expr(f"{source(column)} IS NULL")
 
 
-def _placement(
-    rows: DataFrame, group: Column, groups: Sequence[Group], keys: Sequence[Column]
-) -> Placement:
+def _placement(rows: DataFrame, groups: Sequence[Group], keys: Sequence[Column]) -> Placement:
     from pyspark.sql import functions as F
 
     wanted = SAMPLE_SIZE / max(1, sum(g.rows for g in groups))
     shares = [min(1.0, max(wanted, g.leaves * ROWS_PER_LEAF / max(1, g.rows))) for g in groups]
-    share = F.element_at(F.array(*map(F.lit, shares)), F.col("g") + 1)
+    share = F.element_at(F.array(*map(F.lit, shares)), F.col(GROUP) + 1)
     named = [key.alias(f"k{i}") for i, key in enumerate(keys)]
-    drawn: Any = rows.select(group.alias("g"), *named).where(F.rand(42) < share).toPandas()
+    drawn: Any = rows.select(GROUP, *named).where(F.rand(42) < share).toPandas()
     values = [drawn[f"k{i}"].to_numpy() for i in range(len(keys))]
-    numbers = drawn["g"].to_numpy().astype(np.int32)
+    numbers = drawn[GROUP].to_numpy().astype(np.int32)
     pairs = [(v, n.astype(bool)) for v, n in zip(values[::2], values[1::2], strict=True)]
     spread = interleave.spread(np.arange(1 << 16, dtype=np.int64), len(pairs), 16)
     bits = interleave.bits_per_column(len(pairs))

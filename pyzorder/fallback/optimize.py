@@ -1,40 +1,69 @@
-"""OPTIMIZE … ZORDER BY without the jar: lock → choose → lay out and write → verify → publish."""
+"""OPTIMIZE … ZORDER BY without the jar: a clustered copy of a table, with its index, at a new path.
+
+Nothing of the table is changed, so that no lock and no journal is needed: whoever reads the table
+goes on reading it, until a name is given the copy's location.
+"""
 
 from __future__ import annotations
 
-import shutil
+import os
+import uuid
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyzorder.fallback import choice, failures, footers, statistics, vacuum
-from pyzorder.fallback.indexing import check_writable, denied, named, statistics_columns
-from pyzorder.fallback.journal import JournalState
-from pyzorder.fallback.layout import key_of
-from pyzorder.fallback.read_settings import changed_settings, is_on, own_setting
+from pyzorder.fallback import failures, statistics, switch
+from pyzorder.fallback.declared import undeclared
+from pyzorder.fallback.indexing import check_served, denied, named, statistics_columns
+from pyzorder.fallback.layout import key_of, laid_out
 from pyzorder.fallback.reader import target
-from pyzorder.fallback.recovery import take_over
-from pyzorder.fallback.rewrite import REWRITING, Rewrite
-from pyzorder.fallback.run_records import FileRef
-from pyzorder.fallback.run_settings import RunSettings
-from pyzorder.fallback.snapshots import latest
-from pyzorder.fallback.stores import LocalStore, TableFolder
+from pyzorder.fallback.selection import check_settled
+from pyzorder.fallback.session_settings import changed_settings, own_setting, read_settings
+from pyzorder.fallback.sources import SourceFile, groups_of, source_files
+from pyzorder.fallback.stores import located, store_of
 from pyzorder.fallback.tables import Table, frame_of, partition_columns
-from pyzorder.fallback.writer import Writer
+from pyzorder.index import snapshot_writer
+from pyzorder.index.entries import FileEntry
+from pyzorder.index.snapshots import IndexedColumn
+from pyzorder.index.stores import Store, is_whole
+from pyzorder.index.table_folder import TableFolder
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Several row groups a file, each of them narrow.
+ROW_GROUP = 32 << 20
+
+#: Settings that rows are copied under: nothing may be skipped, padded or rebased.
+COPYING = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.readSideCharPadding": "false",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.zorder.skipping.enabled": "false",
+}
 
 
 @dataclass(frozen=True)
 class Optimized:
-    """What an OPTIMIZE did."""
+    """
+    A clustered copy of a table.
 
-    files_removed: int = 0
-    files_added: int = 0
-    bytes_removed: int = 0
-    bytes_added: int = 0
-    partitions: int = 0
+    path               of its folder
+    files, bytes       of the copy
+    rows               of the table, and of the copy
+    partitions         that the copy has; 1: it has no partition columns
+    is_switched        whether the table's location is the copy's now
+    """
+
+    path: str
+    files: int
+    bytes: int
+    rows: int
+    partitions: int
+    is_switched: bool = False
 
 
 @failures.told
@@ -42,90 +71,67 @@ def optimize(
     spark: SparkSession,
     table: str,
     zorder_by: Sequence[str],
-    where: str | None = None,
-    full: bool = False,
+    *,
+    to: str,
+    switch_location: bool = False,
     format: str = "parquet",
 ) -> Optimized:
-    """Rewrites a table so that files hold rows that are near each other in all clustering columns.
+    """Writes a copy of a table, whose files hold rows that are near each other in all clustering
+    columns, and the copy's index. The table itself stays as it is.
 
-    Partitions that are clustered so, with no other files, stay as they are. Replaced files are
-    kept for a week, or as `spark.sql.zorder.vacuum.retentionHours` says.
+    Spark's own writer writes the files, to any store that it can write to, as the session's
+    settings for codec and timestamps say. The index goes through Hadoop's FileSystem; a Spark
+    Connect client has none, and must reach the store itself, as a mount or with PyArrow.
 
     Args:
         table: a name as SQL writes it, or a path.
         zorder_by: dotted names of the clustering columns.
-        where: a condition on partition columns: which partitions to rewrite.
-        full: rewrite them in any case.
+        to: the copy's folder, which does not exist yet or is empty.
+        switch_location: of an external table of the catalog: make its location the copy's, once
+            that is complete. The old folder is left for you to delete.
         format: of a path's files, parquet or orc.
 
     Raises:
-        ZOrderError: ZORDER_FALLBACK_TABLE or _STORE, the table cannot be optimized here;
-            ZORDER_CONCURRENT_OPTIMIZE, ZORDER_CONFLICT: others write, nothing was changed.
+        ZOrderError: ZORDER_FALLBACK_TARGET, `to` cannot be written to; ZORDER_FALLBACK_TABLE, the
+            table cannot be copied here, or not be switched; ZORDER_ROW_COUNT, ZORDER_CONFLICT: the
+            copy does not hold the table's rows, or others have changed the table.
     """
     found = target(spark, table, format)
-    check_writable(found)
+    check_served(found)
+    _check_asked(spark, found, zorder_by)
+    if switch_location:
+        switch.check(found)
+    with changed_settings(spark, COPYING):
+        copy = _Copy(spark, found, zorder_by, to)
+        done = copy.run()
+        if switch_location:
+            switch.execute(spark, found, copy.folder.root, copy.sources)
+    return replace(done, is_switched=switch_location)
+
+
+def _check_asked(spark: SparkSession, table: Table, zorder_by: Sequence[str]) -> None:
     if isinstance(zorder_by, str):
-        raise failures.refused(found.name, f"needs a list of columns: write ['{zorder_by}']")
-    _check_settings(spark, found)
-    writer = Writer.begin(TableFolder(found.location), "OPTIMIZE", RunSettings.of(spark))
-    try:
-        _refresh(spark, found)
-        vacuum.expired(spark, found, writer)
-        with changed_settings(spark, REWRITING):
-            run = _Run(spark, found, writer, zorder_by)
-            return run.execute(run.choose(where, full))
-    finally:
-        writer.abort()
-        _refresh(spark, found)
-
-
-@failures.told
-def recover(spark: SparkSession, table: str, format: str = "parquet") -> bool:
-    """Finishes or undoes a run whose writer died; False: there is none.
-
-    Raises:
-        ZOrderError: ZORDER_CONCURRENT_OPTIMIZE, the writer may be alive.
-    """
-    found = target(spark, table, format)
-    check_writable(found)
-    state = JournalState(LocalStore(), TableFolder(found.location))
-    if state.unfinished:
-        take_over(state, RunSettings.of(spark))
-        _refresh(spark, found)
-    return state.unfinished
-
-
-def _check_settings(spark: SparkSession, table: Table) -> None:
+        raise failures.refused(table.name, f"needs a list of columns: write ['{zorder_by}']")
     if table.is_bucketed:
-        raise failures.refused(table.name, "is bucketed, and cannot be optimized")
-    for key, served in (
-        ("optimize.curve", "zorder"),
-        ("optimize.method", "boundaries"),
-        ("publish.method", "rename"),
-    ):
-        asked = own_setting(spark, key, served, table.properties)
+        raise failures.refused(table.name, "is bucketed, and its copy would not be")
+    for key, served in (("curve", "zorder"), ("method", "boundaries")):
+        asked = own_setting(spark, f"optimize.{key}", served, table.properties)
         if asked.lower() != served:
-            reason = f"asks for zorder.{key} {asked}, which only the jar serves"
+            reason = f"asks for zorder.optimize.{key} {asked}, which only the jar provides"
             raise failures.refused(table.name, reason)
 
 
-def _refresh(spark: SparkSession, table: Table) -> None:
-    """Makes Spark list the table's files again."""
-    if table.is_catalog:
-        spark.sql(f"REFRESH TABLE {table.name}")
-
-
-class _Run:
-    """One OPTIMIZE that holds the lock."""
+class _Copy:
+    """One copy of a table."""
 
     def __init__(
-        self, spark: SparkSession, table: Table, writer: Writer, zorder_by: Sequence[str]
+        self, spark: SparkSession, table: Table, zorder_by: Sequence[str], to: str
     ) -> None:
-        self._spark, self._table, self._writer = spark, table, writer
-        self._folder = writer.folder
+        self._spark, self._table = spark, table
+        run = check_settled(table)
         self._rows = frame_of(spark, table)
-        self._partitions = partition_columns(table, self._rows.columns)
-        self._is_denied = denied(spark, table)
+        columns = partition_columns(table, self._rows.columns)
+        self._partitions = [name for name in self._rows.columns if name in columns]
         able = statistics.indexable(self._rows.schema, table)
         self._clustering = [named(table, able, name) for name in zorder_by]
         if not zorder_by or len(set(self._clustering)) < len(zorder_by):
@@ -133,70 +139,86 @@ class _Run:
         for column in self._clustering:
             key_of(column)
         self._indexed = statistics_columns(spark, table, able, self._clustering)
+        self.folder = TableFolder(located(spark, to))
+        self._store = _empty_target(spark, table, self.folder)
+        #: The files that are copied.
+        self.sources = source_files(self._rows, self._partitions)
+        if check_settled(table) != run:
+            raise failures.conflict(f"{table.name} was being optimized")
+        paths = [file.path for file in self.sources]
+        lost = undeclared(spark, paths, table.format, self._rows.schema) if paths else []
+        if lost:
+            raise failures.undeclared(table.name, lost)
 
-    def choose(self, where: str | None, full: bool) -> dict[FileRef, int]:
-        """The files to rewrite, each with its number of rows."""
-        rows = self._rows
-        if where is not None:
-            rows = choice.of_partitions(self._spark, rows, where, sorted(self._partitions))
-        files = choice.files_of(rows, self._folder)
-        names = [column.name for column in self._clustering]
-        return files if full else choice.unclustered(files, latest(self._folder), names)
+    def run(self) -> Optimized:
+        """Writes the copy, compares its rows with the table's, and publishes its index."""
+        if not self.sources:
+            raise failures.no_files(self._table.name, "")
+        if not is_whole(self.folder.root):
+            os.makedirs(self.folder.root, exist_ok=True)
+        # The folder is claimed first: two copies to one path would otherwise mix.
+        if not self._store.create(self.folder.incarnation, str(uuid.uuid4()).encode()):
+            raise failures.target(self.folder.root, "is being written to by another command")
+        self._write()
+        copied = self._spark.read.schema(self._rows.schema).format(self._table.format)
+        rows = copied.load(self.folder.root)
+        files = source_files(rows, self._partitions)
+        _check_rows(self._table.name, self.sources, files)
+        entries = self._entries(rows)
+        if {e.path for e in entries} != {file.path_below(self.folder.root) for file in files}:
+            raise failures.unseen(self.folder.root)
+        is_denied = denied(self._spark, self._table)
+        snapshot_writer.publish(
+            self._store, self.folder, lambda old: self._indexed, entries=entries,
+            is_denied=is_denied,
+        )  # fmt: skip
+        return Optimized(
+            self.folder.root,
+            len(files),
+            sum(file.size for file in files),
+            sum(file.rows for file in files),
+            len({file.partition for file in files}),
+        )
 
-    def execute(self, files: dict[FileRef, int]) -> Optimized:
-        """Rewrites the files."""
-        if not files:
-            return Optimized()
-        refs = sorted(files, key=lambda ref: ref.path)
-        try:
-            return self._execute(refs, files)
-        except Exception as failure:
-            reason = self._writer.reason(failure, refs)
-            if reason is failure:
-                raise
-            raise reason from failure
-
-    def _execute(self, refs: list[FileRef], files: dict[FileRef, int]) -> Optimized:
+    def _write(self) -> None:
         target_size = own_setting(
             self._spark, "optimize.targetFileSize", "256m", self._table.properties
         )
-        groups = choice.groups_of(files, target_size)
-        self._writer.check_alone([group.folder for group in groups])
-        read = [self._footer(ref) for ref in refs]
-        size = sum(ref.size for ref in refs)
-        if shutil.disk_usage(self._folder.root).free < size:
-            raise failures.no_space(self._folder.root, size)
-        data = [name for name in self._rows.columns if name not in self._partitions]
-        rewrite = Rewrite(
-            self._spark, self._table, self._writer, self._rows, self._clustering, self._indexed,
-            data,
-        )  # fmt: skip
-        entries = rewrite.run(refs, groups, read)
+        groups = groups_of(self.sources, target_size)
+        ordered = laid_out(self._spark, self._rows, self._partitions, groups, self._clustering)
+        writer = ordered.write.mode("append").format(self._table.format)
+        writer = writer.options(**{"maxRecordsPerFile": "0", "parquet.block.size": str(ROW_GROUP)})
+        writer.partitionBy(*self._partitions).save(self.folder.root)
 
-        def check_rows() -> None:
-            """What was written must hold as many rows as what was read, by the files' footers."""
-            paths = [self._writer.staged(entry.path) for entry in entries]
-            stored = sum(footers.read(path, self._table.format).rows for path in paths)
-            if not sum(f.rows for f in read) == sum(e.num_records for e in entries) == stored:
-                raise failures.row_count(self._folder.root, sum(f.rows for f in read), stored)
+    def _entries(self, rows: DataFrame) -> list[FileEntry]:
+        found = statistics.collect(rows, self._indexed)
+        entries = statistics.entries(self._store, self.folder, found, read_settings(self._spark))
+        names = _names(self._clustering)
+        return [replace(entry, clustered_by=names) for entry in entries]
 
-        names = {column.name for column in self._indexed}
-        self._writer.publish(
-            refs,
-            entries,
-            lambda old: [c for c in old if c.name not in names] + self._indexed,
-            self._is_denied,
-            check_rows,
-        )
-        return Optimized(
-            len(refs), len(entries), size, sum(e.size for e in entries), len(groups)
-        )  # fmt: skip
 
-    def _footer(self, ref: FileRef) -> footers.Footer:
-        """Raises ZOrderError: the file has columns that rewriting it would lose."""
-        footer = footers.read(self._folder.resolve(ref.path), self._table.format)
-        case_sensitive = is_on(self._spark, "spark.sql.caseSensitive")
-        lost = footers.undeclared(footer, self._rows.schema, case_sensitive)
-        if lost:
-            raise failures.undeclared(self._table.name, lost, ref.path)
-        return footer
+def _names(columns: Sequence[IndexedColumn]) -> tuple[str, ...]:
+    return tuple(column.name for column in columns)
+
+
+def _empty_target(spark: SparkSession, table: Table, folder: TableFolder) -> Store:
+    """The store of the copy's folder. Raises ZOrderError: something is there, or in the way."""
+    store, root = store_of(spark, folder.root), folder.root
+    if store is None:
+        raise failures.unreachable(root)
+    for outer, inner in ((table.location, root), (root, table.location)):
+        if f"{inner}/".startswith(f"{outer}/"):
+            raise failures.target(root, f"overlaps with the table's own folder {table.location}")
+    if store.stats([root]) or store.names(root):
+        raise failures.target(root, "exists and is not empty")
+    return store
+
+
+def _check_rows(table: str, sources: Sequence[SourceFile], files: Sequence[SourceFile]) -> None:
+    """Every partition of the copy must have as many rows as that of the table."""
+    read, written = Counter[str](), Counter[str]()
+    for counted, listed in ((read, sources), (written, files)):
+        for file in listed:
+            counted[file.partition] += file.rows
+    if read != written:
+        raise failures.row_count(table, read.total(), written.total())

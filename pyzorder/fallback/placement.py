@@ -76,6 +76,8 @@ class Placement:
         #: The first file of each table partition, and the number of all files.
         self.first_leaf = np.concatenate([[0], np.cumsum([t.leaf_count for t in self._trees])])
         self._bits, self._spread = bits, spread
+        #: What each file's rows say to come into one task together; see layout.
+        self.task_keys: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 
     def leaves(
         self, groups: npt.NDArray[np.int32], turns: npt.NDArray[np.int64],
@@ -101,11 +103,11 @@ class Placement:
         return z
 
     def of(self, groups: pd.Series, turns: pd.Series, *columns: pd.Series) -> pd.DataFrame:
-        """File and place of each row; `columns` are values and nulls, in turns."""
+        """Task key and place of each row; `columns` are values and nulls, in turns."""
         values = [column.to_numpy() for column in columns]
         ids = self._ids(list(zip(values[::2], values[1::2], strict=True)))
         leaves = self.leaves(groups.to_numpy(), turns.to_numpy(), ids)
-        return pd.DataFrame({"leaf": leaves, "place": self.places(ids)})
+        return pd.DataFrame({"task": self.task_keys[leaves], "place": self.places(ids)})
 
     def _ids(self, columns: Sequence[tuple[Values, Nulls]]) -> list[npt.NDArray[np.int32]]:
         return [

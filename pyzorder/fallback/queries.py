@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from pyzorder.fallback import tables
-from pyzorder.fallback.conditions import NotUnderstood, parse
 from pyzorder.fallback.query_tables import TableUse, named_tables, table_uses
 from pyzorder.fallback.selection import Selection, check_settled, select_files
+from pyzorder.index.predicates.conditions import NotUnderstood, parse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

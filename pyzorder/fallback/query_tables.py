@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from pyzorder.fallback.conditions import NotUnderstood, conjuncts, parse, parts_of
+from pyzorder.index.predicates.conditions import NotUnderstood, conjuncts, parse, parts_of
 
 #: What a table may have to be read through a subquery in its place.
 _PLAIN_TABLE = {"this", "db", "catalog", "alias"}

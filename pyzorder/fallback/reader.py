@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyzorder.fallback import tables
-from pyzorder.fallback.conditions import NotUnderstood, conjuncts, parse
 from pyzorder.fallback.selection import Selection, check_settled, select_files
+from pyzorder.index.predicates.conditions import NotUnderstood, conjuncts, parse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,5 +96,5 @@ def read(
 def target(spark: SparkSession, table: str, format: str = "parquet") -> tables.Table:
     """The table of a name as SQL writes it, or of a path."""
     if "/" in table and "`" not in table:
-        return tables.path_table(table, format)
+        return tables.path_table(spark, table, format)
     return tables.lookup(spark, table)

@@ -10,15 +10,18 @@ from urllib.parse import quote
 
 from sqlglot import exp
 
-from pyzorder.fallback import journal
+from pyzorder.fallback import failures
 from pyzorder.fallback.columns import Columns, Found
-from pyzorder.fallback.facts import Facts
-from pyzorder.fallback.index_filters import IndexFilters
-from pyzorder.fallback.order_keeping import Types
-from pyzorder.fallback.read_settings import is_on, own_setting, read_settings, setting
-from pyzorder.fallback.snapshots import Snapshot, latest
-from pyzorder.fallback.stores import TableFolder, is_local, leaves, store_of
+from pyzorder.fallback.facts import frame_of_facts
+from pyzorder.fallback.session_settings import is_on, own_setting, read_settings, setting
 from pyzorder.fallback.tables import Table
+from pyzorder.index.entry_facts import EntryFacts
+from pyzorder.index.journal import JournalState
+from pyzorder.index.predicates.index_filters import IndexFilters
+from pyzorder.index.predicates.order_keeping import Types
+from pyzorder.index.snapshots import Snapshot, latest
+from pyzorder.index.stores import is_whole
+from pyzorder.index.table_folder import leaves
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,10 +34,8 @@ _QUOTABLE = re.compile(r"[^'\\]+")
 
 
 def spelled(path: str) -> str:
-    """A local path as Spark's `_metadata.file_path` spells it, but for the scheme: as java.net.URI
+    """A path as Spark's `_metadata.file_path` spells it, but for the scheme: as java.net.URI
     does, which leaves letters of other alphabets as they are."""
-    if not is_local(path):
-        return path
     return "".join(c if c > "\x7f" else quote(c, safe="/=:@+,!$&'()*;~") for c in path)
 
 
@@ -98,20 +99,19 @@ def among(files: Iterable[SkippedFile]) -> str:
     return f"{KEY} IN ({named})"
 
 
-def check_settled(table: Table) -> None:
-    """An error while files of the table change places, killed runs included.
+def check_settled(table: Table) -> int:
+    """The last run's number. An error while files of the table change places: a listing then shows
+    neither the old ones nor the new.
 
     Raises:
         ZOrderError: ZORDER_FALLBACK_UNFINISHED.
     """
-    if not table.location:
-        return
-    folder = table.folder
-    try:
-        store_of(folder.root)
-    except Exception:  # what pyarrow has no store for
-        return
-    journal.check_settled(folder)
+    if not table.location or table.store is None:
+        return 0
+    state = JournalState(table.store, table.folder)
+    if state.unfinished and state.record("retire") is not None:
+        raise failures.unfinished(table.folder.root, state.run)
+    return state.run
 
 
 def select_files(
@@ -128,12 +128,9 @@ def select_files(
     obstacle = _obstacle(spark, table)
     if obstacle:
         return Selection(table.name, reasons=(obstacle,))
-    folder = table.folder
-    try:
-        store_of(folder.root)
-    except Exception as failure:  # what pyarrow has no store for
-        return Selection(table.name, reasons=(f"its files cannot be reached: {failure}",))
-    snapshot = latest(folder)
+    if table.store is None:
+        return Selection(table.name, reasons=("its files cannot be reached from here",))
+    snapshot = latest(table.store, table.folder)
     if snapshot is None:
         return Selection(table.name, reasons=("there is no index",))
     if any(name.lower() == "_metadata" for name in frame.columns):
@@ -152,7 +149,7 @@ def select_files(
     asked = [(condition, filters.of(condition)) for condition in conditions]
     reasons = tuple(f"not usable: {c.sql('spark')}" for c, text in asked if text is None)
     tests = [text for _, text in asked if text is not None]
-    skipped, failed = _skipped(spark, folder, snapshot, tests, sorted(named))
+    skipped, failed = _skipped(spark, table, snapshot, tests, sorted(named))
     return Selection(table.name, snapshot.pointer.num_files, tuple(skipped), reasons + failed)
 
 
@@ -179,13 +176,15 @@ def _types(spark: SparkSession, frame: DataFrame) -> Types:
 
 def _skipped(
     spark: SparkSession,
-    folder: TableFolder,
+    table: Table,
     snapshot: Snapshot,
     tests: list[str],
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
     """The files that a test is false for, as they are in the store now; what went wrong."""
-    facts = Facts(snapshot, read_settings(spark))
+    # Only the catalog places partitions elsewhere: other files are none of the table's own.
+    outside = table.is_catalog and bool(table.partitions)
+    facts = EntryFacts(snapshot, read_settings(spark))
     rows = snapshot.rows.select(["path", "size", "modification_time", "num_records"]).to_pydict()
     usable = [i for i in range(snapshot.rows.num_rows) if facts.usable[i]]
     ruled_out = {i for i in usable if rows["num_records"][i] == 0}
@@ -193,7 +192,7 @@ def _skipped(
     if len(usable) < len(rows["path"]):
         reasons = ("entries of other read settings",)
     if tests and usable:
-        frame = facts.frame(spark, columns, usable)
+        frame = frame_of_facts(spark, facts, columns, usable)
         failed: tuple[str, ...] = ()
         try:
             ruled_out |= _false(frame, " AND ".join(tests))
@@ -205,12 +204,12 @@ def _skipped(
                     failed = ("a condition that fails on bounds",)
         reasons += failed
     known = {
-        folder.resolve(rows["path"][i]): (rows["size"][i], rows["modification_time"][i])
+        table.folder.resolve(rows["path"][i]): (rows["size"][i], rows["modification_time"][i])
         for i in sorted(ruled_out)
-        if not leaves(rows["path"][i])
+        if not leaves(rows["path"][i]) and (outside or not is_whole(rows["path"][i]))
     }
     # Spark may know the files by an older listing: what has changed since is not skipped.
-    now = store_of(folder.root).stats(known)
+    now = table.store.stats(known) if table.store is not None else {}
     named = [
         SkippedFile(path, *entry)
         for path, entry in known.items()

@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyzorder.fallback.index_store import ColumnStatistics, FileEntry
-from pyzorder.fallback.read_settings import ReadSettings
-from pyzorder.fallback.snapshots import IndexedColumn
-from pyzorder.fallback.stores import LocalStore, Stat, TableFolder, plain
 from pyzorder.fallback.tables import Table, partition_columns
-from pyzorder.fallback.truncated_bounds import truncated
+from pyzorder.index.entries import ColumnStatistics, FileEntry
+from pyzorder.index.read_settings import ReadSettings
+from pyzorder.index.snapshots import IndexedColumn
+from pyzorder.index.stores import Stat, Store, plain
+from pyzorder.index.table_folder import TableFolder
+from pyzorder.index.truncated_bounds import truncated
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -95,12 +96,13 @@ def local_path(address: str) -> str:
 
 
 def entries(
+    store: Store,
     folder: TableFolder,
     found: Mapping[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]],
     settings: ReadSettings,
 ) -> list[FileEntry]:
     """The entries of files that are now as they were read, and lie in the table's folder."""
-    now = LocalStore().stats([path for path, _ in found])
+    now = store.stats([path for path, _ in found])
     inside = folder.root + "/"
     return [
         FileEntry(

@@ -1,162 +1,112 @@
-"""Folders and files of a table's store, as the process that runs this sees them.
+"""Stores as a Spark session reaches them: with its own credentials where it has a JVM.
 
-A local path has no scheme here: `file:/data/t` is `/data/t`. Other stores are read through
-`pyarrow.fs`, and never written to.
+A Spark Connect client has none, and goes by this machine's file system and by PyArrow.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.fs
+from pyzorder import bridge
+from pyzorder.index.stores import LocalStore, Stat, Store, is_whole, plain
+from pyzorder.index.stores import store_of as store_by_arrow
 
-_LOCAL = re.compile(r"^file:/+")
-_WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
-
-
-class Stat(NamedTuple):
-    """Bytes, and milliseconds since 1970 of the last modification."""
-
-    size: int
-    modified: int
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
-class Store(Protocol):
-    """What readers need of a store."""
+class HadoopStore:
+    """Any store that Spark reads and writes, through Hadoop's FileSystem."""
 
-    def names(self, folder: str) -> list[str]:
-        """Names in a folder; none if there is no such folder."""
+    def __init__(self, spark: Any, root: str) -> None:
+        self._jvm = spark._jvm
+        conf = spark._jsparkSession.sessionState().newHadoopConf()
+        self._fs = self._path(root).getFileSystem(conf)
 
-    def read(self, path: str) -> bytes:
-        """A file's bytes. Raises OSError."""
-
-    def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
-        """Those of the files that exist."""
-
-
-class LocalStore:
-    """The file system of this machine."""
+    def qualified(self, path: str) -> str:
+        """The path with scheme and authority."""
+        return str(self._fs.makeQualified(self._path(path)).toString())
 
     def names(self, folder: str) -> list[str]:
-        try:
-            return sorted(os.listdir(folder))
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        return sorted(str(status.getPath().getName()) for status in self._listed(folder))
 
-    def read(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
-
-    def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
-        found = {}
-        for path in paths:
-            try:
-                seen = os.stat(path)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            found[path] = Stat(seen.st_size, seen.st_mtime_ns // 1_000_000)
+    def files(self, folder: str) -> dict[str, Stat]:
+        found: dict[str, Stat] = {}
+        if self._fs.exists(self._path(folder)):
+            below = self._fs.listFiles(self._path(folder), True)
+            while below.hasNext():
+                status = below.next()
+                found[str(status.getPath().toString())] = _stat(status)
         return found
 
-
-class ArrowStore:
-    """A store that pyarrow knows by the scheme of its addresses."""
-
-    def __init__(self, root: str) -> None:
-        self._system, path = pyarrow.fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", root))
-        self._cut = len(root) - len(path) if root.endswith(path) else None
-
-    def names(self, folder: str) -> list[str]:
-        selector = pyarrow.fs.FileSelector(self._path(folder), allow_not_found=True)
-        return sorted(info.base_name for info in self._system.get_file_info(selector))
-
     def read(self, path: str) -> bytes:
-        with self._system.open_input_file(self._path(path)) as file:
-            return bytes(file.read())
+        if not self._fs.exists(self._path(path)):
+            raise FileNotFoundError(path)
+        stream = self._fs.open(self._path(path))
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
-        listed = list(paths)
-        infos: Any = self._system.get_file_info([self._path(path) for path in listed])
-        return {
-            path: Stat(info.size, info.mtime_ns // 1_000_000)
-            for path, info in zip(listed, infos, strict=True)
-            if info.is_file and info.mtime_ns is not None
-        }
+        wanted = set(paths)
+        return {path: stat for path, stat in self._seen(wanted) if path in wanted}
 
-    def _path(self, address: str) -> str:
-        if self._cut is None:
-            raise OSError(f"{address} is no path that pyarrow understands")
-        return address[self._cut :]
+    def create(self, path: str, data: bytes) -> bool:
+        if self._fs.exists(self._path(path)):
+            return False
+        stream = self._fs.create(self._path(path), False)
+        try:
+            stream.write(bytearray(data))
+        finally:
+            stream.close()
+        return True
 
+    def remove(self, path: str) -> None:
+        self._fs.delete(self._path(path), False)
 
-def plain(location: str) -> str:
-    """A location as it is written here: without the scheme of local ones, nor a slash at its
-    end."""
-    return (_LOCAL.sub("/", location).rstrip("/")) or "/"
+    def _seen(self, paths: set[str]) -> Iterator[tuple[str, Stat]]:
+        """At least those of the paths that are files; one listing is cheaper than many lookups."""
+        folders = Counter(os.path.dirname(path) for path in paths)
+        for path in sorted(p for p in paths if folders[os.path.dirname(p)] == 1):
+            if self._fs.exists(self._path(path)):
+                yield from self._of([self._fs.getFileStatus(self._path(path))])
+        for folder in sorted(f for f, count in folders.items() if count > 1):
+            yield from self._of(self._listed(folder))
 
+    @staticmethod
+    def _of(found: Iterable[Any]) -> Iterator[tuple[str, Stat]]:
+        return ((str(s.getPath().toString()), _stat(s)) for s in found if s.isFile())
 
-def is_local(path: str) -> bool:
-    """Whether a path, as `plain` gives it, lies on this machine as far as its name tells."""
-    return _WHOLE.match(path) is None
+    def _listed(self, folder: str) -> list[Any]:
+        path = self._path(folder)
+        return list(self._fs.listStatus(path)) if self._fs.exists(path) else []
 
-
-def store_of(root: str) -> Store:
-    """The store of a path as `plain` gives it. Raises what pyarrow does where it knows none."""
-    return LocalStore() if is_local(root) else ArrowStore(root)
-
-
-@dataclass(frozen=True)
-class TableFolder:
-    """Names of pyzorder's files in a table's folder; `root` is as `plain` gives it."""
-
-    root: str
-
-    @property
-    def zorder(self) -> str:
-        """The folder of everything that is pyzorder's."""
-        return f"{self.root}/_zorder"
-
-    @property
-    def index(self) -> str:
-        """The folder of pointers and snapshots."""
-        return f"{self.zorder}/_index"
-
-    @property
-    def journal(self) -> str:
-        """The folder of the runs' records."""
-        return f"{self.zorder}/_journal"
-
-    @property
-    def incarnation(self) -> str:
-        """The file with the random id of this life of the table."""
-        return f"{self.zorder}/_incarnation"
-
-    def resolve(self, relative: str) -> str:
-        """The path of a data file or folder that the index or journal names."""
-        if _WHOLE.match(relative):
-            return plain(relative)
-        return f"{self.root}/{relative}" if relative else self.root
+    def _path(self, path: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(path)
 
 
-def leaves(relative: str) -> bool:
-    """Whether a name is none of a file in the table's folder: by `..`, or an empty part."""
-    parts = f"/{relative}/"
-    outside = any(bad in parts for bad in ("//", "/./", "/../"))
-    return outside and _WHOLE.match(relative) is None
+def _stat(status: Any) -> Stat:
+    return Stat(int(status.getLen()), int(status.getModificationTime()))
 
 
-def folders_above(path: str) -> list[str]:
-    """A path, and what is above it while its name looks like `name=value`."""
-    found = [path]
-    while "=" in path.rsplit("/", 1)[-1] and path.count("/") > 1:
-        path = path.rsplit("/", 1)[0]
-        found.append(path)
-    return found
+def located(spark: SparkSession, path: str) -> str:
+    """A path as the index's stores spell it; without a scheme, it is in Spark's default store."""
+    if bridge.is_connect(spark):
+        return plain(path) if is_whole(plain(path)) else os.path.abspath(plain(path))
+    return plain(HadoopStore(spark, path).qualified(path))
 
 
-def is_whole(relative: str) -> bool:
-    """Whether a data file's name is its whole path: it lies outside of the table's folder."""
-    return _WHOLE.match(relative) is not None
+def store_of(spark: SparkSession, location: str) -> Store | None:
+    """The store of a path as `located` gives it; None: it cannot be reached from here."""
+    if not is_whole(location):
+        return LocalStore()
+    try:
+        if bridge.is_connect(spark):
+            return store_by_arrow(location)
+        return HadoopStore(spark, location)
+    except Exception:  # a scheme that nobody here knows, or a store that does not answer
+        return None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from pyzorder.fallback.stores import TableFolder, folders_above, is_local, plain, store_of
+from pyzorder.fallback.stores import located, store_of
+from pyzorder.index.stores import Store
+from pyzorder.index.table_folder import TableFolder, folders_above
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +41,9 @@ class Table:
     properties   of the table
     obstacle     why no file of it may be skipped; empty: nothing is in the way
     is_bucketed  whether its files are buckets
+    is_external  whether the catalog leaves the files alone when the table is dropped
     path         as spark.read takes it; of a table of the catalog: empty
+    store        that the files are in; None: it cannot be reached from here
     """
 
     name: str
@@ -52,13 +56,16 @@ class Table:
     properties: dict[str, str] = field(default_factory=dict)
     obstacle: str = ""
     is_bucketed: bool = False
+    is_external: bool = False
     path: str = ""
+    store: Store | None = None
 
-    @property
+    @cached_property
     def folder(self) -> TableFolder:
         """The folder that the table's index and journal are in: its own, or one above it."""
         for path in folders_above(self.location):
-            if "_index" in _names(f"{path}/_zorder") or "_journal" in _names(f"{path}/_zorder"):
+            names = self.store.names(f"{path}/_zorder") if self.store is not None else []
+            if "_index" in names or "_journal" in names:
                 return TableFolder(path)
         return TableFolder(self.location)
 
@@ -67,18 +74,11 @@ class Table:
         return re.search(r"(?<!var)char\(", self.types.get(column, ""), re.IGNORECASE) is not None
 
 
-def _names(folder: str) -> list[str]:
-    try:
-        return store_of(folder).names(folder)
-    except Exception:  # a store that pyarrow does not know
-        return []
-
-
-def path_table(path: str, format: str) -> Table:
+def path_table(spark: SparkSession, path: str, format: str) -> Table:
     """The files in a folder, as spark.read finds them."""
-    quoted, location = path.replace("`", "``"), plain(path)
-    location = os.path.abspath(location) if is_local(location) else location
-    return Table(f"{format}.`{quoted}`", format, location, is_catalog=False, path=path)
+    quoted, location = path.replace("`", "``"), located(spark, path)
+    store = store_of(spark, location)
+    return Table(f"{format}.`{quoted}`", format, location, is_catalog=False, path=path, store=store)
 
 
 def lookup(spark: SparkSession, name: str) -> Table:
@@ -88,12 +88,12 @@ def lookup(spark: SparkSession, name: str) -> Table:
     """
     path = _PATH.fullmatch(name.strip())
     if path:
-        return path_table(path[2].replace("``", "`"), path[1].lower())
+        return path_table(spark, path[2].replace("``", "`"), path[1].lower())
     described = [tuple(row) for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()]
     types, sections = _sections(described)
     detail = sections.get("# Detailed Table Information", {})
     provider = detail.get("Provider", "").lower()
-    location = detail.get("Location", "")
+    location = located(spark, detail["Location"]) if detail.get("Location") else ""
     obstacle = ""
     if detail.get("Type", "").upper() == "VIEW" or not location:
         obstacle = "it is a view, or has no folder"
@@ -107,7 +107,7 @@ def lookup(spark: SparkSession, name: str) -> Table:
     return Table(
         name,
         provider,
-        plain(location) if location else "",
+        location,
         is_catalog=True,
         partitions=tuple(partitions),
         types=types,
@@ -115,6 +115,8 @@ def lookup(spark: SparkSession, name: str) -> Table:
         properties=_properties(spark, name) if not obstacle else {},
         obstacle=obstacle,
         is_bucketed=detail.get("Num Buckets", "0") not in ("0", "-1"),
+        is_external=detail.get("Type", "").upper() == "EXTERNAL",
+        store=store_of(spark, location),
     )
 
 
@@ -122,10 +124,11 @@ def partition_columns(table: Table, columns: Sequence[str]) -> set[str]:
     """Those of a table's columns that its folders are named by, as `name=value`."""
     if table.is_catalog:
         return set(table.partitions)
+    files = table.store.files(table.location) if table.store is not None else {}
     folders = {
         unquote(part.partition("=")[0])
-        for path, _, _ in os.walk(table.location)
-        for part in path.removeprefix(table.location).split("/")
+        for path in files
+        for part in path.removeprefix(table.location).split("/")[:-1]
         if "=" in part and part[0] not in "_."
     }
     return {name for name in columns if name in folders}

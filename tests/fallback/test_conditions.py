@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyzorder.fallback.conditions import NotUnderstood, Text, parse
+from pyzorder.index.predicates.conditions import NotUnderstood, Text, parse
 
 # condition | the same for Spark; "-": not understood
 CASES = """

@@ -39,8 +39,10 @@ spark.range(0, 4000, 1, 8).selectExpr(*columns).write.partitionBy("day").parquet
 before = spark.read.parquet(table).selectExpr("bit_xor(xxhash64(a, b, ts, day))").first()[0]
 assert fallback.create_index(spark, table) == 16
 spark.conf.set("spark.sql.zorder.optimize.targetFileSize", "2k")
-done = fallback.optimize(spark, table, ["a", "b"])
-assert done.partitions == 2 and done.files_added > 4, done
+copy = folder + "/z"
+done = fallback.optimize(spark, table, ["a", "b"], to=copy)
+assert done.partitions == 2 and done.files > 4, done
+table = copy
 assert spark.read.parquet(table).selectExpr("bit_xor(xxhash64(a, b, ts, day))").first()[0] == before
 spark.sql(f"CREATE TABLE own USING parquet LOCATION '{table}'")
 query = f"SELECT x.a, y.b FROM parquet.`{table}` x JOIN own y USING (a) WHERE x.a = 7 AND y.b = 's7'"
@@ -50,7 +52,6 @@ assert len(x.skipped) > x.indexed / 2, x
 day = fallback.read(spark, table).select_files("ts < timestamp_seconds(100)")
 assert day.skipped, day
 print(x)
-assert fallback.vacuum(spark, table) == []
 """
 
 

@@ -24,9 +24,17 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 Command = Callable[[SparkSession, str], object]
 
+#: Numbers of the copies: each attempt writes to a folder of its own.
+numbers = itertools.count()
+
+
+def copied(spark: SparkSession, table: str) -> object:
+    return fallback.optimize(spark, table, ["a", "b"], to=f"{table}-copy-{next(numbers)}")
+
+
 COMMANDS = [
     pytest.param(fallback.create_index, id="create_index"),
-    pytest.param(lambda spark, table: fallback.optimize(spark, table, ["a", "b"]), id="optimize",
+    pytest.param(copied, id="optimize",
                  marks=pytest.mark.fallback),
 ]  # fmt: skip
 

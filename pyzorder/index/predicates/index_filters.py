@@ -12,8 +12,8 @@ import contextlib
 
 from sqlglot import exp
 
-from pyzorder.fallback import order_keeping
-from pyzorder.fallback.bound_filters import (
+from pyzorder.index.predicates import order_keeping
+from pyzorder.index.predicates.bound_filters import (
     NEVER,
     Constant,
     Filter,
@@ -24,8 +24,7 @@ from pyzorder.fallback.bound_filters import (
     ordered,
     starting,
 )
-from pyzorder.fallback.columns import Find
-from pyzorder.fallback.conditions import (
+from pyzorder.index.predicates.conditions import (
     NotUnderstood,
     Text,
     affirmed,
@@ -37,8 +36,8 @@ from pyzorder.fallback.conditions import (
     operands,
     unwrapped,
 )
-from pyzorder.fallback.null_filters import NullFilters
-from pyzorder.fallback.order_keeping import INTEGRAL, Side, Types
+from pyzorder.index.predicates.null_filters import NullFilters
+from pyzorder.index.predicates.order_keeping import INTEGRAL, Find, Side, Types
 
 _ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 

@@ -1,34 +1,16 @@
-"""Settings of a session; those of a scan decide what values a file's bytes read as.
-
-The texts are those of `io.pyzorder.index.ReadSettings`: entries count only for scans with the same.
-"""
+"""Settings of a session, those of its scans among them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from pyzorder.index.read_settings import ReadSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SEPARATOR = " | "
-
-
-class ReadSettings(NamedTuple):
-    """
-    structural  which column of a file a name means, and as what it is read
-    temporal    how stored dates and timestamps become Spark's; None: it cannot be told from here
-    """
-
-    structural: str
-    temporal: str | None
-
-    @property
-    def fingerprint(self) -> str:
-        """Both, as the index table keeps them."""
-        return self.structural + SEPARATOR + (self.temporal or "")
 
 
 def setting(spark: SparkSession, name: str) -> str:

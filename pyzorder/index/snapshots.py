@@ -14,14 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyzorder.fallback.stores import Store, TableFolder, store_of
+from pyzorder.index.stores import Store
+from pyzorder.index.table_folder import TableFolder
 
 log = logging.getLogger(__name__)
 
 #: The version of the format that this reads and writes.
 FORMAT_VERSION = 1
 
-_POINTER = re.compile(r"_v00(\d{18})\.json")
+_POINTER = re.compile(r"_v00([0-9]{18})\.json")
 _DATA_FILE = re.compile(r"_snapshot-[^/]+")
 
 #: Snapshots in memory, by folder and data file; they never change.
@@ -109,10 +110,9 @@ def versions(store: Store, folder: TableFolder) -> list[int]:
     return sorted(int(match[1]) for match in found if match)
 
 
-def latest(folder: TableFolder) -> Snapshot | None:
+def latest(store: Store, folder: TableFolder) -> Snapshot | None:
     """The newest snapshot; None: there is no index, or (one warning) it cannot be used."""
     try:
-        store = store_of(folder.root)
         known = versions(store, folder)
         if not known:
             return None
@@ -184,8 +184,8 @@ def _warn(folder: TableFolder, failure: Exception) -> None:
     if text not in _warned:
         _warned.add(text)
         log.warning(
-            "The skipping index of %s cannot be used, and all files are read: %s. Build it anew "
-            "with pyzorder.fallback.create_index, or REFRESH SKIPPING INDEX.",
+            "The skipping index of %s cannot be used, and all files are read: %s. Rebuild it with "
+            "pyzorder.fallback.create_index, or CREATE SKIPPING INDEX.",
             folder.root,
             failure,
         )

@@ -12,10 +12,9 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from pyzorder.fallback import order_keeping
-from pyzorder.fallback.bound_filters import NEVER, Filter, either
-from pyzorder.fallback.columns import Find
-from pyzorder.fallback.conditions import (
+from pyzorder.index.predicates import order_keeping
+from pyzorder.index.predicates.bound_filters import NEVER, Filter, either
+from pyzorder.index.predicates.conditions import (
     NotUnderstood,
     Text,
     affirmed,
@@ -24,7 +23,7 @@ from pyzorder.fallback.conditions import (
     operands,
     unwrapped,
 )
-from pyzorder.fallback.order_keeping import Types, keeps_values
+from pyzorder.index.predicates.order_keeping import Find, Types, keeps_values
 
 _OF_OPERANDS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
 _OF_STRINGS = (exp.Like, exp.ILike)

@@ -11,11 +11,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlglot import exp
 
-from pyzorder.fallback.columns import Find
-from pyzorder.fallback.conditions import NotUnderstood, call_of, parts_of, type_text, unwrapped
+from pyzorder.index.predicates.conditions import (
+    NotUnderstood,
+    call_of,
+    parts_of,
+    type_text,
+    unwrapped,
+)
+
+
+class Found(NamedTuple):
+    """A column's number in the index, and its name in the scan, as SQL writes it."""
+
+    number: int
+    source: str
+
+
+#: Finds the column of a name; raises NotUnderstood.
+Find = Callable[[tuple[str, ...]], Found]
 
 INTEGRAL = ("tinyint", "smallint", "int", "bigint")
 FLOATS = frozenset({"float", "double"})

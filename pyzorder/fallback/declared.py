@@ -1,0 +1,69 @@
+"""Columns of data files that a table does not declare, and that a copy of it would lose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyzorder.fallback.session_settings import is_on
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+def undeclared(
+    spark: SparkSession, paths: Sequence[str], format: str, declared: StructType
+) -> list[str]:
+    """Columns and fields of files that a table's schema does not have.
+
+    ORC files of Hive's with columns by position have those of the schema, and what is beyond.
+    """
+    key = str if is_on(spark, "spark.sql.caseSensitive") else str.lower
+    schemas = _schemas(spark, paths, format)
+    return list(dict.fromkeys(name for s in schemas for name in _lost_of(s, declared, key)))
+
+
+def _schemas(spark: SparkSession, paths: Sequence[str], format: str) -> Iterator[StructType]:
+    """The schemas of all files; more than one, where a column has types that cannot be merged."""
+    reader = spark.read.options(mergeSchema="true", recursiveFileLookup="true").format(format)
+    try:
+        yield reader.load([_no_glob(path) for path in paths]).schema
+    except Exception:
+        if len(paths) == 1:
+            raise
+        half = len(paths) // 2
+        yield from _schemas(spark, paths[:half], format)
+        yield from _schemas(spark, paths[half:], format)
+
+
+def _no_glob(path: str) -> str:
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
+
+
+def _lost_of(schema: StructType, declared: StructType, key: Callable[[str], str]) -> Iterator[str]:
+    names = schema.names
+    if names and all(re.fullmatch(r"_col\d+", name) for name in names):
+        yield from names[len(declared.fields) :]
+    else:
+        yield from _lost("", schema, declared, key)
+
+
+def _lost(prefix: str, stored: Any, known: Any, key: Callable[[str], str]) -> Iterator[str]:
+    """Of two types of the same kind, the fields of one that the other does not have."""
+    kinds = stored.typeName(), known.typeName()
+    if kinds == ("struct", "struct"):
+        declared = {key(field.name): field.dataType for field in known.fields}
+        for field in stored.fields:
+            # Of two names that are one, the second is lost.
+            below = declared.pop(key(field.name), None)
+            if below is None:
+                yield prefix + field.name
+            else:
+                yield from _lost(f"{prefix}{field.name}.", field.dataType, below, key)
+    elif kinds == ("map", "map"):
+        yield from _lost(f"{prefix}key.", stored.keyType, known.keyType, key)
+        yield from _lost(f"{prefix}value.", stored.valueType, known.valueType, key)
+    elif kinds == ("array", "array"):
+        yield from _lost(f"{prefix}element.", stored.elementType, known.elementType, key)

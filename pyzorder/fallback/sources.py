@@ -1,0 +1,64 @@
+"""The files that a DataFrame reads rows of, and how many files a copy of them is to have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyzorder.fallback import failures, statistics
+from pyzorder.fallback.layout import Group, partition_key
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A data file as it was listed, and the key of the partition that its rows are in."""
+
+    partition: str
+    path: str
+    size: int
+    modified: int
+    rows: int
+
+    def path_below(self, root: str) -> str:
+        """Its name in a table's folder."""
+        return self.path.removeprefix(f"{root}/")
+
+
+def source_files(rows: DataFrame, partitions: Sequence[str]) -> list[SourceFile]:
+    """The files with rows, in the order of their paths."""
+    from pyspark.sql import functions as F
+
+    key = partition_key(partitions).alias("partition")
+    counted = rows.groupBy(key, *statistics.file_key()).agg(F.expr("count(1)").alias("rows"))
+    found = [
+        SourceFile(
+            row["partition"], statistics.local_path(row["path"]), row["size"], row["modified"],
+            row["rows"],
+        )
+        for row in counted.collect()
+    ]  # fmt: skip
+    return sorted(found, key=lambda file: (file.path, file.partition))
+
+
+def groups_of(files: Sequence[SourceFile], target_size: str) -> list[Group]:
+    """Partition by partition, how many files of about a size, such as 256m, to make."""
+    wanted = _bytes(target_size)
+    groups = []
+    for key in sorted({file.partition for file in files}):
+        own = [file for file in files if file.partition == key]
+        rows = sum(file.rows for file in own)
+        leaves = max(1, int(sum(file.size for file in own) / wanted + 0.5))
+        groups.append(Group(key, rows, min(leaves, rows)))
+    return groups
+
+
+def _bytes(size: str) -> int:
+    found = re.fullmatch(r"(\d+)\s*([kmgtp]?)b?", size.lower())
+    if found is None or int(found[1]) == 0:
+        raise failures.refused(size, "is no size such as 256m")
+    return int(found[1]) << 10 * (" kmgtp".index(found[2]) if found[2] else 0)

@@ -1,0 +1,127 @@
+"""Rows of the index table: sql/FORMAT.md, section "Index table"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyzorder.index.snapshots import IndexedColumn, Snapshot
+from pyzorder.index.stored_types import stored_type
+
+_FILE_FIELDS = [
+    pa.field("path", pa.string(), nullable=False),
+    pa.field("size", pa.int64(), nullable=False),
+    pa.field("modification_time", pa.int64(), nullable=False),
+    pa.field("num_records", pa.int64(), nullable=False),
+    pa.field(
+        "clustered_by", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False
+    ),
+    pa.field("read_settings", pa.string(), nullable=False),
+]
+
+_FLAGS = ("nan_seen", "exact", "empty", "settings_dependent")
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """
+    What is known of one column in one file; the fields are those of FORMAT.md.
+
+    bounds  least and greatest value, as `stored_type` holds them; None: unknown, or no such value
+    """
+
+    bounds: tuple[Any, Any] | None = None
+    exact: bool = False
+    null_count: int | None = None
+    nan_seen: bool = True
+    empty: bool = False
+    settings_dependent: bool = False
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """One data file's row of the index; statistics by IndexedColumn.name, missing ones unknown."""
+
+    path: str
+    size: int
+    modified: int
+    num_records: int
+    clustered_by: tuple[str, ...]
+    read_settings: str
+    statistics: dict[str, ColumnStatistics] = field(default_factory=dict)
+
+
+def schema_of(columns: Sequence[IndexedColumn]) -> pa.Schema:
+    """The columns of a snapshot's file."""
+    fields = list(_FILE_FIELDS)
+    for column in columns:
+        stored = stored_type(column.data_type)
+        fields += [pa.field(f"{column.name}_{end}", stored) for end in ("minValue", "maxValue")]
+        fields.append(pa.field(f"{column.name}_num_nulls", pa.int64()))
+        flags = _FLAGS if column.is_float else _FLAGS[1:]
+        fields += [pa.field(f"{column.name}_{flag}", pa.bool_(), nullable=False) for flag in flags]
+    return pa.schema(fields)
+
+
+def table_of(columns: Sequence[IndexedColumn], entries: Sequence[FileEntry]) -> pa.Table:
+    """Entries as rows of a snapshot."""
+    schema = schema_of(columns)
+    lists: list[list[Any]] = [
+        [e.path for e in entries],
+        [e.size for e in entries],
+        [e.modified for e in entries],
+        [e.num_records for e in entries],
+        [list(e.clustered_by) for e in entries],
+        [e.read_settings for e in entries],
+    ]
+    for column in columns:
+        known = [e.statistics.get(column.name, ColumnStatistics()) for e in entries]
+        lists += [[s.bounds[end] if s.bounds else None for s in known] for end in (0, 1)]
+        lists.append([s.null_count for s in known])
+        flags = _FLAGS if column.is_float else _FLAGS[1:]
+        lists += [[bool(getattr(s, flag)) for s in known] for flag in flags]
+    return pa.table(
+        [_array(values, f.type) for values, f in zip(lists, schema, strict=True)], schema=schema
+    )
+
+
+def _array(values: list[Any], stored: pa.DataType) -> pa.Array:
+    """Strings come as bytes, which need not be UTF-8."""
+    if stored == pa.string():
+        octets = [v.encode() if isinstance(v, str) else v for v in values]
+        return pa.array(octets, pa.binary()).view(pa.string())
+    if pa.types.is_timestamp(stored) or pa.types.is_date(stored):
+        numbers = pa.int32() if pa.types.is_date(stored) else pa.int64()
+        return pa.array(values, numbers).view(stored)
+    return pa.array(values, stored)
+
+
+def kept_rows(
+    old: Snapshot, columns: Sequence[IndexedColumn], keep: Callable[[pa.Table], Sequence[bool]]
+) -> pa.Table:
+    """The rows of a snapshot that `keep` keeps, with the columns that a new one shall have."""
+    rows = old.rows.filter(pa.array(keep(old.rows), pa.bool_()))
+    unknown = table_of(columns, [])
+    arrays = []
+    same = {c.name for c in columns if c in old.columns}
+    for f in unknown.schema:
+        owner = next((c.name for c in columns if f.name.startswith(f"{c.name}_")
+                      and f.name[len(c.name) + 1:] in _OF_COLUMN), None)  # fmt: skip
+        if owner is None or owner in same:
+            arrays.append(_as(rows[f.name], f.type))
+        elif f.nullable:
+            arrays.append(pa.nulls(rows.num_rows, f.type))
+        else:
+            arrays.append(pa.array([f.name.endswith("_nan_seen")] * rows.num_rows, pa.bool_()))
+    return pa.table(arrays, schema=unknown.schema)
+
+
+_OF_COLUMN = {"minValue", "maxValue", "num_nulls", *_FLAGS}
+
+
+def _as(values: pa.ChunkedArray, stored: pa.DataType) -> pa.ChunkedArray:
+    return values if values.type == stored else pc.cast(values, stored)

@@ -1,0 +1,51 @@
+"""What the rows of a snapshot prove for a scan under given settings."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pyzorder.index.read_settings import SEPARATOR, ReadSettings
+from pyzorder.index.snapshots import IndexedColumn, Snapshot
+
+Flags = npt.NDArray[np.bool_]
+
+
+class EntryFacts:
+    """One snapshot as one scan may use it."""
+
+    def __init__(self, snapshot: Snapshot, settings: ReadSettings) -> None:
+        """`settings` are the scan's: bounds that depend on others are unknown."""
+        self.snapshot = snapshot
+        texts = snapshot.rows["read_settings"].to_pylist()
+        split = {text: text.partition(SEPARATOR) for text in set(texts)}
+        self._same_time = np.array(
+            [bool(settings.temporal) and split[t][2] == settings.temporal for t in texts],
+            dtype=bool,
+        )
+        #: Entries that say anything to this scan.
+        self.usable: Flags = np.array(
+            [split[t][1] == SEPARATOR and split[t][0] == settings.structural for t in texts],
+            dtype=bool,
+        )
+
+    def agrees(self, column: IndexedColumn) -> Flags:
+        """Whether the bounds hold for the scan's temporal settings."""
+        return ~self._bools(f"{column.name}_settings_dependent") | self._same_time
+
+    def flags(self, column: IndexedColumn, known: list[bool]) -> tuple[Flags, ...]:
+        """b, e, q, u, v of predicates.bound_filters; `known`: whether both bounds are."""
+        bounded = np.array(known, dtype=bool)
+        empty = self._bools(f"{column.name}_empty") & self.agrees(column)
+        nan = np.zeros(len(bounded), dtype=bool)
+        if column.is_float:
+            nan = self._bools(f"{column.name}_nan_seen") | (~bounded & ~empty)
+        rows = self.snapshot.rows
+        nulls = rows[f"{column.name}_num_nulls"].to_pylist()
+        records = rows["num_records"].to_pylist()
+        may_be_null = np.array([n != 0 for n in nulls], dtype=bool)
+        not_all_null = np.array([n != r for n, r in zip(nulls, records, strict=True)], dtype=bool)
+        return bounded, empty, nan, may_be_null, not_all_null & (~empty | nan)
+
+    def _bools(self, name: str) -> Flags:
+        return np.array(self.snapshot.rows[name].to_pylist(), dtype=bool)

@@ -1,0 +1,124 @@
+"""Publishes snapshots of the index: sql/FORMAT.md, section "Index table".
+
+This is optimistic and takes no lock: whoever finds the next pointer's name taken loads that
+snapshot, applies the change to it, and tries the name after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import uuid
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyzorder.index.entries import FileEntry, kept_rows, table_of
+from pyzorder.index.snapshots import (
+    IndexedColumn,
+    Pointer,
+    latest,
+    pointer_name,
+    read_incarnation,
+    read_pointer,
+    versions,
+)
+from pyzorder.index.stores import Store
+from pyzorder.index.table_folder import TableFolder
+
+#: Older snapshots than this many are deleted when a new one is published.
+KEPT_SNAPSHOTS = 10
+
+
+def incarnation_of(store: Store, folder: TableFolder) -> str:
+    """The random id of the table until it is overwritten as a whole, made when there is none."""
+    known = read_incarnation(store, folder)
+    while known is None:
+        made = str(uuid.uuid4())
+        if store.create(folder.incarnation, made.encode()):
+            return made
+        known = read_incarnation(store, folder)
+    return known
+
+
+def publish(
+    store: Store,
+    folder: TableFolder,
+    columns: Callable[[Sequence[IndexedColumn]], Sequence[IndexedColumn]],
+    keep: Callable[[pa.Table], Sequence[bool]] = lambda rows: [True] * rows.num_rows,
+    entries: Iterable[FileEntry] = (),
+    is_denied: Callable[[IndexedColumn], bool] = lambda column: False,
+) -> Pointer:
+    """Publishes a new snapshot: what `keep` keeps of the latest one's rows, and `entries`.
+
+    An unreadable index counts as one without entries. `columns`: from the columns that had
+    statistics to those that shall have them; of one that is not kept, or has another type now,
+    nothing stays.
+    """
+    added = list(entries)
+    while True:
+        known = versions(store, folder)
+        base = known[-1] if known else 0
+        old = latest(store, folder)
+        if old is not None and old.pointer.version != base:
+            old = None
+        wanted = columns(old.columns if old is not None else ())
+        kept = tuple(c for c in wanted if not is_denied(c))
+        rows = table_of(kept, added)
+        if old is not None:
+            rows = pa.concat_tables([kept_rows(old, kept, keep), rows])
+        pointer = _try(store, folder, base + 1, kept, rows.sort_by("path"))
+        if pointer is not None:
+            _delete_old(store, folder, is_denied)
+            return pointer
+
+
+def _try(
+    store: Store,
+    folder: TableFolder,
+    version: int,
+    columns: tuple[IndexedColumn, ...],
+    rows: pa.Table,
+) -> Pointer | None:
+    """The pointer; None: another writer published this version."""
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, store_decimal_as_integer=True, compression="snappy")
+    data = sink.getvalue()
+    pointer = Pointer(
+        folder,
+        version,
+        incarnation_of(store, folder),
+        f"_snapshot-{version}-{uuid.uuid4()}",
+        len(data),
+        zlib.crc32(data),
+        rows.num_rows,
+        columns,
+    )
+    path = f"{folder.index}/{pointer.file}"
+    store.create(path, data)
+    if store.create(f"{folder.index}/{pointer.name}", pointer.to_json().encode()):
+        return pointer
+    store.remove(path)
+    return None
+
+
+def _delete_old(
+    store: Store, folder: TableFolder, is_denied: Callable[[IndexedColumn], bool]
+) -> None:
+    """Takes away old snapshots, pointer last, and those that hold something of denied columns."""
+    before = versions(store, folder)[:-1]
+    old = before[: len(before) - KEPT_SNAPSHOTS + 1] if len(before) >= KEPT_SNAPSHOTS else []
+    for version in before:
+        with contextlib.suppress(Exception):
+            columns = read_pointer(store, folder, version).columns
+            if version in old or any(map(is_denied, columns)):
+                _delete(store, folder, version)
+
+
+def _delete(store: Store, folder: TableFolder, version: int) -> None:
+    for name in store.names(folder.index):
+        if name.startswith(f"_snapshot-{version}-"):
+            store.remove(f"{folder.index}/{name}")
+    store.remove(f"{folder.index}/{pointer_name(version)}")

@@ -1,0 +1,161 @@
+"""The folders and files of a table's store.
+
+A local path has no scheme here: `file:/data/t` is `/data/t`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow.fs
+
+from pyzorder.index import local_files
+
+_LOCAL = re.compile(r"^file:/+")
+_WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+class Stat(NamedTuple):
+    """Bytes, and milliseconds since 1970 of the last modification."""
+
+    size: int
+    modified: int
+
+
+class Store(Protocol):
+    """What the index needs of a store."""
+
+    def names(self, folder: str) -> list[str]:
+        """Names in a folder; none if there is no such folder."""
+
+    def files(self, folder: str) -> dict[str, Stat]:
+        """All files below a folder, by their paths."""
+
+    def read(self, path: str) -> bytes:
+        """A file's bytes. Raises OSError."""
+
+    def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
+        """Those of the files that exist."""
+
+    def create(self, path: str, data: bytes) -> bool:
+        """A new file with these bytes; False: the name is taken, and nothing was done.
+
+        On a local disk one of several writers wins, and nobody sees half a file. Elsewhere this is
+        only for folders that nobody else writes to.
+        """
+
+    def remove(self, path: str) -> None:
+        """Deletes a file, if there is one."""
+
+
+class LocalStore:
+    """The file system of this machine. What a link in `_zorder` leads to counts as missing."""
+
+    def names(self, folder: str) -> list[str]:
+        if local_files.linked(folder):
+            return []
+        try:
+            return sorted(os.listdir(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def files(self, folder: str) -> dict[str, Stat]:
+        return self.stats(local_files.walk(folder))
+
+    def read(self, path: str) -> bytes:
+        if local_files.linked(path):
+            raise FileNotFoundError(f"{path} is a symbolic link")
+        with open(path, "rb") as file:
+            return file.read()
+
+    def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
+        found = {}
+        for path in paths:
+            if local_files.linked(path):
+                continue
+            try:
+                seen = os.stat(path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            if stat.S_ISREG(seen.st_mode):
+                found[path] = Stat(seen.st_size, seen.st_mtime_ns // 1_000_000)
+        return found
+
+    def create(self, path: str, data: bytes) -> bool:
+        return local_files.create_if_absent(path, data)
+
+    def remove(self, path: str) -> None:
+        local_files.remove(path)
+
+
+class ArrowStore:
+    """A store that PyArrow knows by the scheme of its addresses."""
+
+    def __init__(self, root: str) -> None:
+        """Raises what PyArrow does for a store that it does not know or cannot reach."""
+        self._system, path = pyarrow.fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", root))
+        if not root.endswith(path):
+            raise OSError(f"{root} is no path that PyArrow understands")
+        self._scheme = root[: len(root) - len(path)]
+
+    def names(self, folder: str) -> list[str]:
+        selector = pyarrow.fs.FileSelector(self._path(folder), allow_not_found=True)
+        return sorted(info.base_name for info in self._system.get_file_info(selector))
+
+    def files(self, folder: str) -> dict[str, Stat]:
+        selector = pyarrow.fs.FileSelector(self._path(folder), allow_not_found=True, recursive=True)
+        infos = self._system.get_file_info(selector)
+        return self._stats((self._scheme + info.path, info) for info in infos)
+
+    def read(self, path: str) -> bytes:
+        with self._system.open_input_file(self._path(path)) as file:
+            return bytes(file.read())
+
+    def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
+        listed = list(paths)
+        infos = self._system.get_file_info([self._path(path) for path in listed])
+        return self._stats(zip(listed, infos, strict=True))
+
+    def create(self, path: str, data: bytes) -> bool:
+        if self.stats([path]):
+            return False
+        target = self._path(path)
+        self._system.create_dir(os.path.dirname(target), recursive=True)
+        with self._system.open_output_stream(target) as file:
+            file.write(data)
+        return True
+
+    def remove(self, path: str) -> None:
+        if self.stats([path]):
+            self._system.delete_file(self._path(path))
+
+    def _path(self, address: str) -> str:
+        return address[len(self._scheme) :]
+
+    @staticmethod
+    def _stats(found: Iterable[tuple[str, Any]]) -> dict[str, Stat]:
+        return {
+            path: Stat(info.size, info.mtime_ns // 1_000_000)
+            for path, info in found
+            if info.is_file and info.mtime_ns is not None
+        }
+
+
+def plain(location: str) -> str:
+    """A location as it is written here: local paths without a scheme, none with a slash at the
+    end."""
+    return (_LOCAL.sub("/", location).rstrip("/")) or "/"
+
+
+def is_whole(path: str) -> bool:
+    """Whether a path begins with a scheme."""
+    return _WHOLE.match(path) is not None
+
+
+def store_of(root: str) -> Store:
+    """The store of a path as `plain` gives it. Raises what PyArrow does where it knows none."""
+    return ArrowStore(root) if is_whole(root) else LocalStore()
