@@ -2,7 +2,8 @@
 
     python benchmarks/encoders.py [--rows 2000000]
 
-The JVM's loops are io.pyzorder.expressions.EncoderBenchmark, in the jar; Spark only starts the JVM.
+The JVM's loops are io.pyzorder.expressions.EncoderBenchmark, in jvm/src/bench; Spark only starts the
+JVM.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import time
 from collections.abc import Callable
 
+import jvm_loops
 import numpy as np
 from pyspark.sql import SparkSession
 
@@ -66,7 +68,7 @@ def main() -> None:
     rows = parser.parse_args().rows
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     spark = pyzorder.configure(builder).getOrCreate()
-    loops = spark.sparkContext._jvm.io.pyzorder.expressions.EncoderBenchmark(rows)
+    loops = jvm_loops.load(spark).expressions.EncoderBenchmark(rows)
     for n in (2, 3, 4, 8):
         line(f"JVM: long z-value of {n} columns", loops.longSpread(n), "bit loop",
              loops.longBitLoop(n))  # fmt: skip

@@ -3,7 +3,7 @@
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
 For made-up tables of so many files, with an index of four columns (io.pyzorder.skipping.
-PlanningBenchmark, in the jar): milliseconds to load the index, to find the entries of a listing, to
+PlanningBenchmark, in jvm/src/bench): milliseconds to load the index, to find the entries of a listing, to
 prune a listing whose entries are known, and the memory of the index. Then, of a small table without
 an index: milliseconds to plan a query with the extension and without it, in processes of their own.
 """
@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import jvm_loops
 from pyspark.sql import SparkSession
 
 import pyzorder
@@ -44,12 +45,11 @@ def builder() -> SparkSession.Builder:
 def grown(sizes: list[int]) -> bool:
     """Prints a line for each size; False: a target was missed."""
     spark = pyzorder.configure(builder()).getOrCreate()
+    helpers = jvm_loops.load(spark)
     print("    files  selected   pruning  matching  cold load    memory")
     fine = True
     for size in sizes:
-        made = spark.sparkContext._jvm.io.pyzorder.skipping.PlanningBenchmark(
-            spark._jsparkSession, size
-        )
+        made = helpers.skipping.PlanningBenchmark(spark._jsparkSession, size)
         matching, pruning, cold = made.matching(), made.pruning(), made.coldLoad()
         memory = made.estimatedBytes() / 2**20
         print(f"{size:>9} {made.selected():>9} {pruning:>6.1f} ms {matching:>6.0f} ms "

@@ -6,7 +6,8 @@ compiler itself.
 
     python jvm/build.py [--out pyzorder/jars]
 
-The jar is for the Spark whose PySpark this Python imports.
+The jar is for the Spark whose PySpark this Python imports. `bench_jar` makes a second one of what
+only benchmarks and tests call. jvm/pom.xml describes the same sources for IDEs and Maven.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src" / "main"
+BENCH = ROOT / "jvm" / "src" / "bench" / "scala"
 JAVA_VERSIONS = (17, 21)
 
 
@@ -134,14 +137,19 @@ def source_files(spark: str) -> list[Path]:
     return sorted(file for folder in folders for file in (SOURCES / folder).rglob("*.scala"))
 
 
-def compile_classes(spark: str, pyspark_home: Path, classes: Path) -> None:
-    """Runs the Scala compiler that PySpark ships over the sources."""
-    java, scala = java_command(), spark_versions()[spark]["scala"]
+def compiler_options(scala: str, java: str) -> list[str]:
+    """What the compiler is told besides the sources."""
     options = ["-deprecation", "-feature", "-unchecked", "-encoding", "utf-8"]
     if scala == "2.13":
         options += ["-Wconf:cat=deprecation:s,any:w"]
-    options += target_options(scala, java)
-    arguments = [*options, "-d", str(classes), *map(str, source_files(spark))]
+    return options + target_options(scala, java)
+
+
+def compile_classes(
+    pyspark_home: Path, java: str, options: list[str], sources: list[Path], classes: Path
+) -> None:
+    """Runs the Scala compiler that PySpark ships over the sources."""
+    arguments = [*options, "-d", str(classes), *map(str, sources)]
     with tempfile.NamedTemporaryFile("w", suffix=".args", delete=False) as listing:
         listing.write("\n".join(f'"{a}"' for a in arguments))
     try:
@@ -163,10 +171,10 @@ def compile_classes(spark: str, pyspark_home: Path, classes: Path) -> None:
         os.unlink(listing.name)
 
 
-def digest(spark: str) -> str:
+def digest(spark: str, more: Iterable[Path] = ()) -> str:
     """A name for everything that a jar is made of: sources, this file, both versions."""
     total = hashlib.sha256(f"{project_version()} {spark}".encode())
-    for file in [Path(__file__), *source_files(spark)]:
+    for file in [Path(__file__), *source_files(spark), *more]:
         total.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
     return total.hexdigest()
 
@@ -214,9 +222,27 @@ def build(spark: str, pyspark_home: Path, out: Path) -> Path:
     """Builds the jar for one Spark minor version into `out`, unless it is there; returns it."""
     jar = out / jar_name(spark)
     if not is_built(spark, out):
+        java = java_command()
+        options = compiler_options(spark_versions()[spark]["scala"], java)
         with tempfile.TemporaryDirectory() as classes:
-            compile_classes(spark, pyspark_home, Path(classes))
+            compile_classes(pyspark_home, java, options, source_files(spark), Path(classes))
             write_jar(spark, digest(spark), Path(classes), jar)
+    return jar
+
+
+def bench_jar() -> Path:
+    """The jar of jvm/src/bench for the installed PySpark, built on top of the production jar."""
+    spark, home = installed_spark()
+    production = build(spark, home, ROOT / "pyzorder" / "jars")
+    jar = ROOT / "build" / "bench" / production.name.replace("pyzorder-", "pyzorder-bench-", 1)
+    sources = sorted(BENCH.rglob("*.scala"))
+    inputs = digest(spark, sources)
+    if built_from(jar) != inputs[:40]:
+        java = java_command()
+        options = [*compiler_options(spark_versions()[spark]["scala"], java), "-cp", str(production)]
+        with tempfile.TemporaryDirectory() as classes:
+            compile_classes(home, java, options, sources, Path(classes))
+            write_jar(spark, inputs, Path(classes), jar)
     return jar
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from benchmarks import jvm_loops
 from tests.spark import indexes
 from tests.spark.scans import opened, settings
 
@@ -160,7 +161,8 @@ def test_threads_that_load_at_the_same_time_see_the_same(
 
 def test_the_row_groups_of_a_large_index(spark: SparkSession) -> None:
     """Spark asks each for itself, and the driver all together: the same files are left."""
-    made = spark._jvm.io.pyzorder.skipping.PlanningBenchmark(spark._jsparkSession, 150_000)
+    helpers = jvm_loops.load(spark)
+    made = helpers.skipping.PlanningBenchmark(spark._jsparkSession, 150_000)
     assert made.rowGroups() > 1
     in_driver = made.selected()
     assert 0 < in_driver < 150_000

@@ -1,0 +1,68 @@
+"""Offers the jars of the installed PySpark to jvm/pom.xml, where Maven Central lacks that Spark.
+
+    python jvm/spark_repository.py [--out build/spark-repository]
+
+Writes a Maven repository of links: io.pyzorder.pyspark:spark-sql_2.13, which depends on all other
+jars. The group is no one else's, so that nothing here is mistaken for what Spark published.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import build
+
+GROUP = "io.pyzorder.pyspark"
+
+#: What Spark SQL neither compiles against nor runs with in tests, most of it large.
+LEFT_OUT = ("aws", "datanucleus", "hive-", "kubernetes", "rocksdbjni", "spark-kubernetes",
+            "spark-mllib", "spark-graphx", "spark-hive", "spark-yarn")  # fmt: skip
+
+
+def pom(artifact: str, version: str, needs: list[str]) -> str:
+    """A POM without a parent."""
+    dependencies = "".join(
+        f"<dependency><groupId>{GROUP}</groupId><artifactId>{need}</artifactId>"
+        f"<version>{version}</version></dependency>\n"
+        for need in needs
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>\n'
+        f"<groupId>{GROUP}</groupId><artifactId>{artifact}</artifactId>"
+        f"<version>{version}</version>\n<dependencies>\n{dependencies}</dependencies></project>\n"
+    )
+
+
+def offer(out: Path, jar: Path, artifact: str, version: str, needs: list[str]) -> None:
+    """Links one jar into the repository, beside its POM."""
+    folder = out.joinpath(*GROUP.split("."), artifact, version)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{artifact}-{version}.pom").write_text(pom(artifact, version, needs))
+    link = folder / f"{artifact}-{version}.jar"
+    link.unlink(missing_ok=True)
+    link.symlink_to(jar)
+
+
+def write(home: Path, scala: str, version: str, out: Path) -> None:
+    """Offers the jars of the PySpark in `home`."""
+    main = f"spark-sql_{scala}"
+    jars = [j for j in sorted((home / "jars").glob("*.jar")) if not j.name.startswith(LEFT_OUT)]
+    others = [jar for jar in jars if not jar.name.startswith(f"{main}-")]
+    for jar in others:
+        offer(out, jar, jar.stem, version, [])
+    (sql,) = set(jars) - set(others)
+    offer(out, sql, main, version, [jar.stem for jar in others])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, default=build.ROOT / "build" / "spark-repository")
+    out = parser.parse_args().out
+    spark, home = build.installed_spark()
+    section = build.spark_versions()[spark]
+    write(home, section["scala"], section["pyspark"], out)
+
+
+if __name__ == "__main__":
+    main()
