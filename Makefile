@@ -42,6 +42,25 @@ test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or anothe
 	@$(RUN) -m tests.archive
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
+spark-repository: ## Offer PySpark's jars to Maven, if Maven Central has no Spark $(SPARK)
+	@if $(PYTHON) jvm/spark_repository.py --needed $(SPARK); then \
+	  $(MAKE) --no-print-directory env && $(RUN) jvm/spark_repository.py; fi
+
+test-jvm: spark-repository ## ScalaTest suites of pure logic, by Maven, on SPARK=4.3 or another
+	mvn -B -q -f jvm -P spark-$(SPARK) test
+
+compile-matrix: ## Compile the Scala sources for all of SPARKS by Maven
+	@for spark in $(SPARKS); do echo "Spark $$spark"; \
+	  $(MAKE) --no-print-directory spark-repository SPARK=$$spark && \
+	  mvn -B -q -f jvm -P spark-$$spark compile || exit 1; done
+
+test-packages: env spark-repository ## Publish to a folder; spark-sql --packages starts from there
+	$(RUN) -m tests.packages
+
+publish: spark-repository ## Jar, sources and scaladoc into the Maven repository build/packages
+	mvn -B -q -f jvm -P spark-$(SPARK),release deploy -DskipTests \
+	  -DaltDeploymentRepository=local::file:$(CURDIR)/build/packages
+
 test-cli: jar ## The command line, interrupted at every step of OPTIMIZE
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/spark/test_cli.py
 
@@ -148,6 +167,19 @@ docs: $(VENV)/made-cli,plot,docs ## Build the documentation's site into build/si
 lint: $(VENV)/made-test $(VENV)/made-lint ## Check Python and Scala style, and Python types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
+
+build/tools/scalafmt/complete: jvm/scalafmt.xml
+	mvn -B -q -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@touch $@
+
+SCALAFMT := java -cp "build/tools/scalafmt/*" org.scalafmt.cli.Cli --non-interactive jvm/src
+
+lint-scala: $(VENV)/made-test build/tools/scalafmt/complete ## Scala's format, and -Xlint with fatal warnings
+	$(VENV)/bin/with-java $(SCALAFMT) --test
+	$(RUN) jvm/build.py --lint
+
+format-scala: $(VENV)/made-test build/tools/scalafmt/complete ## Bring Scala into shape
+	$(VENV)/bin/with-java $(SCALAFMT)
 
 format: $(VENV)/made-lint ## Bring Python into shape
 	$(VENV)/bin/ruff check --fix .

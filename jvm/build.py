@@ -246,12 +246,37 @@ def bench_jar() -> Path:
     return jar
 
 
+#: Beyond -Xlint; each exception has its reason.
+LINT = [
+    "-Xlint",
+    "-Werror",
+    # One source serves five Sparks: what one of them deprecates the others do not have otherwise.
+    "-Wconf:cat=deprecation:s,any:w",
+    "-Ystop-after:refchecks",
+]
+
+
+def lint() -> None:
+    """Compiles with -Xlint, warnings being errors, for the installed PySpark; makes no jar."""
+    spark, home = installed_spark()
+    if spark_versions()[spark]["scala"] != "2.13":
+        raise SystemExit("the warnings of Scala 2.13 are the checked ones: use Spark 4")
+    java = java_command()
+    options = ["-feature", "-encoding", "utf-8", *LINT, *target_options("2.13", java)]
+    with tempfile.TemporaryDirectory() as classes:
+        compile_classes(home, java, options, source_files(spark), Path(classes))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "pyzorder" / "jars")
     parser.add_argument("--default", action="store_true", help="only name the default Spark")
     parser.add_argument("--list", action="store_true", help="only name every Spark, oldest first")
+    parser.add_argument("--lint", action="store_true", help="only check: -Xlint, no jar")
     arguments = parser.parse_args()
+    if arguments.lint:
+        lint()
+        return
     if arguments.default:
         print(default_spark())
         return

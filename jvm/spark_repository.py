@@ -58,10 +58,13 @@ def write(home: Path, scala: str, version: str, out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=build.ROOT / "build" / "spark-repository")
-    out = parser.parse_args().out
+    parser.add_argument("--needed", metavar="SPARK", help="only say by the exit code whether it is")
+    arguments = parser.parse_args()
+    if arguments.needed:
+        raise SystemExit("maven" in build.spark_versions()[build.supported(arguments.needed)])
     spark, home = build.installed_spark()
     section = build.spark_versions()[spark]
-    write(home, section["scala"], section["pyspark"], out)
+    write(home, section["scala"], section["pyspark"], arguments.out)
 
 
 if __name__ == "__main__":
