@@ -16,7 +16,7 @@ import build
 GROUP = "io.pyzorder.pyspark"
 
 #: What Spark SQL neither compiles against nor runs with in tests, most of it large.
-LEFT_OUT = ("aws", "datanucleus", "hive-", "kubernetes", "rocksdbjni", "spark-kubernetes",
+LEFT_OUT = ("aws", "datanucleus", "hive-exec", "hive-metastore", "kubernetes", "rocksdbjni", "spark-kubernetes",
             "spark-mllib", "spark-graphx", "spark-hive", "spark-yarn")  # fmt: skip
 
 
