@@ -58,7 +58,7 @@ test-packages: env spark-repository ## Publish to a folder; spark-sql --packages
 	$(RUN) -m tests.packages
 
 publish: spark-repository ## Jar, sources and scaladoc into the Maven repository build/packages
-	mvn -B -q -f jvm -P spark-$(SPARK),release deploy -DskipTests \
+	mvn -B -q -f jvm -P spark-$(SPARK),release deploy -DskipTests -Dmaven.install.skip=true \
 	  -DaltDeploymentRepository=local::file:$(CURDIR)/build/packages
 
 test-cli: jar ## The command line, interrupted at every step of OPTIMIZE

@@ -31,6 +31,7 @@ def main() -> int:
     packages = (made / "packages").as_uri()
     subprocess.run(
         ["mvn", "-B", "-q", "-f", ROOT / "jvm", "-P", f"spark-{spark}", "deploy", "-DskipTests",
+         "-Dmaven.install.skip=true",
          f"-DaltDeploymentRepository=local::{packages}"],
         check=True,
     )  # fmt: skip
@@ -39,6 +40,8 @@ def main() -> int:
             [Path(pyspark.__file__).parent / "bin" / "spark-sql", "--master", "local[1]",
              "--packages", f"io.pyzorder:pyzorder-spark-{spark}_{scala}:{version}",
              "--repositories", packages,
+             # Ivy would look into the home's Maven repository before the one that is to be tried.
+             "--driver-java-options", f"-Duser.home={folder}",
              "--conf", f"spark.jars.ivy={folder}/ivy",
              "--conf", f"spark.sql.warehouse.dir={folder}/warehouse",
              "--conf", "spark.driver.bindAddress=127.0.0.1",
