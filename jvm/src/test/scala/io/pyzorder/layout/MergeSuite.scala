@@ -10,11 +10,13 @@ class MergeSuite extends AnyFunSuite {
   private val target = 100L
 
   private def space(ranges: (Long, Long)*): BoxSpace =
-    new BoxSpace(Seq(LongType), ranges.toIndexedSeq.map { case (low, high) =>
-      FileBox(target, Seq(ColumnStatistics(
-        Some((low, high)), exact = true, Some(0L), nanSeen = false, empty = false,
-        settingsDependent = false)))
-    })
+    new BoxSpace(Seq(LongType),
+      ranges.toIndexedSeq.map { case (low, high) =>
+        FileBox(target,
+          Seq(ColumnStatistics(
+              Some((low, high)), exact = true, Some(0L), nanSeen = false, empty = false,
+              settingsDependent = false)))
+      })
 
   private val apart = Seq((0L, 99L), (100L, 199L), (200L, 299L), (300L, 399L))
 

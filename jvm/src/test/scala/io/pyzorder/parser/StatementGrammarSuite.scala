@@ -25,7 +25,8 @@ class StatementGrammarSuite extends AnyFunSuite {
     "VACUUM t RETAIN 12 HOURS" -> ParsedVacuum(t, Some(12), dryRun = false),
     "RESTORE t TO BEFORE OPTIMIZE" -> ParsedRestore(t))
 
-  for ((sql, expected) <- taken) test(sql) { assert(StatementGrammar.parse(sql) == Right(expected)) }
+  for ((sql, expected) <- taken)
+    test(sql) { assert(StatementGrammar.parse(sql) == Right(expected)) }
 
   private val refused = Seq(
     "OPTIMIZE", "OPTIMIZE t ZORDER BY ()", "OPTIMIZE t ZORDER (a)", "OPTIMIZE t FULL FULL",
