@@ -239,7 +239,8 @@ def bench_jar() -> Path:
     inputs = digest(spark, sources)
     if built_from(jar) != inputs[:40]:
         java = java_command()
-        options = [*compiler_options(spark_versions()[spark]["scala"], java), "-cp", str(production)]
+        options = compiler_options(spark_versions()[spark]["scala"], java)
+        options += ["-cp", str(production)]
         with tempfile.TemporaryDirectory() as classes:
             compile_classes(home, java, options, sources, Path(classes))
             write_jar(spark, inputs, Path(classes), jar)
