@@ -2,8 +2,8 @@
 
     python benchmarks/encoders.py [--rows 2000000]
 
-The JVM's loops are io.pyzorder.expressions.EncoderBenchmark, in jvm/src/bench; Spark only starts the
-JVM.
+The JVM's loops are io.pyzorder.expressions.EncoderBenchmark, in jvm/src/bench; Spark only starts
+the JVM.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The loops that benchmarks run in the JVM: jvm/src/bench, in a jar of its own under build/bench."""
+"""The loops that benchmarks run in the JVM: jvm/src/bench, in a jar under build/bench."""
 
 from __future__ import annotations
 
