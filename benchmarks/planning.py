@@ -3,7 +3,7 @@
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
 For made-up tables of so many files, with an index of four columns (io.pyzorder.skipping.
-PlanningBenchmark, in jvm/src/bench): milliseconds to load the index, to find a listing's entries, to
+PlanningBenchmark, in jvm/src/bench): milliseconds to load it, to find a listing's entries, to
 prune a listing whose entries are known, and the memory of the index. Then, of a small table without
 an index: milliseconds to plan a query with the extension and without it, in processes of their own.
 """

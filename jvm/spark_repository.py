@@ -17,7 +17,8 @@ GROUP = "io.pyzorder.pyspark"
 
 #: What Spark SQL neither compiles against nor runs with in tests, most of it large.
 LEFT_OUT = ("aws", "datanucleus", "hive-exec", "hive-metastore", "kubernetes", "rocksdbjni",
-            "spark-graphx", "spark-hive", "spark-kubernetes", "spark-mllib", "spark-yarn")  # fmt: skip
+            "spark-graphx", "spark-hive", "spark-kubernetes", "spark-mllib",
+            "spark-yarn")  # fmt: skip
 
 
 def pom(artifact: str, version: str, needs: list[str]) -> str:
