@@ -331,6 +331,26 @@ object ZOrderErrors {
         s"does, after REFRESH TABLE; if it is to stay in $from, delete $to.",
       "from" -> from, "to" -> to)
 
+  /** Only the catalog tells whether a place outside of a table's folder is the table's. */
+  def unfinishedElsewhere(root: String, place: String): ZOrderException =
+    error("ZORDER_UNFINISHED_ELSEWHERE", "55000",
+      s"A command that was killed has left a record in $root of files in $place, outside of it. " +
+        "Only the catalog can tell whether a partition of the table lies there: run the command " +
+        "on the table by its name.", "root" -> root, "place" -> place)
+
+  def usedUpNumbers(journal: String): ZOrderException =
+    error("ZORDER_NO_RUN_NUMBER", "55000",
+      s"The last run in $journal has the greatest number that a run can have. No run of pyzorder " +
+        "gets there: delete the files of that number, which somebody else has put there.",
+      "journal" -> journal)
+
+  /** pyzorder makes no links: where one leads is none of its business. */
+  def linked(path: String): ZOrderException =
+    error("ZORDER_SYMBOLIC_LINK", "55000",
+      s"$path is a symbolic link, or lies behind one. It could lead out of the table's folder, and " +
+        "nothing is written through it: delete the link, or put the folder in its place.",
+      "path" -> path)
+
   def overwrittenBehind(from: String, to: String): ZOrderException =
     error("ZORDER_OVERWRITTEN_BEHIND", "55000",
       s"$from was overwritten by a command that was planned before OPTIMIZE switched the table " +

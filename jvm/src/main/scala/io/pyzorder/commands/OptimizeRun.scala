@@ -24,7 +24,7 @@ final class OptimizeRun(
 
   private val conf = session.sessionState.conf
   private val started = System.currentTimeMillis()
-  private val folder = new TableFolder(table.root)
+  private val folder = table.folder(session)
   private val names = zOrderBy.map(IndexedColumn.nameOf)
   private val batchSize = ZOrderConf.batchSize.get(conf, table.properties)
   private val settings = new LayoutSettings(
@@ -133,7 +133,7 @@ final class OptimizeRun(
     val bySwitch = switches
     if (list().isEmpty) metrics(Nil, Choice(Nil, Nil, 1.0), Nil, Nil, dryRun = false)
     else {
-      var writer = Writer.begin(session, table.root, "OPTIMIZE")
+      var writer = Writer.begin(session, table.folder(session), "OPTIMIZE")
       var reading = Seq.empty[FileRef]
       try {
         SwitchingTables.carry(session, table)
@@ -152,7 +152,7 @@ final class OptimizeRun(
           else bySwitching(writer, files, chosen, facts, reading)
         } else {
           val written = chosen.batches(batchSize).zipWithIndex.flatMap { case (batch, number) =>
-            if (number > 0) writer = Writer.begin(session, table.root, "OPTIMIZE")
+            if (number > 0) writer = Writer.begin(session, table.folder(session), "OPTIMIZE")
             writer.layout = layout
             reading = filesOf(batch)
             writer.checkAlone(batch.map(_.folder).distinct)

@@ -12,6 +12,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
+import io.pyzorder.publish.{PartitionSwitch, TableFolder}
 
 /**
  * A plain Parquet or ORC table that a statement names, looked up and checked: what the commands
@@ -32,6 +33,10 @@ final case class ResolvedTable(
     relation: HadoopFsRelation,
     properties: Map[String, String],
     catalogTable: Option[CatalogTable]) {
+
+  /** The table's folder, and where else its partitions lie or lay, by the catalog. */
+  def folder(session: shim.SparkSession): TableFolder =
+    new TableFolder(root, identifier.map(name => () => PartitionSwitch.places(session, name)))
 
   /** The columns that data files hold. */
   def dataSchema: StructType = relation.dataSchema

@@ -34,16 +34,16 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     }
 
   private def restore(session: shim.SparkSession, table: ResolvedTable): Seq[Row] = {
-    val folder = new TableFolder(table.root)
+    val folder = table.folder(session)
     val fs = folder.root.getFileSystem(session.sessionState.newHadoopConf())
     if (!fs.exists(folder.zorder)) throw LastOptimize.cannot(folder, LastOptimize.NoneToUndo)
-    val writer = Writer.begin(session, table.root, LastOptimize.Restore)
+    val writer = Writer.begin(session, folder, LastOptimize.Restore)
     try {
       SwitchingTables.carry(session, table)
       val behind = new Predecessors(session, writer.folder)
       val hadoopConf = session.sessionState.newHadoopConf()
       val within = LastOptimize.number(hadoopConf, writer)
-      val partitions = new LeftPartitions(session, writer.folder, table.identifier)
+      val partitions = new LeftPartitions(session, table.folder(session), table.identifier)
         .lastSwitch(after = within.getOrElse(0L))
       if (partitions.isDefined) {
         switchBack(session, table, writer, partitions.get)
@@ -77,7 +77,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
       table: ResolvedTable,
       record: RetireRecord): Unit =
     if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
-      val folder = new TableFolder(table.root)
+      val folder = table.folder(session)
       val known = PartitionSwitch.partitionsOf(session, table.identifier.get).values
         .map(folder.relativize).toSet
       val folders = SummaryFiles.without(record.retire).map(_.folder)

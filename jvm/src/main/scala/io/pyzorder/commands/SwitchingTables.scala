@@ -79,7 +79,7 @@ private[commands] object SwitchingTables {
 
   /** For the holder of the lock: brings over what was written where the table lay before. */
   def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {
-    val folder = new TableFolder(table.root)
+    val folder = table.folder(session)
     new Predecessors(session, folder).carry()
     new LeftPartitions(session, folder, table.identifier).carry()
   }

@@ -3,14 +3,14 @@ package io.pyzorder.commands
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.index.DataFiles
-import io.pyzorder.publish.{FileRef, JournaledListing, TableFolder}
+import io.pyzorder.publish.{FileRef, JournaledListing}
 
 /** The data files a table consists of now, listed afresh and through its journal. */
 object TableFiles {
 
   /** Every data file of the table, in all partitions. */
   def list(session: shim.SparkSession, table: ResolvedTable): Seq[FileRef] = {
-    val folder = new TableFolder(table.root)
+    val folder = table.folder(session)
     table.relation.location.refresh()
     val listing = JournaledListing.current(
       session, table.relation.location, table.options, table.partitionSchema, Seq(folder), Nil)

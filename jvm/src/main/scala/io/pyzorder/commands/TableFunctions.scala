@@ -13,7 +13,7 @@ import org.apache.spark.sql.types._
 import io.pyzorder.{JobDescription, ZOrderErrors}
 import io.pyzorder.index.IndexStore
 import io.pyzorder.parser.{StatementGrammar, ZOrderSqlParser}
-import io.pyzorder.publish.{PastRun, TableFolder}
+import io.pyzorder.publish.PastRun
 
 /**
  * What stands in FROM: `skipping_index('target')`, `optimize_history('target')` and
@@ -53,7 +53,7 @@ object TableFunctions {
   /** The runs of the table's journal, the first one first. */
   private def history(session: shim.SparkSession, table: ResolvedTable): LogicalPlan = {
     def time(milliseconds: Long): Timestamp = new Timestamp(milliseconds)
-    val runs = PastRun.all(session.sessionState.newHadoopConf(), new TableFolder(table.root))
+    val runs = PastRun.all(session.sessionState.newHadoopConf(), table.folder(session))
     LocalRelation.fromExternalRows(historyColumns.map(_.newInstance()), runs.map { run =>
       Row(
         run.run,

@@ -43,7 +43,7 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
     val hours = retainHours.getOrElse(ZOrderConf.vacuumRetention.get(conf, table.properties))
     if (hours < 1 && ZOrderConf.vacuumCheck.get(conf)) throw ZOrderErrors.retentionTooShort(hours)
     val hadoopConf = session.sessionState.newHadoopConf()
-    val folder = new TableFolder(table.root)
+    val folder = table.folder(session)
     val found =
       if (!folder.zorder.getFileSystem(hadoopConf).exists(folder.zorder)) Nil
       else if (dryRun) {
@@ -77,14 +77,14 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
       table: ResolvedTable,
       hours: Int): (Seq[FileStatus], Writer) =
     try {
-      (Nil, Writer.begin(session, table.root, "VACUUM"))
+      (Nil, Writer.begin(session, table.folder(session), "VACUUM"))
     } catch {
       case NonFatal(failure) if StoreFailures.isFull(failure) =>
         val garbage = Vacuum.garbage(session, table)
         val files = garbage.replaced(TimeUnit.HOURS.toMillis(hours.toLong))
         if (files.isEmpty) throw failure
         garbage.deleteFiles(files, _ => ())
-        (files, Writer.begin(session, table.root, "VACUUM"))
+        (files, Writer.begin(session, table.folder(session), "VACUUM"))
     }
 }
 
@@ -107,7 +107,7 @@ private[commands] object Vacuum {
   }
 
   def garbage(session: shim.SparkSession, table: ResolvedTable): Garbage = {
-    val folder = new TableFolder(table.root)
+    val folder = table.folder(session)
     val outside = PartitionListing.list(table.relation.location, folder, None)
       .map(_.folder).filter(TableFolder.isWhole).map(folder.resolve)
     new Garbage(session.sessionState.newHadoopConf(), folder, outside)
@@ -123,7 +123,7 @@ private[commands] object Vacuum {
     val kept = TimeUnit.HOURS.toMillis(hours.toLong)
     val files = found.find(kept, writer.began, Some(writer.run))
     val behind = new Predecessors(session, writer.folder)
-    val partitions = new LeftPartitions(session, writer.folder, table.identifier)
+    val partitions = new LeftPartitions(session, table.folder(session), table.identifier)
     val left = behind.garbage(kept, writer.began) ++ partitions.garbage(kept, writer.began)
     def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
     if (files.nonEmpty || left.nonEmpty) reach("vacuum-found")

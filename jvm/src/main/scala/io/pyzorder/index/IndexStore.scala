@@ -21,7 +21,7 @@ import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.ZOrderErrors
-import io.pyzorder.publish.{CreateIfAbsent, Incarnation, OwnFiles, TableFolder}
+import io.pyzorder.publish.{CreateIfAbsent, Incarnation, Journal, Links, OwnFiles, TableFolder}
 
 /**
  * The index table of a table: immutable snapshots under `_zorder/_index`, each a data file and a
@@ -137,7 +137,7 @@ object IndexStore {
 
   /** Removes the index; the table is read whole from now on. */
   def drop(session: shim.SparkSession, folder: TableFolder): Unit =
-    folder.index.getFileSystem(session.sessionState.newHadoopConf()).delete(folder.index, true)
+    OwnFiles.delete(session.sessionState.newHadoopConf(), folder.index)
 
   /**
    * Takes away the snapshots that were replaced by a time, in milliseconds of the store's clock:
@@ -299,18 +299,16 @@ object IndexStore {
       folder: TableFolder,
       version: Long): SnapshotRef = {
     val pointer = new Path(folder.index, SnapshotRef.pointerName(version))
-    SnapshotRef.fromJson(folder, SnapshotFiles.readText(fileSystem, pointer))
+    val ref = SnapshotRef.fromJson(folder, SnapshotFiles.readText(fileSystem, pointer))
+    Seq(pointer, dataFile(ref)).find(Links.inOwn).foreach(link =>
+      throw new IllegalStateException(s"$link is a symbolic link"))
+    ref
   }
 
   /** The versions that pointers exist of, in order. */
   private def versions(fileSystem: FileSystem, folder: TableFolder): Array[Long] =
-    try {
-      fileSystem.listStatus(folder.index)
-        .flatMap(status => SnapshotRef.versionOf(status.getPath.getName))
-        .sorted
-    } catch {
-      case _: FileNotFoundException => Array.empty
-    }
+    Journal.list(fileSystem, folder.index)
+      .flatMap(status => SnapshotRef.versionOf(status.getPath.getName)).sorted.toArray
 
   /**
    * Takes away old snapshots, pointer last: for a while nobody asks for them any more, but those
@@ -335,7 +333,7 @@ object IndexStore {
     }
 
   private def delete(fileSystem: FileSystem, folder: TableFolder, version: Long): Unit = {
-    fileSystem.listStatus(folder.index).map(_.getPath)
+    Journal.list(fileSystem, folder.index).map(_.getPath)
       .filter(_.getName.startsWith(s"_snapshot-$version-"))
       .foreach(fileSystem.delete(_, false))
     fileSystem.delete(new Path(folder.index, SnapshotRef.pointerName(version)), false)

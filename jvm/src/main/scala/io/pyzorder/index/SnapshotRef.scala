@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.types.DataType
 import scala.jdk.CollectionConverters._
 
-import io.pyzorder.publish.TableFolder
+import io.pyzorder.publish.{RunNumber, TableFolder}
 
 /**
  * The pointer to one snapshot: what `_zorder/_index/_v<20 digits>.json` says.
@@ -58,7 +58,6 @@ object SnapshotRef {
 
   private val mapper = new ObjectMapper()
 
-  /** A greater number than 18 digits is no version that this could count on from. */
   private val Pointer = "_v00(\\d{18})\\.json".r
 
   private val DataFile = "_snapshot-[^/]+".r
@@ -68,7 +67,7 @@ object SnapshotRef {
 
   /** The version a file of `_zorder/_index` points to, None: it is no pointer. */
   def versionOf(fileName: String): Option[Long] = fileName match {
-    case Pointer(digits) => Some(digits.toLong)
+    case Pointer(digits) => RunNumber.of(digits.dropWhile(_ == '0')).filter(_ < RunNumber.Greatest)
     case _ => None
   }
 

@@ -1,5 +1,7 @@
 package io.pyzorder.publish
 
+import org.apache.hadoop.fs.Path
+
 /**
  * How a run is published by one change in the catalog: folders are filled that nobody knows, then
  * the catalog names them in place of those that were read. Before COMMIT it is undone, after it
@@ -27,6 +29,9 @@ private[publish] trait CatalogSwitch {
    * @return what others did meanwhile, empty: nothing
    */
   def complete(alive: () => Boolean, reach: String => Unit): Seq[String]
+
+  /** Folders outside of the table's that are being filled, and carry this run's mark. */
+  def marked: Set[Path]
 
   /** The folder that is filled, or that holds those that are, for messages. */
   def filled: TableFolder

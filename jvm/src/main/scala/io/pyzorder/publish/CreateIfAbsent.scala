@@ -37,6 +37,7 @@ object CreateIfAbsent {
   /** The primitive of the path's store; an error for stores that are not known to have one. */
   def of(hadoopConf: Configuration, path: Path): CreateIfAbsent = {
     val fs = path.getFileSystem(hadoopConf)
+    if (Links.inOwn(path)) throw ZOrderErrors.linked(path.toString)
     fs.getUri.getScheme match {
       case "file" => new LocalLink(hadoopConf)
       case "hdfs" | "viewfs" | "webhdfs" | "swebhdfs" => new Renamed(fs, hadoopConf)

@@ -12,8 +12,6 @@ import org.apache.hadoop.fs.{FileStatus, Path}
  */
 final class Garbage(hadoopConf: Configuration, table: TableFolder, outside: Seq[Path]) {
 
-  private val Run = "_(\\d+)".r
-
   /**
    * @param kept milliseconds since a run ended for which the files it replaced are kept
    * @param at   milliseconds since the epoch, by the store's clock
@@ -56,7 +54,10 @@ final class Garbage(hadoopConf: Configuration, table: TableFolder, outside: Seq[
     val ended = Journal.ended(hadoopConf, table)
     val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
     idle.flatMap { case (run, isRetired, folder) =>
-      val since = ended.getOrElse(run, folder.getModificationTime)
+      // Whoever writes into the table's journal need not have the right to delete elsewhere.
+      val own = TableFolder.isAtOrBelow(folder.getPath, table.root)
+      val made = folder.getModificationTime
+      val since = if (own) ended.getOrElse(run, made) else ended.get(run).fold(made)(made.max)
       val suffix = if (isRetired) ".retired" else ".staged"
       if (isRetired && at - since < kept) Nil
       else filesBelow(folder.getPath).filter(_.getPath.getName.endsWith(suffix))
@@ -86,14 +87,16 @@ final class Garbage(hadoopConf: Configuration, table: TableFolder, outside: Seq[
   /** Number, whether of retired files (else of staged ones), and folder, of all runs. */
   private def runFolders: Seq[(Long, Boolean, FileStatus)] =
     for {
-      home <- (table.zorder +: outside.map(new Path(_, TableFolder.Name))).distinct
+      home <- (table.zorder +: alone.map(new Path(_, TableFolder.Name))).distinct
       (place, isRetired) <- Seq("_retired" -> true, "_staging" -> false)
       folder <- list(new Path(home, place)) if folder.isDirectory
-      run <- folder.getPath.getName match {
-        case Run(digits) => Some(digits.toLong)
-        case _ => None
-      }
+      run <- RunNumber.ofFolder(folder.getPath.getName)
     } yield (run, isRetired, folder)
+
+  /** Not the folders of partitions that are tables of their own, whose runs have numbers too. */
+  private lazy val alone: Seq[Path] = outside.filterNot { folder =>
+    Journal.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal)
+  }
 
   private def filesBelow(folder: Path): Seq[FileStatus] = list(folder).flatMap { entry =>
     if (entry.isDirectory) filesBelow(entry.getPath) else Seq(entry)

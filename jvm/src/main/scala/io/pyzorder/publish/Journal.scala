@@ -53,7 +53,7 @@ object Journal {
   private def records(fs: FileSystem, folder: TableFolder): Seq[(Long, String, FileStatus)] =
     list(fs, folder.journal).flatMap { status =>
       status.getPath.getName match {
-        case RecordName(run, kind) => Some((run.toLong, kind, status))
+        case RecordName(run, kind) if status.isFile => RunNumber.of(run).map((_, kind, status))
         case _ => None
       }
     }
@@ -71,6 +71,7 @@ object Journal {
   }
 
   private[publish] def readFully(fs: FileSystem, path: Path): Array[Byte] = {
+    if (Links.inOwn(path)) throw new FileNotFoundException(s"$path is a link")
     val in = fs.open(path)
     try {
       val out = new java.io.ByteArrayOutputStream()
@@ -79,15 +80,23 @@ object Journal {
     } finally in.close()
   }
 
-  private[publish] def list(fs: FileSystem, folder: Path): Seq[FileStatus] =
-    try fs.listStatus(folder).toSeq
-    catch { case _: FileNotFoundException => Nil }
+  /** Nothing of a folder of ours that is a link, or lies behind one. */
+  private[pyzorder] def list(fs: FileSystem, folder: Path): Seq[FileStatus] =
+    if (Links.inOwn(folder)) Nil
+    else {
+      try fs.listStatus(folder).toSeq
+      catch {
+        case _: FileNotFoundException => Nil
+        case NonFatal(failure) if isNotDirectory(failure) => Nil
+      }
+    }
 
   private[publish] def exists(fs: FileSystem, path: Path): Boolean = status(fs, path).isDefined
 
   /** A file's status; None: there is none. An unreachable store is an error, not an absence. */
   private[publish] def status(fs: FileSystem, path: Path): Option[FileStatus] =
-    try Some(fs.getFileStatus(path))
+    if (Links.inOwn(path)) None
+    else try Some(fs.getFileStatus(path))
     catch {
       case _: FileNotFoundException => None
       case NonFatal(failure) if isNotDirectory(failure) => None

@@ -30,7 +30,11 @@ final class JournalState private[publish] (
 
   lazy val prepare: Option[PrepareRecord] = body("prepare").flatMap(Records.prepare)
 
-  lazy val retire: Option[RetireRecord] = body("retire").flatMap(Records.retire)
+  /** As it stands there: it may name what is none of the table's. */
+  lazy val said: Option[RetireRecord] = body("retire").flatMap(Records.retire)
+
+  /** What of it is the table's. */
+  lazy val retire: Option[RetireRecord] = said.map(_.within(folder))
 
   /** In place of `retire`, of a run that switches the table's location. */
   lazy val switch: Option[SwitchRecord] = body("switch").flatMap(Records.switch)

@@ -55,12 +55,15 @@ final class JournaledFileIndex(
   private case class Look(token: String, lost: Set[String])(val overlay: Option[Overlay])
 
   private def look(folder: TableFolder, roots: Seq[Path]): Look = {
-    val state = Journal.read(hadoopConf, folder)
+    // Of a table in the catalog, the roots are what the catalog has said.
+    val state = Journal.read(
+      hadoopConf, if (folder.isInCatalog) folder.trusting(roots.toSet) else folder)
     val lost = state.overlay.map(o =>
       o.lost(hadoopConf,
         o.folders.filter { name =>
           val path = folder.resolve(name)
-          roots.exists(root => isBelow(path, root) || isBelow(root, path))
+          roots.exists(root =>
+            TableFolder.isAtOrBelow(path, root) || TableFolder.isAtOrBelow(root, path))
         }))
     Look(state.token, lost.getOrElse(Set.empty))(state.overlay)
   }
@@ -83,7 +86,7 @@ final class JournaledFileIndex(
       }
       for (file <- over.shown if !look.lost(file.folder)) {
         val path = over.table.resolve(file.path)
-        if (!result.contains(path) && roots.exists(isBelow(path, _))) {
+        if (!result.contains(path) && roots.exists(TableFolder.isAtOrBelow(path, _))) {
           val fs = path.getFileSystem(hadoopConf)
           if (Journal.exists(fs, over.otherPlace(file))) {
             result.put(path, statusOf(fs.getDefaultBlockSize(path), file, path))
@@ -102,9 +105,4 @@ final class JournaledFileIndex(
 
   private def statusOf(blockSize: Long, file: FileRef, path: Path): FileStatus =
     new FileStatus(file.size, false, 1, blockSize, file.modificationTime, path)
-
-  private def isBelow(path: Path, folder: Path): Boolean =
-    path == folder || (path.toUri.getScheme == folder.toUri.getScheme &&
-      path.toUri.getAuthority == folder.toUri.getAuthority &&
-      path.toUri.getPath.startsWith(folder.toUri.getPath.stripSuffix("/") + "/"))
 }

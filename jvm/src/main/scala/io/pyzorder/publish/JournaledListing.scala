@@ -41,7 +41,10 @@ object JournaledListing {
     val outside = roots.filterNot(root => location.exists(l => below(root, l)))
     val candidates = location.toSeq ++ outside.flatMap(root =>
       upwards(root) ++ Option(root.getParent).toSeq.flatMap(upwards))
-    candidates.distinct.map(new TableFolder(_)).filter { folder =>
+    candidates.distinct.map { path =>
+      if (location.contains(path)) new TableFolder(path).trusting(Set.empty)
+      else new TableFolder(path)
+    }.filter { folder =>
       Journal.exists(folder.root.getFileSystem(hadoopConf), folder.zorder)
     }
   }

@@ -23,11 +23,15 @@ object LastOptimize {
     val last = lastOf(runs).getOrElse(throw cannot(folder,
       if (runs.exists(isCommitted)) "each OPTIMIZE that is on record was undone already"
       else NoneToUndo))
-    val written = last.retire.get
+    val written = last.said.get
+    written.named.find(!folder.holds(_)).foreach { gone =>
+      throw cannot(folder, s"no partition lies in $gone any more, of which it replaced files: that " +
+        "was dropped since, or lies elsewhere now")
+    }
     // What a later RESTORE brought back is a copy, with a time of its own, and so is on some stores
     // what any run moved.
     val since = runs.filter(_.run >= last.run).flatMap { run =>
-      (if (isCommitted(run)) run.retire.get.add else Nil) ++ run.placed
+      (if (isCommitted(run)) run.said.get.add else Nil) ++ run.placed
     }.map(file => file.path -> file).toMap
     val record = written.copy(add = written.add.map(file => since.getOrElse(file.path, file)))
     check(hadoopConf, folder, last.run, record)
@@ -41,13 +45,13 @@ object LastOptimize {
   private def runsBefore(hadoopConf: Configuration, writer: Writer): Seq[JournalState] =
     Journal.runs(hadoopConf, writer.folder).sortBy(_.run).filter(run =>
       run.run < writer.run &&
-        run.retire.exists(r => r.incarnation == writer.incarnation &&
+        run.said.exists(r => r.incarnation == writer.incarnation &&
           SummaryFiles.without(r.retire).nonEmpty))
 
   private def lastOf(runs: Seq[JournalState]): Option[JournalState] = {
     var undone = Set.empty[Set[String]]
     runs.filter(isCommitted).reverse.find { run =>
-      val record = run.retire.get
+      val record = run.said.get
       val isRestore = run.prepare.exists(_.operation == Restore)
       val isUndone = undone(namesOf(record.retire))
       if (isRestore) undone += namesOf(record.add)

@@ -45,7 +45,7 @@ private[publish] final class Lease(
     thread.interrupt()
     thread.join(5000)
     if (started)
-      try Lease.fileSystem(hadoopConf, folder).delete(Lease.path(folder, run), false)
+      try OwnFiles.delete(hadoopConf, Lease.path(folder, run))
       catch { case NonFatal(_) => () }
   }
 
@@ -59,6 +59,7 @@ private[publish] final class Lease(
         if (!Journal.exists(fs, Journal.path(folder, run, "prepare"))) {
           throw new FileNotFoundException(s"$folder was overwritten")
         }
+        if (Links.inOwn(Lease.path(folder, run))) throw new FileNotFoundException("it is a link")
         val out = Lease.fileSystem(hadoopConf, folder).createFile(Lease.path(folder, run))
           .overwrite(true).build()
         try out.write(owner.getBytes(UTF_8))

@@ -50,7 +50,8 @@ final class LeftPartitions(
 
   /** Where another table of the database lies by now: what is there is not this table's. */
   private lazy val taken: Set[Path] = table.fold(Set.empty[Path]) { own =>
-    val folders = committed.flatMap(_.moves.map(_.from)).toSet
+    val folders = committed.flatMap(_.moves.filter(move => folder.holds(move.what.from)))
+      .map(_.from).toSet
     Neighbours.of(session, own.database.get, table, folders + folder.root).map(_._1).toSet
   }
 
@@ -61,8 +62,10 @@ final class LeftPartitions(
   private def left(switch: PartitionSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
     else {
-      val again = committed.filter(_.run > switch.run).flatMap(_.moves.map(_.from)).toSet
-      switch.moves.filterNot(move => named(move.from) || again(move.from) || taken(move.from))
+      val again = committed.filter(_.run > switch.run).flatMap(_.moves)
+        .filter(move => folder.holds(move.what.from)).map(_.from).toSet
+      switch.moves.filter(move => folder.holds(move.what.from))
+        .filterNot(move => named(move.from) || again(move.from) || taken(move.from))
     }
 
   /**
@@ -107,8 +110,9 @@ final class LeftPartitions(
         SummaryFiles.delete(hadoopConf, move.from)
         clear(move.from)
       }
-      if (!taken(folder.root) && !switch.moves.exists(move => named(move.from))) {
-        fs.delete(new Path(folder.zorder, s"_carried/_${switch.run}"), true)
+      if (!taken(folder.root) && !switch.moves.exists(move =>
+          folder.holds(move.what.from) && named(move.from))) {
+        OwnFiles.delete(hadoopConf, new Path(folder.zorder, s"_carried/_${switch.run}"))
         OwnFiles.makeFolder(hadoopConf, settled(switch).getParent)
         CreateIfAbsent.of(hadoopConf, settled(switch))
           .create(settled(switch), Array.emptyByteArray)
@@ -140,6 +144,9 @@ final class LeftPartitions(
       val added = state.retire.fold(Seq.empty[FileRef])(_.add)
         .map(file => state.placed.find(_.path == file.path).getOrElse(file))
       switch.moves.foreach { move =>
+        if (!folder.holds(move.what.from)) {
+          cannot(s"the catalog does not say that $move lay in ${move.what.from}")
+        }
         if (!locations.get(move.what.spec).contains(move.to)) {
           cannot(s"$move was dropped, or its location changed")
         }

@@ -74,17 +74,32 @@ private[publish] final class LocationSwitch(
   override def make(): Unit = {
     if (!fs.mkdirs(to.root)) throw new IOException(s"cannot create ${to.root}")
     OwnFiles.share(hadoopConf, to.root, from.root)
-    OwnFiles.makeFolder(hadoopConf, to.zorder)
+    FillingMark.put(hadoopConf, to.root, Records.write(record))
     val origin = SiblingFolder.originFile(to)
     CreateIfAbsent.of(hadoopConf, origin).create(origin, from.root.getName.getBytes(UTF_8))
   }
 
   override def carry(): Unit = carry(to)
 
-  /** Nobody has been told of `to`, and nobody will be. */
-  override def undo(): Unit = if (!location.contains(to.root)) fs.delete(to.root, true)
+  /** Whether `to` is being filled by this very record, and not yet known to be the table. */
+  private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, Records.write(record))
 
-  override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = location match {
+  /** Nobody has been told of `to`, and nobody will be. */
+  override def undo(): Unit =
+    if (isMine && !location.contains(to.root)) fs.delete(to.root, true)
+
+  override def marked: Set[Path] = Set.empty
+
+  /** Without the mark there is nothing to do: it was done, or the record is none of a run. */
+  override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] =
+    if (!isMine) Nil
+    else {
+      val problems = switch(alive, reach)
+      if (isMine) FillingMark.remove(hadoopConf, to.root)
+      problems
+    }
+
+  private def switch(alive: () => Boolean, reach: String => Unit): Seq[String] = location match {
     case Some(place) if place == from.root =>
       changed match {
         case Some(conflict) =>

@@ -35,6 +35,7 @@ object Marker {
       val found = Journal.list(fs, folder)
       found.filter(_.getPath.getName == name).map(_ => table.relativize(folder)) ++
         found.filter(entry => entry.isDirectory && !isHidden(entry.getPath.getName))
+          .filterNot(entry => Links.isOne(entry.getPath))
           .flatMap(entry => below(entry.getPath))
     }
     below(table.root)
@@ -46,7 +47,7 @@ object Marker {
 
   /** The run whose marker a file of that name is, in this life of the table. */
   def runOf(name: String, incarnation: String): Option[Long] = name match {
-    case Name(run, `incarnation`) => Some(run.toLong)
+    case Name(run, `incarnation`) => RunNumber.of(run)
     case _ => None
   }
 

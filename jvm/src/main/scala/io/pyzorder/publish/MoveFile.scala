@@ -8,6 +8,8 @@ import org.apache.commons.io.IOUtils
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 
+import io.pyzorder.ZOrderErrors
+
 /**
  * Moves one file within a store without ever replacing another, so that it can be looked up under
  * one of its two names at every moment, and repeated after a kill at any moment.
@@ -36,7 +38,9 @@ private[publish] object MoveFile {
 
   def move(hadoopConf: Configuration, from: Path, to: Path): Result = {
     val fs = from.getFileSystem(hadoopConf)
-    if (fs.getUri.getScheme == "file") moveLocal(from, to) else moveRemote(fs, from, to)
+    if (Links.above(to)) throw ZOrderErrors.linked(to.toString)
+    if (Links.above(from)) SourceGone
+    else if (fs.getUri.getScheme == "file") moveLocal(from, to) else moveRemote(fs, from, to)
   }
 
   /**

@@ -47,7 +47,6 @@ object MovedFiles {
   }
 
   private def runs(fs: FileSystem, folder: Path): Seq[Long] =
-    Journal.list(fs, folder).map(_.getPath.getName).collect {
-      case name if name.matches("_\\d+") => name.drop(1).toLong
-    }.sorted.reverse
+    Journal.list(fs, folder).flatMap(entry => RunNumber.ofFolder(entry.getPath.getName))
+      .sorted.reverse
 }

@@ -14,6 +14,8 @@ import org.apache.hadoop.fs.{FileContext, FileSystem, Path}
 import org.apache.hadoop.fs.permission.{FsAction, FsPermission}
 import org.slf4j.LoggerFactory
 
+import io.pyzorder.ZOrderErrors
+
 /**
  * Makes the folders below `_zorder`, and gives them and the files in them the permissions, group
  * and owner of the folder they lie in, so in the end the table's. What index and journal tell must
@@ -35,6 +37,7 @@ object OwnFiles {
    */
   def makeFolder(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
+    if (Links.inOwn(folder)) throw ZOrderErrors.linked(folder.toString)
     if (!Journal.exists(fs, folder)) {
       if (folder.getName == TableFolder.Name) {
         if (!Journal.exists(fs, folder.getParent)) {
@@ -46,6 +49,10 @@ object OwnFiles {
       if (make(fs, hadoopConf, folder)) share(hadoopConf, folder)
     }
   }
+
+  /** Deletes a folder of ours with what is in it; not behind a link. */
+  def delete(hadoopConf: Configuration, folder: Path): Unit =
+    if (!Links.above(folder)) folder.getFileSystem(hadoopConf).delete(folder, true)
 
   /**
    * Deletes a folder at or below a `_zorder`, and those around it up to that, as far as they are

@@ -40,7 +40,7 @@ final class PartitionSwitch private[publish] (
   /** One partition, on its way from a folder to another. */
   final class Move(val what: PartitionMove) {
 
-    val from: Path = table.resolve(what.from)
+    lazy val from: Path = table.resolve(what.from)
 
     val to: Path = new Path(filled.root, what.to)
 
@@ -48,7 +48,7 @@ final class PartitionSwitch private[publish] (
     val read: Seq[FileRef] = record.read.filter(_.folder == what.from)
 
     /** What lies in `from`. */
-    val left: LeftFolder = new LeftFolder(
+    lazy val left: LeftFolder = new LeftFolder(
       hadoopConf, table, from, read,
       new Path(table.zorder, s"_carried/_$run/${what.to.split('/').map("_" + _).mkString("/")}"),
       record.to.takeRight(8))
@@ -65,6 +65,9 @@ final class PartitionSwitch private[publish] (
       }
 
     def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, to)
+
+    /** Whether `to` is being filled by this very record, and not yet known to be the partition. */
+    def isMine: Boolean = FillingMark.isIn(hadoopConf, to, Records.write(record))
 
     override def toString: String = s"partition ${what.to} of $tableName"
   }
@@ -95,14 +98,28 @@ final class PartitionSwitch private[publish] (
       move.what.to.split('/').init.scanLeft(filled.root)(new Path(_, _)).tail
         .foreach(folder(_, table.root))
       folder(move.to, move.from)
+      FillingMark.put(hadoopConf, move.to, Records.write(record))
     }
   }
+
+  override def marked: Set[Path] = moves.filter(_.isMine).map(_.to).toSet
 
   override def carry(): Unit = moves.foreach(move => move.left.carry(move.to))
 
   override def undo(): Unit = remove(moves)
 
+  /** Folders without the mark are left alone: they are done, or the record is none of a run. */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
+    val mine = moves.filter(_.isMine)
+    val problems = if (mine.isEmpty) Nil else complete(mine, alive, reach)
+    mine.filter(_.isMine).foreach(move => FillingMark.remove(hadoopConf, move.to))
+    problems
+  }
+
+  private def complete(
+      moves: Seq[Move],
+      alive: () => Boolean,
+      reach: String => Unit): Seq[String] = {
     val now = locations
     val (open, settled) = moves.partition(move => now.get(move.what.spec).contains(move.from))
     val told = settled.flatMap { move =>
@@ -148,14 +165,20 @@ final class PartitionSwitch private[publish] (
     conflict
   }
 
-  /** Deletes filled folders that the catalog does not name. */
-  private def remove(moves: Seq[Move]): Unit = if (moves.nonEmpty) {
-    val named = locations.values.toSet
-    moves.filterNot(move => named(move.to)).foreach(move => fs.delete(move.to, true))
-    val inUse = (named ++ this.moves.map(_.to).filter(Journal.exists(fs, _)))
-      .exists(_.toString.startsWith(filled.root.toString + "/"))
-    if (!inUse) fs.delete(filled.root, true)
+  /** Deletes filled folders that the catalog does not name, and those that this leaves empty. */
+  private def remove(moves: Seq[Move]): Unit = {
+    val mine = moves.filter(_.isMine)
+    val named = if (mine.isEmpty) Set.empty[Path] else locations.values.toSet
+    mine.filterNot(move => named(move.to)).foreach { move =>
+      fs.delete(move.to, true)
+      Iterator.iterate(move.to.getParent)(_.getParent)
+        .takeWhile(TableFolder.isAtOrBelow(_, filled.root)).foreach(removeEmpty)
+    }
   }
+
+  private def removeEmpty(folder: Path): Unit =
+    try fs.delete(folder, false)
+    catch { case _: IOException => () } // it holds something
 
   private def tableName: String = record.table.copy(catalog = None).quotedString
 
@@ -163,12 +186,29 @@ final class PartitionSwitch private[publish] (
   private def locations: Map[TablePartitionSpec, Path] =
     partitionsOf(session, record.table).map { case (partition, place) => partition.spec -> place }
 
+  /** Notes where the partition lay, and forgets places that are gone. */
+  private def parameters(
+      partition: CatalogTablePartition,
+      move: Move,
+      place: Path): Map[String, String] = {
+    val noted =
+      if (place == move.to && TableFolder.isWhole(move.what.from)) {
+        Seq(s"${PartitionSwitch.Left}$run" -> move.what.from)
+      } else Nil
+    partition.parameters.filterNot { case (key, left) =>
+      key.startsWith(PartitionSwitch.Left) && !Journal.exists(fs, new Path(left))
+    } ++ noted
+  }
+
   private def alter(places: Seq[(Move, Path)]): Unit = {
-    val bySpec = places.map { case (move, place) => move.what.spec -> place }.toMap
+    val bySpec = places.map { case (move, place) => move.what.spec -> (move -> place) }.toMap
     val catalog = session.sessionState.catalog
     val altered = partitionsOf(session, record.table).keys.toSeq.flatMap { partition =>
-      bySpec.get(partition.spec).map(place => partition.copy(
-          storage = partition.storage.copy(locationUri = Some(place.toUri))))
+      bySpec.get(partition.spec).map { case (move, place) =>
+        partition.copy(
+          storage = partition.storage.copy(locationUri = Some(place.toUri)),
+          parameters = parameters(partition, move, place))
+      }
     }
     catalog.externalCatalog.alterPartitions(
       record.table.database.get, record.table.table, altered)
@@ -177,6 +217,32 @@ final class PartitionSwitch private[publish] (
 }
 
 object PartitionSwitch {
+
+  /**
+   * A partition's parameter in the catalog, with the number of a run: where the partition lay before
+   * that run, outside of the table's folder. The table's own journal says so as well, but there
+   * others may write who may not write to that place.
+   */
+  private val Left = "zorder.left."
+
+  private def isPartitioned(session: shim.SparkSession, table: TableIdentifier): Boolean = {
+    val catalog = session.sessionState.catalog.externalCatalog
+    val database = table.database.get
+    catalog.databaseExists(database) && catalog.tableExists(database, table.table) &&
+    catalog.getTable(database, table.table).partitionColumnNames.nonEmpty
+  }
+
+  /** Where the catalog says that the partitions of a table lie, or lay. */
+  def places(session: shim.SparkSession, table: TableIdentifier): Set[Path] = {
+    val conf = session.sessionState.newHadoopConf()
+    if (!isPartitioned(session, table)) Set.empty
+    else partitionsOf(session, table).toSeq.flatMap { case (partition, place) =>
+      place +: partition.parameters.collect { case (key, left) if key.startsWith(Left) =>
+        val path = new Path(left)
+        path.getFileSystem(conf).makeQualified(path)
+      }.toSeq
+    }.toSet
+  }
 
   /** A table's partitions and where they lie, asked anew; empty: there is no such table. */
   def partitionsOf(

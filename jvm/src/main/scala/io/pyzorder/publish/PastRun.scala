@@ -36,8 +36,9 @@ object PastRun {
   def all(hadoopConf: Configuration, folder: TableFolder): Seq[PastRun] = {
     val ended = Journal.ended(hadoopConf, folder)
     Journal.runs(hadoopConf, folder).sortBy(_.run).map { state =>
-      val retired = SummaryFiles.without(state.retire.fold(Seq.empty[FileRef])(_.retire))
-      val sizes = keptSizes(hadoopConf, folder, state.run, retired)
+      val retired = SummaryFiles.without(state.said.fold(Seq.empty[FileRef])(_.retire))
+      val ours = SummaryFiles.without(state.retire.fold(Seq.empty[FileRef])(_.retire))
+      val sizes = keptSizes(hadoopConf, folder, state.run, ours)
       PastRun(
         state.run,
         state.prepare.fold("")(_.operation),
@@ -45,7 +46,7 @@ object PastRun {
         ended.get(state.run),
         state.outcome.exists(_.commit),
         retired,
-        SummaryFiles.without(state.retire.fold(Seq.empty[FileRef])(_.add)),
+        SummaryFiles.without(state.said.fold(Seq.empty[FileRef])(_.add)),
         sizes.length,
         sizes.sum)
     }

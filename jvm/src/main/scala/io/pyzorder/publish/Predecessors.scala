@@ -24,14 +24,15 @@ final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
 
   /** With the time, by the store's clock, when the table was switched away; the first one first. */
   private lazy val switches: Seq[(LocationSwitch, Long)] = {
-    val all = SiblingFolder.others(hadoopConf, folder).flatMap { sibling =>
-      Predecessors.done(session, Journal.read(hadoopConf, sibling))
-    }
-    def before(now: TableFolder): Seq[LocationSwitch] = {
-      val direct = all.filter(_.to == now)
-      direct.flatMap(switch => before(switch.from)) ++ direct
-    }
-    before(folder).map(switch => switch -> since(switch))
+    def before(now: TableFolder): Option[LocationSwitch] =
+      if (!SiblingFolder.isOne(now.root.getName)) None
+      else SiblingFolder.origin(hadoopConf, now)
+        .flatMap(origin => Predecessors.done(session, Journal.read(hadoopConf, origin)))
+        .filter(_.to == now)
+    def chain(now: TableFolder, seen: Set[TableFolder]): Seq[LocationSwitch] =
+      before(now).filterNot(switch => seen(switch.from)).toSeq
+        .flatMap(switch => chain(switch.from, seen + switch.from) :+ switch)
+    chain(folder, Set(folder)).map(switch => switch -> since(switch))
   }
 
   /** Where another table of the database lies by now: what is there is not this table's. */
@@ -119,12 +120,12 @@ final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
     expired(kept, at).foreach { switch =>
       val root = switch.from.root
       val fs = root.getFileSystem(hadoopConf)
-      // From here on another table may come to lie where this folder was.
-      fs.delete(SiblingFolder.originFile(switch.to), false)
       switch.ownFiles.zipWithIndex.foreach { case (file, i) =>
         fs.delete(file.getPath, false)
         deleted(i + 1)
       }
+      // From here on another table may come to lie where this folder was.
+      fs.delete(SiblingFolder.originFile(switch.to), false)
       fs.delete(switch.from.zorder, true)
       fs.delete(new Path(root, "_SUCCESS"), false)
       SummaryFiles.delete(hadoopConf, root)
@@ -139,10 +140,13 @@ final class Predecessors(session: shim.SparkSession, folder: TableFolder) {
 
 private[publish] object Predecessors {
 
-  /** The switch that a journal's last run has done; None: the table was not switched away. */
+  /**
+   * The switch that a journal's last run has done; None: the table was not switched away, or not
+   * by the word of the folder that it was switched to.
+   */
   def done(session: shim.SparkSession, state: JournalState): Option[LocationSwitch] =
     if (!state.done || !state.outcome.exists(_.commit)) None
     else state.switch.map(new LocationSwitch(session, state.folder, state.run, _)).filter(switch =>
-      Journal.exists(
-        switch.to.root.getFileSystem(session.sessionState.newHadoopConf()), switch.to.root))
+      SiblingFolder.origin(session.sessionState.newHadoopConf(), switch.to)
+        .contains(state.folder))
 }

@@ -26,7 +26,21 @@ final case class RetireRecord(
     retire: Seq[FileRef],
     add: Seq[FileRef],
     folders: Seq[String],
-    layout: Option[LayoutRecord] = None)
+    layout: Option[LayoutRecord] = None) {
+
+  /** Every folder that it names. */
+  def named: Seq[String] = ((retire ++ add).map(_.folder) ++ folders).distinct
+
+  /** What of it lies in folders of the table: the rest is as if it were not there. */
+  def within(table: TableFolder): RetireRecord = {
+    val strange = named.filterNot(table.holds).toSet
+    if (strange.isEmpty) this
+    else copy(
+      retire = retire.filterNot(file => strange(file.folder)),
+      add = add.filterNot(file => strange(file.folder)),
+      folders = folders.filterNot(strange))
+  }
+}
 
 /**
  * What a run that publishes by a change in the catalog does: see LocationSwitch.
@@ -100,7 +114,7 @@ object Records {
       record.moves.foreach { move =>
         val one = moves.addObject()
         val values = one.putObject("values")
-        move.spec.foreach { case (name, value) => values.put(name, value) }
+        move.spec.toSeq.sorted.foreach { case (name, value) => values.put(name, value) }
         one.put("from", move.from).put("to", move.to)
       }
       putFiles(node, "read", record.read)
@@ -139,7 +153,10 @@ object Records {
       string(node, "incarnation"),
       tableOf(node),
       sibling(node),
-      files(node, "read"))
+      files(node, "read").map { file =>
+        if (file.folder.nonEmpty) throw new IllegalArgumentException(s"${file.path} lies elsewhere")
+        file
+      })
   }
 
   def partitions(text: Array[Byte]): Option[PartitionsRecord] =
@@ -148,7 +165,7 @@ object Records {
         val values = required(one, "values").fields().asScala
           .map(field => field.getKey -> field.getValue.asText).toMap
         val to = inside(string(one, "to"))
-        if (to.isEmpty || TableFolder.isWhole(to)) {
+        if (TableFolder.isWhole(to)) {
           throw new IllegalArgumentException(s"$to leaves the folder")
         }
         PartitionMove(values, inside(string(one, "from")), to)
@@ -166,7 +183,7 @@ object Records {
 
   private def sibling(node: JsonNode): String = {
     val to = string(node, "to")
-    if (!SiblingFolder.isOne(to) || to.contains("/")) {
+    if (!SiblingFolder.isOne(to)) {
       throw new IllegalArgumentException(s"$to is no folder of ours")
     }
     to

@@ -5,6 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
+import io.pyzorder.ZOrderErrors
 import io.pyzorder.index.{FileEntry, IndexStore}
 
 /**
@@ -31,11 +32,12 @@ private[publish] object Recovery {
       (if (commit) "completing it" else "undoing it"))
     reach("recovery-decided")
     // Read now that it is decided: until then a writer that was declared dead may have gone on.
-    val record = records.retired.getOrElse(RetireRecord(
+    val switch = records.switched(session)
+    val record = records.retired.map(ofTable(state, _, switch)).getOrElse(RetireRecord(
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
     val newNames = state.prepare.exists(_.operation != LastOptimize.Restore)
-    val files = new RunFiles(conf, state.folder, state.run, record, newNames)
-    val switch = records.switched(session)
+    val files = new RunFiles(
+      conf, state.folder, state.run, record, newNames, recovered = true)
     val problems =
       if (commit) {
         complete(session, files, n => if (n == 1) reach("recovery-completing"))(
@@ -47,6 +49,25 @@ private[publish] object Recovery {
     problems.foreach(p => log.warn(s"Run ${state.run} of ${state.folder}: $p meanwhile"))
     reach("recovery-moved")
     close(records, files)
+  }
+
+  /**
+   * What of a record is the table's: by the catalog, or by the mark of the run in a folder that it
+   * fills. By the table's path alone this cannot be told of partitions that lie elsewhere.
+   */
+  private def ofTable(
+      state: JournalState,
+      said: RetireRecord,
+      switch: Option[CatalogSwitch]): RetireRecord = {
+    val folder = switch.fold(state.folder)(run => state.folder.trusting(run.marked))
+    said.named.find(!folder.holds(_)).foreach { strange =>
+      if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
+        throw ZOrderErrors.unfinishedElsewhere(state.folder.root.toString, strange)
+      }
+      log.warn(s"Run ${state.run} of ${state.folder} names files in $strange, where no partition of " +
+        "the table lies, nor lay by the catalog: they are left alone")
+    }
+    said.within(folder)
   }
 
   /**

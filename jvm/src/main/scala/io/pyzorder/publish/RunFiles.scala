@@ -12,17 +12,22 @@ import io.pyzorder.ZOrderErrors
  * The moves of one run, each of which may be repeated: the writer does them, and the next writer
  * does what is left of them after a kill.
  *
- * @param newNames no file but the run's own ever had the names of `add`: what is found under one,
- *                 of its size, is that file
+ * @param newNames  no file but the run's own ever had the names of `add`: what is found under one,
+ *                  of its size, is that file
+ * @param recovered the record was read from the journal, where others may write as well. Outside
+ *                  of the table's folder the run's marker is then the proof that it is a run's, and
+ *                  without it nothing is deleted there
  */
 private[publish] final class RunFiles(
     hadoopConf: Configuration,
     val table: TableFolder,
     run: Long,
     val record: RetireRecord,
-    newNames: Boolean = false) {
+    newNames: Boolean = false,
+    recovered: Boolean = false) {
 
   private val placedFiles = mutable.LinkedHashMap[String, FileRef]()
+  private val movedIn = mutable.Set[String]()
 
   /**
    * The files that `moveIn` or `moveBack` has brought to their places, as they are there, where a
@@ -41,6 +46,7 @@ private[publish] final class RunFiles(
 
   /** Puts the run's marker into every folder it touches. */
   def mark(): Unit = record.folders.foreach { folder =>
+    checkNoLink(folder)
     val marker = Marker.path(table, run, record.incarnation, folder)
     if (!Journal.exists(marker.getFileSystem(hadoopConf), marker.getParent)) {
       throw ZOrderErrors.conflict(s"${marker.getParent} was dropped")
@@ -59,6 +65,12 @@ private[publish] final class RunFiles(
       case NonFatal(_) => () // harmless: its name belongs to this run alone
     }
   }
+
+  /** What lies behind a link in the table's folder is none of the table's to be moved. */
+  private def checkNoLink(folder: String): Unit =
+    if (!TableFolder.isWhole(folder) && Links.between(table.root, table.resolve(folder))) {
+      throw ZOrderErrors.linked(table.resolve(folder).toString)
+    }
 
   /** Whether the table lives the life it lived at PREPARE: it was not overwritten as a whole. */
   def sameLife: Boolean = Incarnation.read(hadoopConf, table).contains(record.incarnation)
@@ -97,6 +109,7 @@ private[publish] final class RunFiles(
    * markers: of two that come at the same time, at least one sees the other.
    */
   def checkAlone(): Unit = record.folders.foreach { folder =>
+    checkNoLink(folder)
     val path = table.resolve(folder)
     val fs = path.getFileSystem(hadoopConf)
     val own = new TableFolder(path)
@@ -114,6 +127,10 @@ private[publish] final class RunFiles(
    */
   private def last: Option[FileRef] = record.retire.lastOption
 
+  /** Those that wait for `retireLast`; links too, which nobody would read through while retired. */
+  private def late: Seq[FileRef] =
+    record.retire.filter(input => last.contains(input) || Links.isOne(table.resolve(input.path)))
+
   /**
    * Moves the inputs but the last away; an error, with some of them moved, when one is not the file
    * that was read. A writer that was or may have been declared dead stops: asked between any two
@@ -126,7 +143,7 @@ private[publish] final class RunFiles(
     record.retire.map(input => table.retiredPath(run, input.path).getParent).distinct
       .foreach(OwnFiles.makeFolder(hadoopConf, _))
     if (!alive()) throw paused
-    record.retire.dropRight(1).foreach { input =>
+    record.retire.filterNot(late.toSet).foreach { input =>
       val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
       checkSame(from, from, input)
       MoveFile.move(hadoopConf, from, to) match {
@@ -140,16 +157,17 @@ private[publish] final class RunFiles(
       count += 1
       moved(count)
     }
-    last.foreach(input => checkSame(table.resolve(input.path), table.resolve(input.path), input))
+    late.foreach(input => checkSame(table.resolve(input.path), table.resolve(input.path), input))
   }
 
   /**
    * After COMMIT and the move-in: the last input too, unless its name holds another file by now.
    */
-  def retireLast(): Unit = last.foreach { input =>
+  def retireLast(): Unit = late.foreach { input =>
     val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
     val fs = from.getFileSystem(hadoopConf)
-    if (sameLife && Journal.status(fs, from).exists(isStill(input, _, timed = true))) {
+    if (sameLife && (!recovered || isIntact(input.folder)) &&
+      Journal.status(fs, from).exists(isStill(input, _, timed = true))) {
       OwnFiles.makeFolder(hadoopConf, to.getParent)
       MoveFile.move(hadoopConf, from, to)
     }
@@ -210,7 +228,9 @@ private[publish] final class RunFiles(
         files.foreach { file =>
           val to = table.resolve(file.path)
           MoveFile.move(hadoopConf, table.stagedPath(run, file.path), to) match {
-            case MoveFile.Moved => place(file)
+            case MoveFile.Moved =>
+              movedIn += file.path
+              place(file)
             case MoveFile.AlreadyThere => if (newNames) place(file)
             case MoveFile.FolderGone => ()
             case MoveFile.TargetTaken => problems += s"$to was written by someone else"
@@ -236,7 +256,7 @@ private[publish] final class RunFiles(
     // Once another writer has taken over and finished this run, its markers are gone rightly; it
     // wrote DONE before it took them away.
     record.folders.filterNot(isIntact).filterNot(_ => isDone).map { folder =>
-      record.add.filter(_.folder == folder).foreach(remove)
+      record.add.filter(_.folder == folder).filter(isProvenMine).foreach(remove)
       s"${table.resolve(folder)} was overwritten or dropped"
     }
 
@@ -245,7 +265,7 @@ private[publish] final class RunFiles(
    * Only by a writer that still holds its lease: who wakes up later may find another life there.
    */
   def takeBackAfterDone(held: () => Boolean): Seq[String] =
-    if (!sameLife && record.add.count(file => held() && remove(file)) > 0) {
+    if (!sameLife && record.add.count(file => held() && isProvenMine(file) && remove(file)) > 0) {
       Seq(s"${table.root} was overwritten or dropped")
     } else Nil
 
@@ -258,11 +278,14 @@ private[publish] final class RunFiles(
 
   /** Deletes what was written for this run and never moved in. */
   def removeStaged(): Unit = {
-    val outside = record.add.map(file => table.stagedPath(run, file.path).getParent).distinct
-    (table.staging(run) +: outside).foreach { folder =>
-      folder.getFileSystem(hadoopConf).delete(folder, true)
-    }
+    val outside = record.add.filter(file => isProvenMine(file) || isIntact(file.folder))
+      .map(file => table.stagedPath(run, file.path).getParent).distinct
+    (table.staging(run) +: outside).foreach(OwnFiles.delete(hadoopConf, _))
   }
+
+  /** Of a place where others who can forge records cannot write, nothing else is deleted. */
+  private def isProvenMine(file: FileRef): Boolean =
+    !recovered || !TableFolder.isWhole(file.path) || movedIn(file.path)
 
   /** Whether it was there. */
   private def remove(file: FileRef): Boolean = {

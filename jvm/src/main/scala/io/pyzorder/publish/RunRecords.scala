@@ -99,7 +99,7 @@ private[publish] final class RunRecords(
     val path = Journal.path(folder, run, kind)
     val created = CreateIfAbsent.of(hadoopConf, path).create(path, bytes)
     if (!created && kind != "prepare" && existing(kind).exists(!Records.whole(_, kind))) {
-      path.getFileSystem(hadoopConf).delete(path, false)
+      OwnFiles.delete(hadoopConf, path)
       CreateIfAbsent.of(hadoopConf, path).create(path, bytes)
     } else {
       created

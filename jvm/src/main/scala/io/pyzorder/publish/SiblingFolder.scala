@@ -21,22 +21,13 @@ private[publish] object SiblingFolder {
     s"${baseOf(folder.root.getName)}-zorder-${UUID.randomUUID().toString.take(8)}"
 
   /** Whether `newName` gives such names. */
-  def isOne(name: String): Boolean = Switched.findFirstIn(name).contains(name)
+  def isOne(name: String): Boolean =
+    Switched.findFirstIn(name).contains(name) && !TableFolder.leaves(name) && !name.contains("/") &&
+      !TableFolder.isWhole(name)
 
   /** The folder of that name beside `folder`. */
   def of(folder: TableFolder, name: String): TableFolder =
     new TableFolder(new Path(folder.root.getParent, name))
-
-  /** Folders that `folder` may have been switched from; one listing of the folder around them. */
-  def others(hadoopConf: Configuration, folder: TableFolder): Seq[TableFolder] =
-    if (!isOne(folder.root.getName)) Nil
-    else {
-      val base = baseOf(folder.root.getName)
-      val around = folder.root.getParent
-      Journal.list(around.getFileSystem(hadoopConf), around)
-        .filter(entry => entry.isDirectory && baseOf(entry.getPath.getName) == base)
-        .map(entry => of(folder, entry.getPath.getName)).filter(_ != folder)
-    }
 
   /** The data files that any engine sees in a folder. */
   def dataFiles(hadoopConf: Configuration, folder: Path): Seq[FileStatus] =
@@ -49,11 +40,16 @@ private[publish] object SiblingFolder {
   /** The file of a folder that names the one it was filled from. */
   def originFile(folder: TableFolder): Path = new Path(folder.zorder, "_from")
 
-  /** The folder that a folder was filled from; None: it was not, or VACUUM has deleted that one. */
+  /**
+   * The folder that a folder was filled from; None: it was not, or VACUUM has deleted that one. What
+   * it says counts only with what that folder's journal says: who may write into one of the two can
+   * make up one half.
+   */
   def origin(hadoopConf: Configuration, folder: TableFolder): Option[TableFolder] = {
     val file = originFile(folder)
     try Some(new String(Journal.readFully(file.getFileSystem(hadoopConf), file), UTF_8).trim)
-      .filterNot(TableFolder.leaves).map(of(folder, _))
+      .filterNot(name => TableFolder.leaves(name) || name.contains("/"))
+      .filter(name => baseOf(name) == baseOf(folder.root.getName)).map(of(folder, _))
     catch { case _: FileNotFoundException => None }
   }
 

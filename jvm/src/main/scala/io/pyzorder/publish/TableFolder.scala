@@ -1,5 +1,7 @@
 package io.pyzorder.publish
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.fs.Path
 
 import io.pyzorder.ZOrderErrors
@@ -13,9 +15,35 @@ import io.pyzorder.ZOrderErrors
  * partition that lies elsewhere is named by its whole path, scheme included, and what belongs to it
  * lies in a `_zorder` of its own folder, so that every rename stays within one folder tree.
  *
- * @param root the table's folder, qualified with scheme and authority
+ * Names come out of the table's own records, which whoever may write into its folder can forge.
+ * `holds` says which of them count: a whole path only where the catalog says, not the record, that a
+ * partition of the table lies or lay there.
+ *
+ * @param root    the table's folder, qualified with scheme and authority
+ * @param catalog the folders of the table's partitions by the catalog, asked when a whole path is
+ *                met; None: the table was named by its path, and nothing outside of it is known
  */
-final class TableFolder(val root: Path) {
+final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
+
+  def this(root: Path) = this(root, None)
+
+  private lazy val places: Set[Path] = catalog.fold(Set.empty[Path])(_())
+
+  /** Whether the catalog was asked for the table, so that it can say where partitions lie. */
+  def isInCatalog: Boolean = catalog.isDefined
+
+  /** The same folder, whose partitions may lie in these places too. */
+  def trusting(more: Set[Path]): TableFolder = new TableFolder(root, Some(() => places ++ more))
+
+  /**
+   * Whether a folder, named as in FileRef.folder, is one of the table's: in its own, without a link
+   * on the way, or at or below a place that the catalog names.
+   */
+  def holds(folder: String): Boolean =
+    if (folder.isEmpty) true
+    else if (TableFolder.leaves(folder)) false
+    else if (TableFolder.isWhole(folder)) places.exists(TableFolder.isAtOrBelow(resolve(folder), _))
+    else !Links.between(root, resolve(folder))
 
   val zorder: Path = new Path(root, TableFolder.Name)
 
@@ -98,12 +126,24 @@ object TableFolder {
 
   /**
    * Whether a name that is not a whole path is none of a file in the table's folder: it is empty,
-   * begins at the root, or goes up and down by `.` and `..`. `relativize` never gives such a name.
+   * begins at the root, or goes up and down by `.` and `..`; or a whole path that is spelled
+   * otherwise than Hadoop spells it. `relativize` never gives such a name.
    */
-  def leaves(relative: String): Boolean = {
-    val parts = "/" + relative + "/"
-    (parts.contains("//") || parts.contains("/./") || parts.contains("/../")) && !isWhole(relative)
-  }
+  def leaves(relative: String): Boolean =
+    relative.indexOf(0) >= 0 || (if (isWhole(relative)) !isCanonical(relative) else {
+      val parts = "/" + relative + "/"
+      parts.contains("//") || parts.contains("/./") || parts.contains("/../")
+    })
+
+  private def isCanonical(whole: String): Boolean =
+    try new Path(whole).toString == whole && !new Path(whole).toUri.getPath.contains("/../")
+    catch { case NonFatal(_) => false }
+
+  /** Whether a path is a folder, or lies in it or below; by names alone. */
+  def isAtOrBelow(path: Path, folder: Path): Boolean =
+    path == folder || (path.toUri.getScheme == folder.toUri.getScheme &&
+      path.toUri.getAuthority == folder.toUri.getAuthority &&
+      path.toUri.getPath.startsWith(folder.toUri.getPath.stripSuffix("/") + "/"))
 
   /** `new Path(folder, relative)` that takes colons in `relative` as they are. */
   private def below(folder: Path, relative: String): Path = {

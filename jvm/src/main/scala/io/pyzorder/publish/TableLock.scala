@@ -4,7 +4,6 @@ import java.util.UUID
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.{ZOrderConf, ZOrderErrors, ZOrderException}
@@ -32,12 +31,12 @@ private[publish] object TableLock {
   /**
    * Takes the lock, after having finished what a dead writer left.
    *
-   * @param root      the table's folder
+   * @param folder    the table's
    * @param operation what others are told that the lock is held for
    */
-  def take(session: shim.SparkSession, root: Path, operation: String): TableLock = {
+  def take(session: shim.SparkSession, folder: TableFolder, operation: String): TableLock = {
     val conf = session.sessionState.newHadoopConf()
-    val folder = new TableFolder(root.getFileSystem(conf).makeQualified(root))
+    val root = folder.root
     CreateIfAbsent.of(conf, folder.journal)
     try {
       Iterator.continually(tryTake(session, folder, operation)).flatten.next()
@@ -70,6 +69,7 @@ private[publish] object TableLock {
     val record = PrepareRecord(
       incarnation, operation, UUID.randomUUID().toString, ProcessId.current,
       System.currentTimeMillis(), length)
+    if (state.run == RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.journal.toString)
     val run = state.run + 1
     OwnFiles.makeFolder(conf, folder.journal) // the first run's, or an older life went with its own
     val lease = new Lease(conf, folder, run, record.owner, length)

@@ -373,7 +373,13 @@ object Writer {
    * @param operation what others are told that the lock is held for, such as OPTIMIZE
    */
   def begin(session: shim.SparkSession, root: Path, operation: String): Writer = {
-    val writer = new Writer(session, TableLock.take(session, root, operation))
+    val fs = root.getFileSystem(session.sessionState.newHadoopConf())
+    begin(session, new TableFolder(fs.makeQualified(root)), operation)
+  }
+
+  /** The same of a table that the catalog may know. */
+  def begin(session: shim.SparkSession, folder: TableFolder, operation: String): Writer = {
+    val writer = new Writer(session, TableLock.take(session, folder, operation))
     writer.reach("after-prepare")
     writer
   }
