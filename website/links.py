@@ -11,6 +11,7 @@ ELSEWHERE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing/code.md",
     "tests/README.md": "contributing/tests.md",
+    "SECURITY.md": "contributing/security.md",
     "CHANGELOG.md": "changelog.md",
     "LICENSE": "license.md",
     "sql/FORMAT.md": "reference/format.md",

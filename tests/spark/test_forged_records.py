@@ -73,8 +73,6 @@ class World:
             f"LOCATION '{self.base / 'elsewhere'}'",
         ):
             self.spark.sql(statement)
-        (self.flat / "link").symlink_to(self.base)
-        (self.parted / "link").symlink_to(self.base)
 
     def drop(self) -> None:
         for table in ("forged", "parted_forged"):
@@ -90,8 +88,6 @@ class World:
             ("partitions", "parted_forged", self.parted, "location"),
         ):
             self.reset()
-            for place in (self.flat, self.parted):
-                (place / "link").unlink()
             self.spark.sql(
                 f"ALTER TABLE {table} SET TBLPROPERTIES ('zorder.publish.method' = '{method}')"
             )
@@ -172,6 +168,8 @@ def test_forged_records(spark: SparkSession, world: World) -> None:
         for case in draw.sample(every, DRAWN):
             what = attack(spark, world, draw, *case)
             wrong += [f"{case}: {what}"] if what else []
+            if what:
+                break  # the victims are not what they were
     assert not wrong, "\n".join(wrong)
 
 
@@ -189,8 +187,6 @@ def attack(
     world.reset()
     partitioned = run in ("within partitions", "partitions")
     table, home = ("parted_forged", world.parted) if partitioned else ("forged", world.flat)
-    shutil.rmtree(home / "link", ignore_errors=True) if draw.random() < 0 else None
-    (home / "link").unlink()
     spark.sql(f"OPTIMIZE {table} ZORDER BY (id)")
     (home / "link").symlink_to(world.base)
     forged.write(home, world.genuine[run], state, field, world.victims[victim], name, 2)
@@ -220,14 +216,9 @@ def differences(world: World) -> str:
     """What is not as it was of the victims' files."""
     now = tree(*(t.folder for t in world.victims.values() if t.folder.exists()))
     gone, new = world.before.keys() - now.keys(), now.keys() - world.before.keys()
-    changed = [p for p in now.keys() & world.before.keys() if now[p] != world.before[p]]
-    if gone or new or changed:
-        for target in world.victims.values():
-            shutil.rmtree(target.folder, ignore_errors=True)
-        for path in sorted(world.before):
-            time, data = world.before[path]
-            path.mkdir(parents=True, exist_ok=True) if data == b"" and path.suffix == "" and not (
-                path.name.startswith("_")
-            ) else None
-        pytest.fail(f"gone {sorted(gone)[:5]}, new {sorted(new)[:5]}, changed {changed[:5]}")
-    return ""
+    changed = {path for path in now.keys() & world.before.keys() if now[path] != world.before[path]}
+    return "; ".join(
+        f"{what} {sorted(map(str, paths))[:3]}"
+        for what, paths in (("gone", gone), ("new", new), ("changed", changed))
+        if paths
+    )

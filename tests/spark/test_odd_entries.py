@@ -1,0 +1,194 @@
+"""Names of any kind below `_zorder`: every query gives the table's rows, and no statement breaks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.spark import scans
+from tests.spark.tables import ids
+
+ROWS = list(range(60))
+
+#: Folders of pyzorder's, below the table's.
+PLACES = [
+    f"_zorder{below}"
+    for below in ("", "/_journal", "/_index", "/_retired", "/_staging", "/_carried",
+                  "/_retired/_1", "/_staging/_2", "/_carried/_1")
+]  # fmt: skip
+
+#: Names that are none of a run's, and broke queries or statements.
+ODD = [
+    "_zorder/_journal/_99999999999999999999.done",
+    "_zorder/_journal/_9223372036854775807.done",
+    "_zorder/_journal/_9223372036854775807.prepare",
+    "_zorder/_journal/_0.prepare",
+    "_zorder/_journal/_007.retire",
+    "_zorder/_journal/_-1.done",
+    "_zorder/_journal/_٣.done",
+    "_zorder/_retired/_99999999999999999999/x.retired",
+    "_zorder/_staging/_99999999999999999999/x.staged",
+    "_zorder/_index/_v00999999999999999999.json",
+    "_zorder.99999999999999999999.x",
+]
+
+
+@pytest.fixture(scope="module")
+def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with a journal, an index and a retired run."""
+    table = tmp_path_factory.mktemp("odd") / "source"
+    spark.range(0, 60, 1, 3).selectExpr("id", "id * 7 % 60 AS other").write.parquet(str(table))
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    return table
+
+
+def rows(spark: SparkSession, table: Path) -> list[int]:
+    """By all ways to read it, which agree."""
+    found = ids(spark.read.parquet(str(table)).where("id >= 0"))
+    for switch in ("skipping.enabled", "journal.overlay"):
+        name = f"spark__sql__zorder__{switch.replace('.', '__')}"
+        with scans.settings(spark, **{name: "false"}):
+            assert ids(spark.read.parquet(str(table))) == found
+    return found
+
+
+STATEMENTS = [
+    "OPTIMIZE '{}' FULL ZORDER BY (other)",
+    "VACUUM '{}' RETAIN 0 HOURS",
+    "REFRESH SKIPPING INDEX ON '{}'",
+    "RESTORE '{}' TO BEFORE OPTIMIZE",
+    "DESCRIBE SKIPPING INDEX ON '{}'",
+    "SELECT * FROM optimize_history('{}')",
+]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_names_of_no_run(spark: SparkSession, source: Path, tmp_path: Path, name: str) -> None:
+    table = shutil.copytree(source, tmp_path / "t")
+    (table / name).parent.mkdir(parents=True, exist_ok=True)
+    (table / name).touch()
+    assert rows(spark, table) == ROWS
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        for statement in STATEMENTS:
+            try:
+                spark.sql(statement.format(table)).collect()
+            except PySparkException as refused:
+                assert "ZORDER_CANNOT_RESTORE" in str(refused)
+            assert rows(spark, table) == ROWS, statement
+    lock = [p.name for p in (table / "_zorder" / "_journal").glob("_[0-9].prepare")]
+    assert "_2.prepare" in lock
+
+
+digits = st.one_of(
+    st.integers(0, 4).map(str),
+    st.integers(10**17, 10**21).map(str),
+    st.text("0123456789٣x-", max_size=22),
+)
+kinds = st.sampled_from(
+    ["prepare", "retire", "switch", "partitions", "outcome", "done", "lease", "x", "settled"]
+)
+names = st.one_of(
+    st.builds("_{}.{}".format, digits, kinds),
+    st.builds("_{}".format, digits),
+    st.builds("_v{:0>20}.json".format, digits),
+    st.builds("_snapshot-{}-x".format, digits),
+    st.builds("_zorder.{}.x".format, digits),
+    st.text(st.characters(exclude_categories=("Cs",), exclude_characters="/\0"), max_size=40)
+    .filter(lambda name: name not in ("", ".", "..")),
+)  # fmt: skip
+contents = st.one_of(
+    st.binary(max_size=30),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner),
+        max_leaves=5,
+    ).map(lambda value: json.dumps(value).encode()),
+    st.sampled_from(["dir", "link", "link to a folder"]),
+)
+entries = st.lists(st.tuples(st.sampled_from(PLACES), names, contents), min_size=3, max_size=12)
+
+
+def put(table: Path, place: str, name: str, content: bytes | str, elsewhere: Path) -> None:
+    """Makes the entry, unless something has its name."""
+    path = table / place / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(path):
+        return
+    if content == "dir":
+        path.mkdir()
+    elif isinstance(content, str):
+        path.symlink_to(elsewhere / "file" if content == "link" else elsewhere)
+    else:
+        path.write_bytes(content)
+
+
+@settings(
+    max_examples=int(os.environ.get("ODD_ENTRIES", "10")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(added=entries, order=st.permutations(STATEMENTS))
+def test_any_names(
+    spark: SparkSession,
+    source: Path,
+    tmp_path: Path,
+    added: list[tuple[str, str, bytes | str]],
+    order: list[str],
+) -> None:
+    """Statements may be refused, by a sentence; what a link leads to stays as it is."""
+    for old in tmp_path.iterdir():
+        shutil.rmtree(old)
+    table, elsewhere = shutil.copytree(source, tmp_path / "t"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "file").write_text("theirs")
+    for place, name, content in added:
+        put(table, place, name, content, elsewhere)
+    assert rows(spark, table) == ROWS
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false",
+                        spark__sql__zorder__journal__lease="1s"):  # fmt: skip
+        for statement in order[:3]:
+            try:
+                spark.sql(statement.format(table)).collect()
+            except PySparkException as refused:
+                assert "ZORDER_" in str(refused), statement
+            assert rows(spark, table) == ROWS, statement
+    assert [path.name for path in elsewhere.iterdir()] == ["file"]
+    assert (elsewhere / "file").read_text() == "theirs"
+
+
+#: Folders of pyzorder's that somebody has made links of, to a folder with names as there.
+LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
+
+
+@pytest.mark.parametrize("place", LINKED)
+def test_links(spark: SparkSession, source: Path, tmp_path: Path, place: str) -> None:
+    """Nothing is read, written, moved or deleted through a link below `_zorder`."""
+    table, victim = shutil.copytree(source, tmp_path / "t"), tmp_path / "victim"
+    if (table / place).exists():
+        shutil.move(table / place, victim)
+    else:
+        (table / place).parent.mkdir(parents=True, exist_ok=True)
+        victim.mkdir()
+    for name in ("_1/x.retired", "_2/x.staged", "_1.done"):
+        (victim / name).parent.mkdir(exist_ok=True)
+        (victim / name).touch()
+    (table / place).symlink_to(victim)
+    before = {path: path.stat().st_mtime_ns for path in [victim, *victim.rglob("*")]}
+    assert rows(spark, table) == ROWS
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        for statement in STATEMENTS:
+            try:
+                spark.sql(statement.format(table)).collect()
+            except PySparkException as refused:
+                assert "ZORDER_" in str(refused), statement
+            assert rows(spark, table) == ROWS, statement
+            now = {path: path.stat().st_mtime_ns for path in [victim, *victim.rglob("*")]}
+            assert now == before, statement
