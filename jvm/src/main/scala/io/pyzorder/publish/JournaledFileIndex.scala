@@ -88,7 +88,7 @@ final class JournaledFileIndex(
         val path = over.table.resolve(file.path)
         if (!result.contains(path) && roots.exists(TableFolder.isAtOrBelow(path, _))) {
           val fs = path.getFileSystem(hadoopConf)
-          if (Journal.exists(fs, over.otherPlace(file))) {
+          if (Journal.status(fs, over.otherPlace(file)).exists(_.getLen == file.size)) {
             result.put(path, statusOf(fs.getDefaultBlockSize(path), file, path))
           } else {
             Journal.status(fs, path).foreach(result.put(path, _))

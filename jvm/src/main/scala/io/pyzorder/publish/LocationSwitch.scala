@@ -95,7 +95,7 @@ private[publish] final class LocationSwitch(
     if (!isMine) Nil
     else {
       val problems = switch(alive, reach)
-      if (isMine) FillingMark.remove(hadoopConf, to.root)
+      FillingMark.remove(hadoopConf, to.root)
       problems
     }
 

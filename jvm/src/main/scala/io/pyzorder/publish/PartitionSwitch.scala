@@ -112,7 +112,7 @@ final class PartitionSwitch private[publish] (
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
     val mine = moves.filter(_.isMine)
     val problems = if (mine.isEmpty) Nil else complete(mine, alive, reach)
-    mine.filter(_.isMine).foreach(move => FillingMark.remove(hadoopConf, move.to))
+    mine.foreach(move => FillingMark.remove(hadoopConf, move.to))
     problems
   }
 
