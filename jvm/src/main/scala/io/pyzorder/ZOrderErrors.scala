@@ -347,8 +347,8 @@ object ZOrderErrors {
   /** pyzorder makes no links: where one leads is none of its business. */
   def linked(path: String): ZOrderException =
     error("ZORDER_SYMBOLIC_LINK", "55000",
-      s"$path is a symbolic link, or lies behind one. It could lead out of the table's folder, and " +
-        "nothing is written through it: delete the link, or put the folder in its place.",
+      s"$path is a symbolic link, or lies behind one. It could lead out of the table's folder, " +
+        "so nothing is written through it: delete the link, or put the folder in its place.",
       "path" -> path)
 
   def overwrittenBehind(from: String, to: String): ZOrderException =

@@ -25,8 +25,8 @@ object LastOptimize {
       else NoneToUndo))
     val written = last.said.get
     written.named.find(!folder.holds(_)).foreach { gone =>
-      throw cannot(folder, s"no partition lies in $gone any more, of which it replaced files: that " +
-        "was dropped since, or lies elsewhere now")
+      throw cannot(folder, s"no partition lies in $gone any more, of which it replaced files: " +
+        "that was dropped since, or lies elsewhere now")
     }
     // What a later RESTORE brought back is a copy, with a time of its own, and so is on some stores
     // what any run moved.

@@ -219,9 +219,9 @@ final class PartitionSwitch private[publish] (
 object PartitionSwitch {
 
   /**
-   * A partition's parameter in the catalog, with the number of a run: where the partition lay before
-   * that run, outside of the table's folder. The table's own journal says so as well, but there
-   * others may write who may not write to that place.
+   * A partition's parameter in the catalog, with the number of a run: where the partition lay
+   * before that run, outside of the table's folder. The table's own journal says so as well, but
+   * people may write there who may not write to that place.
    */
   private val Left = "zorder.left."
 

@@ -64,8 +64,8 @@ private[publish] object Recovery {
       if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
         throw ZOrderErrors.unfinishedElsewhere(state.folder.root.toString, strange)
       }
-      log.warn(s"Run ${state.run} of ${state.folder} names files in $strange, where no partition of " +
-        "the table lies, nor lay by the catalog: they are left alone")
+      log.warn(s"Run ${state.run} of ${state.folder} names files in $strange, where by the " +
+        "catalog no partition of the table lies or lay: they are left alone")
     }
     said.within(folder)
   }

@@ -41,9 +41,9 @@ private[publish] object SiblingFolder {
   def originFile(folder: TableFolder): Path = new Path(folder.zorder, "_from")
 
   /**
-   * The folder that a folder was filled from; None: it was not, or VACUUM has deleted that one. What
-   * it says counts only with what that folder's journal says: who may write into one of the two can
-   * make up one half.
+   * The folder that a folder was filled from; None: it was not, or VACUUM has deleted that one.
+   * What it says counts only with what that folder's journal says: whoever may write into one of
+   * the two can forge one half.
    */
   def origin(hadoopConf: Configuration, folder: TableFolder): Option[TableFolder] = {
     val file = originFile(folder)

@@ -16,8 +16,8 @@ import io.pyzorder.ZOrderErrors
  * lies in a `_zorder` of its own folder, so that every rename stays within one folder tree.
  *
  * Names come out of the table's own records, which whoever may write into its folder can forge.
- * `holds` says which of them count: a whole path only where the catalog says, not the record, that a
- * partition of the table lies or lay there.
+ * `holds` says which of them count: a whole path only where the catalog says, not the record, that
+ * a partition of the table lies or lay there.
  *
  * @param root    the table's folder, qualified with scheme and authority
  * @param catalog the folders of the table's partitions by the catalog, asked when a whole path is
