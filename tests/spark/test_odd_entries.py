@@ -164,6 +164,25 @@ def test_any_names(
     assert (elsewhere / "file").read_text() == "theirs"
 
 
+@pytest.mark.parametrize("instead", ["folder", "link to nothing"])
+def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
+    """In turn each of pyzorder's files, by something that is no file."""
+    for number, own in enumerate(path for path in (source / "_zorder").rglob("*") if path.is_file()):
+        table = shutil.copytree(source, tmp_path / str(number))
+        path = table / own.relative_to(source)
+        path.unlink()
+        path.mkdir() if instead == "folder" else path.symlink_to(tmp_path / "nothing")
+        assert rows(spark, table) == ROWS, own
+        with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
+            for statement in STATEMENTS[:4]:
+                try:
+                    spark.sql(statement.format(table)).collect()
+                except PySparkException as refused:
+                    assert "ZORDER_" in str(refused), (own, statement)
+                assert rows(spark, table) == ROWS, (own, statement)
+    assert not (tmp_path / "nothing").exists()
+
+
 #: Folders of pyzorder's that somebody has made links of, to a folder with names as there.
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 

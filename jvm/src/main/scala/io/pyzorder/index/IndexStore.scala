@@ -21,7 +21,8 @@ import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.ZOrderErrors
-import io.pyzorder.publish.{CreateIfAbsent, Incarnation, Journal, Links, OwnFiles, TableFolder}
+import io.pyzorder.publish.{CreateIfAbsent, Incarnation, Journal, Links, OwnFiles}
+import io.pyzorder.publish.{RunNumber, TableFolder}
 
 /**
  * The index table of a table: immutable snapshots under `_zorder/_index`, each a data file and a
@@ -187,6 +188,7 @@ object IndexStore {
       life: Option[String]): Option[SnapshotRef] = {
     val conf = session.sessionState.newHadoopConf()
     val base = versions(fileSystem, folder).lastOption.getOrElse(0L)
+    if (base + 1 >= RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.index.toString)
     val snapshot = latest(conf, folder).filter(_.version == base).flatMap(load(session, _))
       .getOrElse(IndexSnapshot.empty)
     val kept = columns(snapshot.columns)

@@ -6,6 +6,8 @@ import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
+import io.pyzorder.ZOrderErrors
+
 /** The random id of this life of a table: what overwrites the table takes it away. */
 object Incarnation {
 
@@ -25,6 +27,13 @@ object Incarnation {
       val made = UUID.randomUUID().toString
       if (CreateIfAbsent.of(hadoopConf, folder.incarnation)
           .create(folder.incarnation, made.getBytes(UTF_8))) made
-      else readOrCreate(hadoopConf, folder)
+      else {
+        val fs = folder.incarnation.getFileSystem(hadoopConf)
+        if (Journal.status(fs, folder.incarnation).exists(_.isDirectory)) {
+          throw ZOrderErrors.conflict(
+            s"somebody has put a folder in the place of ${folder.incarnation}, a file")
+        }
+        readOrCreate(hadoopConf, folder)
+      }
     }
 }

@@ -53,7 +53,7 @@ object Journal {
   private def records(fs: FileSystem, folder: TableFolder): Seq[(Long, String, FileStatus)] =
     list(fs, folder.journal).flatMap { status =>
       status.getPath.getName match {
-        case RecordName(run, kind) if status.isFile => RunNumber.of(run).map((_, kind, status))
+        case RecordName(run, kind) => RunNumber.of(run).map((_, kind, status))
         case _ => None
       }
     }
