@@ -44,7 +44,7 @@ class Target:
         yield os.path.relpath(self.folder, home)
         yield f"file:{home}/../{self.folder.relative_to(home.parent)}"
         yield f"FILE:/{self.folder}"
-        yield f"link/{self.folder.name}"
+        yield f"_link/{self.folder.relative_to(home.parent)}"
         yield self.folder.name
 
     def files(self, name: str) -> list[dict[str, Any]]:
