@@ -37,7 +37,6 @@ ODD = [
     "_zorder/_retired/_99999999999999999999/x.retired",
     "_zorder/_staging/_99999999999999999999/x.staged",
     "_zorder/_index/_v00999999999999999999.json",
-    "_zorder.99999999999999999999.x",
 ]
 
 
@@ -166,8 +165,13 @@ def test_any_names(
 
 @pytest.mark.parametrize("instead", ["folder", "link to nothing"])
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
-    """In turn each of pyzorder's files, by something that is no file."""
-    for number, own in enumerate(path for path in (source / "_zorder").rglob("*") if path.is_file()):
+    """In turn each of pyzorder's files, by something that is no file.
+
+    Not DONE by a dangling link, which no listing shows: whoever deletes DONE takes the run's end away.
+    """
+    files = [path for path in (source / "_zorder").rglob("*") if path.is_file()]
+    kept = [path for path in files if instead == "folder" or path.suffix != ".done"]
+    for number, own in enumerate(kept):
         table = shutil.copytree(source, tmp_path / str(number))
         path = table / own.relative_to(source)
         path.unlink()
