@@ -67,7 +67,6 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
         relation.partitionSchema(),
         folders,
         scala_seq(spark, []),
-        scala_seq(spark, []),
     ).files()
     publish = package(spark)
     form = publish.ZOrderParquetFileFormat() if fmt == "parquet" else publish.ZOrderOrcFileFormat()

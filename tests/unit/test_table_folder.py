@@ -1,4 +1,4 @@
-"""Names in a table's folder that lead elsewhere: pyzorder.fallback.stores and journal."""
+"""Names in a table's folder that lead elsewhere: pyzorder.index.table_folder and journal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pyzorder.fallback.journal import JournalState
-from pyzorder.fallback.stores import LocalStore, TableFolder, leaves
+from pyzorder.index.journal import JournalState
+from pyzorder.index.stores import LocalStore
+from pyzorder.index.table_folder import TableFolder, leaves
 
 LEAVING = [
     "", "/etc/passwd", "../other/x", "x/../../other", "./x", "a//b", "a/./b", "a\0b",
