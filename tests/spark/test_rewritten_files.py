@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tests.spark import scans
-from tests.spark.tables import data_files, rows_of, sales
+from tests.spark.tables import data_files, rows_of, sales, target_size
 
 
 def test_columns_the_table_does_not_declare(
@@ -55,6 +55,7 @@ def test_row_groups_are_small(spark: SparkSession, tmp_path: Path) -> None:
         "xxhash64(id) AS a", "xxhash64(a) AS b",
         "array_join(transform(sequence(1, 16), i -> sha2(CAST(id * i AS STRING), 256)), '') AS c",
     ).write.parquet(str(folder))  # fmt: skip
+    target_size(spark, 256 << 20)
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (a, b)")
     (file,) = data_files(folder)
     groups = pq.ParquetFile(file).metadata

@@ -193,14 +193,15 @@ def test_read_only(spark: SparkSession, disk: Disk) -> None:
     spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
     fresh = list(table.rglob("*"))
     with disk.read_only():
-        for name in ("optimize", "compact", "restore", "vacuum", "index"):
+        for name in ("optimize", "compact", "vacuum", "index"):
             failed = refused(spark, COMMANDS[name][0].format(table), "ZORDER_NOT_WRITABLE")
             assert failed == (name != "vacuum"), name
+        assert refused(spark, COMMANDS["restore"][0].format(table), "ZORDER_CANNOT_RESTORE")
         assert by_extension(spark, table) == ALL
     assert list(table.rglob("*")) == fresh
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
     with disk.read_only():
-        for name in ("optimize", "vacuum", "refresh"):
+        for name in ("optimize", "restore", "vacuum", "refresh"):
             statement = COMMANDS[name][0].format(table).replace("ZORDER", "FULL ZORDER")
             assert refused(spark, statement, "ZORDER_NOT_WRITABLE"), statement
         assert by_extension(spark, table) == ALL
