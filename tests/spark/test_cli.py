@@ -85,7 +85,7 @@ PICTURES: list[tuple[tuple[str, ...], str]] = [
     (("plot", "{table}", "id,a", "day", "--depth", "-o", "{out}.svg"), "day"),
     (("plot", "--curve", "hilbert", "-o", "{out}.svg"), "hilbert"),
     (("report", "{folder}", "a", "--where", "a < 9", "-o", "{out}.html"), "CREATE SKIPPING INDEX"),
-    (("report", "{table}", "-o", "{out}.html"), "No file is clustered"),
+    (("report", "{table}", "-o", "{out}.html"), "not clustered"),
 ]
 
 # (signal, the step it arrives in, exit code)
