@@ -2,7 +2,7 @@
 
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
-For made-up tables of so many files, with an index of four columns (io.pyzorder.skipping.
+For made-up tables of so many files, with an index of four columns (io.pyzorder.skipping.files.
 PlanningBenchmark, in jvm/src/bench): milliseconds to load it, to find a listing's entries, to
 prune a listing whose entries are known, and the memory of the index. Then, of a small table without
 an index: milliseconds to plan a query with the extension and without it, in processes of their own.
@@ -49,7 +49,7 @@ def grown(sizes: list[int]) -> bool:
     print("    files  selected   pruning  matching  cold load    memory")
     fine = True
     for size in sizes:
-        made = helpers.skipping.PlanningBenchmark(spark._jsparkSession, size)
+        made = helpers.skipping.files.PlanningBenchmark(spark._jsparkSession, size)
         matching, pruning, cold = made.matching(), made.pruning(), made.coldLoad()
         memory = made.estimatedBytes() / 2**20
         print(f"{size:>9} {made.selected():>9} {pruning:>6.1f} ms {matching:>6.0f} ms "

@@ -94,7 +94,7 @@ def explain(df: DataFrame) -> list[dict[str, Any]]:
     """What skipping does to each scan of `df`, as the JVM describes it."""
     jvm: Any = df.sparkSession.sparkContext._jvm
     execution = df._jdf.queryExecution()
-    found: list[dict[str, Any]] = json.loads(jvm.io.pyzorder.api.PythonApi.explain(execution))
+    found: list[dict[str, Any]] = json.loads(jvm.io.pyzorder.api.ExplainApi.explain(execution))
     return found
 
 
@@ -179,16 +179,8 @@ def creates_if_absent(spark: SparkSession, path: str) -> bool:
 
     Raises the JVM's exception when the store cannot do either.
     """
-    context: Any = spark.sparkContext
-    package = context._jvm.io.pyzorder.publish
-    store = getattr(getattr(package, "CreateIfAbsent$"), "MODULE$")
-    hadoop = spark._jsparkSession.sessionState().newHadoopConf()
-    file = context._jvm.org.apache.hadoop.fs.Path(path)
-    primitive = store.of(hadoop, file)
-    try:
-        return bool(primitive.create(file, b"first")) and not primitive.create(file, b"second")
-    finally:
-        file.getFileSystem(hadoop).delete(file, False)
+    jvm: Any = spark.sparkContext._jvm
+    return bool(jvm.io.pyzorder.api.StoreApi.createsIfAbsent(jsession(spark), path))
 
 
 def jsession(spark: SparkSession) -> Any:

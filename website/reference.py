@@ -79,7 +79,7 @@ def pieces(spark: SparkSession) -> dict[str, str]:
 def settings(spark: SparkSession) -> list[Setting]:
     """All settings but those for tests, in the order of ZOrderConf.scala."""
     found = []
-    for setting in elements(jvm(spark).io.pyzorder.ZOrderConf.all()):
+    for setting in elements(jvm(spark).io.pyzorder.common.ZOrderConf.all()):
         of_tables = setting.getClass().getSimpleName() == "TableSetting"
         if setting.public():
             found.append(

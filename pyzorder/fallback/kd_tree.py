@@ -1,6 +1,6 @@
 """Cuts the space of range ids into cells of about as many rows, each of which becomes a file.
 
-The tree is that of io.pyzorder.layout.KdTree and KdTreeBuilder, node by node.
+The tree is that of io.pyzorder.layout.cells.KdTree and KdTreeBuilder, node by node.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def build(ids: Sequence[Ids], leaves: int) -> KdTree:
 
 def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
     """The slabs that each column is cut into for cells that form a grid: 1 of one that is not cut,
-    REST of the last that is; the reasons stand in io.pyzorder.layout.Grid."""
+    REST of the last that is; the reasons stand in io.pyzorder.layout.cells.Grid."""
     ideal = _even(leaves, spreads)
     cut = [c for c in range(len(spreads)) if ideal[c] > 1]
     if not cut:

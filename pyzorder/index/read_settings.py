@@ -1,6 +1,6 @@
 """Settings of a scan that decide what values a file's bytes read as.
 
-The texts are those of `io.pyzorder.index.ReadSettings`: entries count only for scans with the same.
+The texts are those of Scala's ReadSettings: entries count only for scans with the same.
 """
 
 from __future__ import annotations

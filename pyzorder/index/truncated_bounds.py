@@ -1,6 +1,6 @@
 """Short bounds for long strings and binaries, in the order of unsigned bytes.
 
-The rules and their proof are those of io.pyzorder.index.TruncatedBounds: a beginning is not greater
+The rules and their proof are those of Scala's TruncatedBounds: a beginning is not greater
 than the whole; a beginning whose last character, or byte, is raised is greater than all that begin
 as it did.
 """

@@ -1,6 +1,6 @@
 """The files that a table consists of: a listing of its folder, as the journal has it read.
 
-The rules and the reason why none is missed are those of io.pyzorder.publish.Overlay: a file that
+The rules and the reason why none is missed are those of Scala's Overlay: a file that
 changes places has its new name before it loses the old one, and a journal that is the same before
 and after the listing proves in which direction files were moving.
 """

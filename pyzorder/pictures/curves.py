@@ -41,7 +41,7 @@ def places(curve: str, x: Cells, y: Cells, bits: int) -> Cells:
 def hilbert_transpose(x: Cells, y: Cells, bits: int) -> tuple[Cells, Cells]:
     """Coordinates whose interleaved bits are the cell's place on the Hilbert curve.
 
-    The mirror of io.pyzorder.layout.HilbertCurve (Skilling, "Programming the Hilbert curve", 2004).
+    The mirror of Scala's HilbertCurve (Skilling, "Programming the Hilbert curve", 2004).
     """
     x, y = x.copy(), y.copy()
     for bit in range(bits - 1, 0, -1):

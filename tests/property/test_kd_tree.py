@@ -44,7 +44,7 @@ def leaves_of(
         return array
 
     assert gateway is not None
-    tree = spark._jvm.io.pyzorder.layout.KdTree.build(columns(sample), leaves, lexical)
+    tree = spark._jvm.io.pyzorder.layout.cells.KdTree.build(columns(sample), leaves, lexical)
     assert tree.leafCount() == leaves
     return python_ints(spark, tree.leaves(columns(rows)))
 

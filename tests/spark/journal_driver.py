@@ -26,9 +26,24 @@ from tests.folders import Folder
 from tests.spark import kill_matrix
 
 
+class Publish:
+    """The JVM's classes around publishing, by their names."""
+
+    READING = ("JournaledListing", "ZOrderParquetFileFormat", "ZOrderOrcFileFormat")
+    STORAGE = ("CreateIfAbsent$", "FileRef", "TableFolder")
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._root = spark._jvm.io.pyzorder
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.STORAGE:
+            return getattr(self._root.storage, name)
+        return getattr(self._root.publish.reading if name in self.READING else self._root.publish, name)
+
+
 def package(spark: SparkSession) -> Any:
-    """The JVM's package io.pyzorder.publish."""
-    return spark._jvm.io.pyzorder.publish
+    """Those classes of a session's JVM."""
+    return Publish(spark)
 
 
 def scala_seq(spark: SparkSession, items: Iterable[Any]) -> Any:

@@ -29,7 +29,7 @@ _Query = TypeVar("_Query")
 def explain(df: DataFrame) -> list[dict[str, Any]]:
     """What skipping does to each scan of the query."""
     jvm: Any = df.sparkSession._jvm
-    return list(json.loads(jvm.io.pyzorder.api.PythonApi.explain(df._jdf.queryExecution())))
+    return list(json.loads(jvm.io.pyzorder.api.ExplainApi.explain(df._jdf.queryExecution())))
 
 
 def some(queries: Sequence[_Query], relation: str) -> Sequence[_Query]:
@@ -100,7 +100,7 @@ def judgements(
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     df = spark.sql(f"SELECT {columns} FROM {relation}")
     jvm: Any = spark._jvm
-    judged = list(json.loads(jvm.io.pyzorder.api.PythonApi.judgements(df._jdf.queryExecution())))
+    judged = list(json.loads(jvm.io.pyzorder.api.ExplainApi.judgements(df._jdf.queryExecution())))
     for one in judged:
         one["files"] = {
             path.rsplit("/", 1)[-1]: {name for name, bit in OUTCOMES.items() if sum_ & bit}

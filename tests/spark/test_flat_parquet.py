@@ -161,7 +161,7 @@ def test_whose_writer(
         no_options = session.sessionState().conf().getAllConfs().empty()
         package = jvm.org.apache.spark.sql.execution.datasources.parquet
         package.ParquetFileFormat().prepareWrite(session, job, no_options, schema)
-        opened = jvm.io.pyzorder.layout.FlatParquetWriter.open(
+        opened = jvm.io.pyzorder.layout.write.FlatParquetWriter.open(
             str(tmp_path / "file"), job.getConfiguration(), schema
         )
     assert opened.isDefined() == ours

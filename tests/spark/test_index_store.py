@@ -162,7 +162,7 @@ def test_threads_that_load_at_the_same_time_see_the_same(
 def test_the_row_groups_of_a_large_index(spark: SparkSession) -> None:
     """Spark asks each for itself, and the driver all together: the same files are left."""
     helpers = jvm_loops.load(spark)
-    made = helpers.skipping.PlanningBenchmark(spark._jsparkSession, 150_000)
+    made = helpers.skipping.files.PlanningBenchmark(spark._jsparkSession, 150_000)
     assert made.rowGroups() > 1
     in_driver = made.selected()
     assert 0 < in_driver < 150_000

@@ -185,7 +185,7 @@ def test_secrets_are_not_told(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_passwords_in_paths(spark: SparkSession) -> None:
-    errors = spark._jvm.io.pyzorder.ZOrderErrors
+    errors = spark._jvm.io.pyzorder.common.ZOrderErrors
     error = errors.pathNotFound("s3a://AKIA:hunter2%2Fx@bucket/t")
     assert "hunter2" not in error.getMessage() + str(error.getMessageParameters())
     assert "s3a://***@bucket/t" in error.getMessage()

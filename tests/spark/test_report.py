@@ -372,6 +372,6 @@ def test_the_hilbert_curve_is_the_jvm_s(spark: SparkSession) -> None:
     for place, cell in enumerate(zip(x, y, strict=True)):
         point = jvm.java.lang.reflect.Array.newInstance(jvm.java.lang.Integer.TYPE, 2)
         point[0], point[1] = int(cell[0]), int(cell[1])
-        jvm.io.pyzorder.layout.HilbertCurve.transpose(point, bits)
+        jvm.io.pyzorder.layout.cells.HilbertCurve.transpose(point, bits)
         text = "".join(f"{point[0]:0{bits}b}"[i] + f"{point[1]:0{bits}b}"[i] for i in range(bits))
         assert int(text, 2) == place

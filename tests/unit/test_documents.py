@@ -34,7 +34,7 @@ def sources(folder: Path, suffix: str) -> str:
 def walked_files() -> list[str]:
     """The Scala files that are named by their folders."""
     return sorted(
-        {name for page in PAGES for name in re.findall(r"`(\w+/\w+\.scala)`", text(page))}
+        {name for page in PAGES for name in re.findall(r"`((?:\w+/)+\w+\.scala)`", text(page))}
     )
 
 

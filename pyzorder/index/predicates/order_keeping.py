@@ -1,6 +1,6 @@
 """Functions that may stand between a column and a comparison, and types that may be compared.
 
-The functions are those of io.pyzorder.skipping.OrderKeeping: each gives a value for every value, or
+The functions are those of Scala's MonotonicFunctions: each gives a value for every value, or
 fails, and a <= b implies f(a) <= f(b); so that bounds through f enclose the values through f. Those
 that go by local days do so only where the session's time zone has one offset for ever: elsewhere a
 clock that is set back over midnight repeats a day.

@@ -3,11 +3,13 @@ package io.pyzorder
 import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.answers.{AnswerStrategy, LimitStrategy}
-import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.commands.{ClaimDeltaStatements, ResolveZOrderStatements, TableFunctions}
+import io.pyzorder.common.{EagerClasses, ZOrderConf}
+import io.pyzorder.expressions.ZOrderFunctions
+import io.pyzorder.metadataonly.{LimitStrategy, MetadataOnlyStrategy}
 import io.pyzorder.parser.ZOrderSqlParser
-import io.pyzorder.skipping.{PruneByJoinKeys, SkippingStrategy, WrapFileIndexes}
+import io.pyzorder.skipping.joins.PruneByJoinKeys
+import io.pyzorder.skipping.plan.{SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
 
 /** The map of the project: everything pyzorder adds to a Spark session is named on this page. */
@@ -31,7 +33,7 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
       PruneByJoinKeys(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPlannerStrategy { session =>
-      AnswerStrategy(session.asInstanceOf[shim.SparkSession])
+      MetadataOnlyStrategy(session.asInstanceOf[shim.SparkSession])
     }
     extensions.injectPlannerStrategy { session =>
       LimitStrategy(session.asInstanceOf[shim.SparkSession])

@@ -13,17 +13,17 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
-import io.pyzorder.advice.{Advisor, Asked}
+import io.pyzorder.advisor.{Advisor, WorkloadFilter}
 import io.pyzorder.commands.{OptimizeRun, TableFunctions}
-import io.pyzorder.index.IndexedColumn
+import io.pyzorder.index.model.IndexedColumn
 
 /** What pyzorder.advisor calls: plain types in, JSON out. */
 final class AdvisorApi(session: shim.SparkSession, target: String) {
 
   private val mapper = new ObjectMapper()
   private val advisor = new Advisor(session, TableFunctions.tableOf(session, target))
-  private val known = mutable.HashMap.empty[String, Asked]
-  private var asked = Vector.empty[Asked]
+  private val known = mutable.HashMap.empty[String, WorkloadFilter]
+  private var asked = Vector.empty[WorkloadFilter]
 
   /** An object: `name` (its parts; none for a path), `root`, `columns`, `indexed`. */
   def table(): String = {
@@ -76,7 +76,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
    */
   def predicate(sql: String): String = add(sql, advisor.predicate(sql))
 
-  /** The same of a join; see AskedFilters.ofJoin. */
+  /** The same of a join; see WorkloadFilters.ofJoin. */
   def join(sql: String, column: String, other: shim.DataFrame, isBroadcast: Boolean): String =
     add(s"$sql $column $isBroadcast", advisor.join(sql, column, other, isBroadcast))
 
@@ -142,7 +142,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     advisor.columns.find(_.name == name).getOrElse(
       throw new NoSuchElementException(s"no reading asks for a column $name"))
 
-  private def add(key: String, find: => Asked): String = {
+  private def add(key: String, find: => WorkloadFilter): String = {
     val one = known.getOrElseUpdate(key, find)
     asked :+= one
     val item = mapper.createObjectNode()

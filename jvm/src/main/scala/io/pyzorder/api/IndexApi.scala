@@ -11,9 +11,11 @@ import org.apache.spark.sql.execution.datasources.InMemoryFileIndex
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{DataType, StructType}
 
-import io.pyzorder.ZOrderErrors
-import io.pyzorder.index._
-import io.pyzorder.publish.{FileRef, TableFolder}
+import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.index.collect.Collector
+import io.pyzorder.index.model.{DataFiles, IndexSchema, IndexedColumns}
+import io.pyzorder.index.store.{IndexStore, SnapshotRef, SnapshotWriter}
+import io.pyzorder.storage.{FileRef, TableFolder}
 
 /** The index of a folder of files, for callers outside the JVM. */
 object IndexApi {

@@ -13,10 +13,11 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.Decimal
 import org.apache.spark.unsafe.types.UTF8String
 
-import io.pyzorder.commands.{OptimizeRun, ResolvedTable, TableFunctions, TableLayout}
-import io.pyzorder.index.IndexedColumn
-import io.pyzorder.publish.TableFolder
-import io.pyzorder.skipping.{PredicateBox, PredicateJudgement}
+import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.commands.{OptimizeRun, TableFunctions, TableLayout}
+import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.skipping.predicate.{PredicateBox, PredicateJudgement}
+import io.pyzorder.storage.TableFolder
 
 /**
  * What pictures and reports of a table are made of. Targets are those of skipping_index('…').

@@ -7,6 +7,10 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
+import io.pyzorder.catalog.TargetLookup
+import io.pyzorder.common.TableFormats
+import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, VacuumStatement}
+
 /**
  * If Delta's extension is named after pyzorder's, Delta's parser is asked first, and takes every
  * OPTIMIZE and VACUUM that it understands, whatever the table. Those of plain tables and of paths
@@ -32,7 +36,9 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
     }
 
   private def ofOptimize(
-      command: LogicalPlan, target: LogicalPlan, original: OriginalStatement): LogicalPlan = {
+      command: LogicalPlan,
+      target: LogicalPlan,
+      original: OriginalStatement): LogicalPlan = {
     val where = read[Seq[String]](command, "userPartitionPredicates")
     val columns = read[Seq[UnresolvedAttribute]](command, "zOrderBy").map(_.nameParts)
     val full = read[Boolean](read[AnyRef](command, "optimizeContext"), "isFull")
@@ -50,7 +56,7 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
     val others = Seq("inventoryTable", "inventoryQuery", "vacuumType")
     if (others.exists(read[Option[Any]](command, _).nonEmpty) || !hours.forall(_.isWhole)) None
     else Some(VacuumStatement(
-      target, hours.map(_.toInt), read[Boolean](command, "dryRun"), original))
+        target, hours.map(_.toInt), read[Boolean](command, "dryRun"), original))
   }
 
   /** What Delta's commands call their table, in our words; None: nothing of ours. */
@@ -58,7 +64,7 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
     case table: ResolvedCatalogTable =>
       val plain = CatalogAccess.catalogTable(table.table).flatMap(TargetLookup.plainProvider)
       plain.map(_ => table)
-    case UnresolvedParts(Seq(format, path)) if TargetLookup.isPlain(format) =>
+    case UnresolvedParts(Seq(format, path)) if TableFormats.isPlain(format) =>
       Some(PathTarget(path, Some(format)))
     case path if paths(path.getClass.getName) => Some(PathTarget(read[String](path, "path"), None))
     case _ => None

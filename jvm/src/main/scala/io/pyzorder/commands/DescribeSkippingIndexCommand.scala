@@ -8,11 +8,13 @@ import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 
+import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
 import io.pyzorder.expressions.OrderedBytes
-import io.pyzorder.index.{ColumnStatistics, CurveColumn, FileEntry, IndexSnapshot, IndexStore}
-import io.pyzorder.index.IndexedColumn
-import io.pyzorder.layout._
-import io.pyzorder.publish.TableFolder
+import io.pyzorder.index.memory.IndexSnapshot
+import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, ZValueColumn}
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.layout.cells.FileBox
+import io.pyzorder.layout.select.{LayoutEstimate, OpenedShare}
 
 /** DESCRIBE SKIPPING INDEX: one row a column, with how well its files are told apart. */
 case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
@@ -26,7 +28,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     .add("average_overlap", DoubleType,
       "How many others a file's range overlaps, on average; 0 is best")
     .add("max_depth", LongType, "How many files' ranges hold one value, at most; 1 is best")
-    .add("lookup_share", DoubleType, 
+    .add("lookup_share", DoubleType,
       "Share of the files, 0 to 1, that a lookup of a value is estimated to open")
     .add("range_share", DoubleType, "Share that a range with 1 % of the rows opens")
     .always("clustered", LongType, "Files laid out by this column, among others or alone")
@@ -44,7 +46,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     val last = clustered.map(_.modificationTime).sorted.lastOption.map(new Timestamp(_))
     val order = clustered.groupBy(_.clusteredBy).toSeq.sortBy(-_._2.length).headOption.map(_._1)
     lazy val advice = order.map(adviceFor(session, snapshot, _))
-    ref.columns.filter(CurveColumn.unapply(_).isEmpty).map { column =>
+    ref.columns.filter(ZValueColumn.unapply(_).isEmpty).map { column =>
       val known = valid.flatMap(_.statistics.get(column.name))
         .filter(s => s.bounds.isDefined || s.empty)
       val health = ColumnHealth.of(column.dataType, known.flatMap(_.bounds))
@@ -103,8 +105,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
         else if (choice.fresh.isEmpty) {
           s"$optimize would join ${choice.groups.map(_.files.length).sum} files, which are " +
             "much smaller than the target size."
-        }
-        else {
+        } else {
           val others = choice.groups.map(_.files.length).sum - choice.fresh.length
           val files = if (choice.fresh.length == 1) "file" else "files"
           s"$optimize would lay out ${choice.fresh.length} new $files" +

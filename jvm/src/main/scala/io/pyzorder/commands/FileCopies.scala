@@ -4,8 +4,10 @@ import org.apache.hadoop.fs.{FileUtil, Path}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.{JobDescription, TaskFunction}
-import io.pyzorder.publish.{OwnFiles, RowCounts, StagedFile, Writer}
+import io.pyzorder.common.{JobDescription, TaskFunction}
+import io.pyzorder.index.collect.RowCounts
+import io.pyzorder.publish.{StagedFile, Writer}
+import io.pyzorder.storage.MetadataFiles
 
 /** Copies of whole files in a writer's staging folder, made by one Spark job. */
 private[commands] object FileCopies {
@@ -31,7 +33,7 @@ private[commands] object FileCopies {
         val (path, from, to) = (move._1, new Path(move._2), new Path(move._3))
         val hadoopConf = conf.value.value
         val fs = to.getFileSystem(hadoopConf)
-        OwnFiles.makeFolder(hadoopConf, to.getParent)
+        MetadataFiles.makeFolder(hadoopConf, to.getParent)
         FileUtil.copy(from.getFileSystem(hadoopConf), from, fs, to, false, true, hadoopConf)
         StagedFile(to, path, fs.getFileStatus(to).getLen, RowCounts.of(hadoopConf, to))
       }).collect().toSeq

@@ -4,7 +4,7 @@ import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.types._
 
-import io.pyzorder.layout.OpenedShare
+import io.pyzorder.layout.select.OpenedShare
 
 /**
  * What an OPTIMIZE did, or would do: the row it returns, in Delta's shape.
@@ -116,11 +116,11 @@ object OptimizeMetrics {
     .add("numTableColumns", LongType, "Columns of the table")
     .add("numTableColumnsWithStats", LongType, "Columns that the index has statistics of")
     .add("clusteringColumns", ArrayType(StringType), "As ZORDER BY, or the table, names them")
-    .add("dryRun", BooleanType, 
+    .add("dryRun", BooleanType,
       "Nothing was written: the other figures say what would be; bytes added are those replaced")
     .add("openedShares", ArrayType(sharesType),
       "Of a DRY RUN by columns: the share of the files, 0 to 1, that queries open")
-    .add("remark", StringType, 
+    .add("remark", StringType,
       "Of a DRY RUN whether it pays; when files stay of which lookups open 1.5 times what they " +
         "would after FULL, that")
     .schema

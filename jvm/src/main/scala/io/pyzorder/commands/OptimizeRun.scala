@@ -6,10 +6,22 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.{JobDescription, ZOrderConf, ZOrderErrors, ZOrderException}
-import io.pyzorder.index._
-import io.pyzorder.layout._
-import io.pyzorder.publish.{FileRef, Filled, LayoutRecord, StagedFile, TableFolder, Writer}
+import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
+import io.pyzorder.common.{JobDescription, ZOrderConf, ZOrderErrors, ZOrderException}
+import io.pyzorder.index.collect.Collector
+import io.pyzorder.index.memory.IndexSnapshot
+import io.pyzorder.index.model.{Calendars, ColumnStatistics, DeniedColumns, FileEntry}
+import io.pyzorder.index.model.{IndexedColumn, IndexedColumns, ReadSettings, ZValueColumn}
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.layout.cells.{FileBox, Sample}
+import io.pyzorder.layout.select.{IncrementalPlanner, KnownFiles, LayoutEstimate, LayoutSettings}
+import io.pyzorder.layout.select.{LayoutVerdict, OpenedShare, PartitionFiles, PartitionListing}
+import io.pyzorder.layout.select.{RewriteGroup, RewritePlan}
+import io.pyzorder.layout.write.{ClusteringPlan, InputFooters, InputRelation, Rewrite}
+import io.pyzorder.layout.write.{RewriteSession, TypeConflicts, WrittenFile}
+import io.pyzorder.publish.{Filled, StagedFile, Writer}
+import io.pyzorder.publish.journal.LayoutRecord
+import io.pyzorder.storage.FileRef
 
 /**
  * One OPTIMIZE: lock the table → list → choose → sample → lay out and write → publish → refresh
@@ -51,25 +63,25 @@ final class OptimizeRun(
     }
 
   /** What `execute` would rewrite and whether that pays, as far as the index knows the files. */
-  def outlook(): (Choice, Verdict) = {
+  def outlook(): (RewritePlan, LayoutVerdict) = {
     val files = list()
     val choice = choose(files, knowing(_ => Map.empty))
     (choice, verdictOf(files, choice))
   }
 
-  private def verdictOf(files: Seq[PartitionFiles], choice: Choice): Verdict = {
+  private def verdictOf(files: Seq[PartitionFiles], choice: RewritePlan): LayoutVerdict = {
     val every = files.flatMap(_.files)
     val number = every.zipWithIndex.toMap
     val indexed = knowing(_ => Map.empty)
     val (before, after) = LayoutEstimate.foreseen(
       indexed.types, indexed.boxes(every),
       choice.groups.map(group => group.files.map(number) -> group.leaves), curve == "linear")
-    Verdict.of(workOf(choice), before, after)
+    LayoutVerdict.of(workOf(choice), before, after)
   }
 
-  private def workOf(choice: Choice): Verdict.Work = {
+  private def workOf(choice: RewritePlan): LayoutVerdict.Work = {
     val replaced = choice.groups.flatMap(_.files)
-    Verdict.Work(
+    LayoutVerdict.Work(
       replaced.length, replaced.map(_.getLen).sum, choice.groups.map(_.leaves).sum,
       choice.groups.map(_.folder).distinct.length, replaced.exists(isClustered), names,
       targetSize)
@@ -82,7 +94,7 @@ final class OptimizeRun(
   }
 
   /** Throws ZORDER_SLOWER_LOOKUPS where lookups would get slower, unless that is wanted. */
-  private def checkHarm(files: Seq[PartitionFiles], choice: Choice): Unit = if (!full) {
+  private def checkHarm(files: Seq[PartitionFiles], choice: RewritePlan): Unit = if (!full) {
     val foreseen = verdictOf(files, choice)
     if (foreseen.isHarm) throw ZOrderErrors.slowerLookups(table.name, foreseen.sentence)
   }
@@ -113,14 +125,14 @@ final class OptimizeRun(
   /** With better figures than `verdictOf`, which alone says what is harm. */
   private def sampledVerdict(
       files: Seq[PartitionFiles],
-      choice: Choice,
+      choice: RewritePlan,
       before: Seq[FileBox],
-      after: Seq[FileBox]): Verdict = {
+      after: Seq[FileBox]): LayoutVerdict = {
     val foreseen = verdictOf(files, choice)
     if (foreseen.isHarm) foreseen
     else {
       val (now, next) = LayoutEstimate.pieces(known.types, before, after)
-      Verdict.of(workOf(choice).copy(undoes = false), now, next)
+      LayoutVerdict.of(workOf(choice).copy(undoes = false), now, next)
     }
   }
 
@@ -131,7 +143,7 @@ final class OptimizeRun(
    */
   def execute(): OptimizeMetrics = {
     val bySwitch = switches
-    if (list().isEmpty) metrics(Nil, Choice(Nil, Nil, 1.0), Nil, Nil, dryRun = false)
+    if (list().isEmpty) metrics(Nil, RewritePlan(Nil, Nil, 1.0), Nil, Nil, dryRun = false)
     else {
       var writer = Writer.begin(session, table.folder(session), "OPTIMIZE")
       var reading = Seq.empty[FileRef]
@@ -188,8 +200,8 @@ final class OptimizeRun(
   private def bySwitching(
       writer: Writer,
       files: Seq[PartitionFiles],
-      choice: Choice,
-      facts: Map[String, FileFacts],
+      choice: RewritePlan,
+      facts: Map[String, InputFooters],
       all: Seq[FileRef]): OptimizeMetrics = {
     val kept = all.filterNot(filesOf(choice.groups).toSet)
     var written = Seq.empty[WrittenFile]
@@ -214,8 +226,8 @@ final class OptimizeRun(
   private def byPartition(
       writer: Writer,
       files: Seq[PartitionFiles],
-      choice: Choice,
-      facts: Map[String, FileFacts]): OptimizeMetrics = {
+      choice: RewritePlan,
+      facts: Map[String, InputFooters]): OptimizeMetrics = {
     val touched = files.filter(choice.groups.map(_.folder).toSet contains _.folder)
     val read = everyFile(touched)
     val kept = read.filterNot(filesOf(choice.groups).toSet)
@@ -261,12 +273,12 @@ final class OptimizeRun(
     listed
   }
 
-  private def choose(files: Seq[PartitionFiles]): Choice = choose(files, known)
+  private def choose(files: Seq[PartitionFiles]): RewritePlan = choose(files, known)
 
-  private def choose(files: Seq[PartitionFiles], known: => KnownFiles): Choice =
-    if (zOrderBy.isEmpty) Choice.toCompact(files, targetSize)
-    else if (full) Choice.everything(files, targetSize)
-    else IncrementalChoice.of(known, settings, targetSize).choose(files)
+  private def choose(files: Seq[PartitionFiles], known: => KnownFiles): RewritePlan =
+    if (zOrderBy.isEmpty) RewritePlan.toCompact(files, targetSize)
+    else if (full) RewritePlan.everything(files, targetSize)
+    else IncrementalPlanner.of(known, settings, targetSize).choose(files)
 
   private lazy val known: KnownFiles = knowing(collect)
 
@@ -294,12 +306,13 @@ final class OptimizeRun(
       .flatMap(IndexStore.load(session, _))
 
   /** The groups that hold a row, of no more files than rows, and what their files' footers say. */
-  private def withRows(groups: Seq[RewriteGroup]): (Seq[RewriteGroup], Map[String, FileFacts]) = {
+  private def withRows(groups: Seq[RewriteGroup])
+      : (Seq[RewriteGroup], Map[String, InputFooters]) = {
     val paths = groups.flatMap(_.files).map(_.getPath.toString)
-    val facts = FileFacts.read(session, table.provider, table.dataSchema, paths)
-    FileFacts.check(facts)
+    val facts = InputFooters.read(session, table.provider, table.dataSchema, paths)
+    InputFooters.check(facts)
     if (facts.exists(_.lossy)) typeConflict(paths).foreach(conflict => throw conflict)
-    OthersDefaults.check(session, table, facts)
+    SharedFolderDefaults.check(session, table, facts)
     val byPath = facts.map(fact => fact.path -> fact).toMap
     val held = groups.map(group => group -> rowsOf(group, byPath)).collect {
       case (group, rows) if rows > 0 =>
@@ -311,13 +324,13 @@ final class OptimizeRun(
   private def rewrite(
       writer: Writer,
       groups: Seq[RewriteGroup],
-      facts: Map[String, FileFacts]): Seq[WrittenFile] = {
+      facts: Map[String, InputFooters]): Seq[WrittenFile] = {
     writer.checkSpace(groups.flatMap(_.files).map(_.getLen).sum)
     rewriting(facts) { (session, timestamps) =>
       val rewrite = new Rewrite(
         session, writer.folder.root, table.relation.fileFormat, table.provider, table.dataSchema,
-        FileFacts.withoutDictionaries(
-          FileFacts.withCodec(table.options, facts.values), facts.values, names.toSet),
+        InputFooters.withoutDictionaries(
+          InputFooters.withCodec(table.options, facts.values), facts.values, names.toSet),
         timestamps.contains("TIMESTAMP_MILLIS"),
         statisticsColumns ++ curveColumn(timestamps), writer.run)
       if (zOrderBy.isEmpty) rewrite.compact(groups)
@@ -329,9 +342,9 @@ final class OptimizeRun(
   }
 
   /** Runs `body` in a session of RewriteSession's, which it is given with the timestamps' type. */
-  private def rewriting[T](facts: Map[String, FileFacts])(
+  private def rewriting[T](facts: Map[String, InputFooters])(
       body: (shim.SparkSession, Option[String]) => T): T = {
-    val timestamps = FileFacts.timestampType(facts.values)
+    val timestamps = InputFooters.timestampType(facts.values)
     val rewriting = RewriteSession.of(session, timestamps)
     RewriteSession.use(rewriting)(body(rewriting, timestamps))
   }
@@ -344,7 +357,7 @@ final class OptimizeRun(
   private def plan(
       input: InputRelation,
       groups: Seq[RewriteGroup],
-      facts: Map[String, FileFacts]): ClusteringPlan =
+      facts: Map[String, InputFooters]): ClusteringPlan =
     JobDescription.during(
       session.sparkContext, s"OPTIMIZE ${table.root}: sample the clustering columns")(
       ClusteringPlan.of(input, groups, zOrderBy, curve, direct, fractions(groups, facts)))
@@ -372,7 +385,7 @@ final class OptimizeRun(
   private def columnsWith(
       written: Seq[WrittenFile]): Seq[IndexedColumn] => Seq[IndexedColumn] = {
     val columns = statisticsColumns ++ written.headOption.toSeq.flatMap { file =>
-      val curve = CurveColumn(zOrderBy)
+      val curve = ZValueColumn(zOrderBy)
       if (file.statistics.contains(curve.name)) Some(curve) else None
     }
     old => old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns
@@ -395,7 +408,7 @@ final class OptimizeRun(
    * as it was written.
    */
   private def curveColumn(timestamps: Option[String]): Option[IndexedColumn] = {
-    val curve = CurveColumn(zOrderBy)
+    val curve = ZValueColumn(zOrderBy)
     val types = statisticsColumns.filter(c => zOrderBy.contains(c.path)).map(_.dataType)
     val asWritten = table.provider == "parquet" && !timestamps.contains("TIMESTAMP_MILLIS") ||
       !types.exists(Calendars.isTemporal)
@@ -404,20 +417,22 @@ final class OptimizeRun(
     else None
   }
 
-  private def fractions(groups: Seq[RewriteGroup], facts: Map[String, FileFacts]): Array[Double] =
+  private def fractions(
+      groups: Seq[RewriteGroup],
+      facts: Map[String, InputFooters]): Array[Double] =
     Sample.fractions(
       groups.map(rowsOf(_, facts)), groups.map(_.leaves), ZOrderConf.sampleSize.get(conf))
 
-  private def rowsOf(group: RewriteGroup, facts: Map[String, FileFacts]): Long =
+  private def rowsOf(group: RewriteGroup, facts: Map[String, InputFooters]): Long =
     group.files.map(file => facts(file.getPath.toString).numRows).sum
 
   private def metrics(
       files: Seq[PartitionFiles],
-      choice: Choice,
+      choice: RewritePlan,
       added: Seq[Long],
       estimates: Seq[(OpenedShare, OpenedShare)],
       dryRun: Boolean,
-      verdict: Option[Verdict] = None): OptimizeMetrics =
+      verdict: Option[LayoutVerdict] = None): OptimizeMetrics =
     OptimizeMetrics(
       path = table.root.toString,
       added = added,
@@ -443,7 +458,7 @@ final class OptimizeRun(
 object OptimizeRun {
 
   /** Whether an OPTIMIZE that names nothing pays: for whoever reports on a table. */
-  def verdict(session: shim.SparkSession, table: ResolvedTable): Verdict = {
+  def verdict(session: shim.SparkSession, table: ResolvedTable): LayoutVerdict = {
     val columns = ClusteringColumns.default(session, table)
     new OptimizeRun(session, table, None, columns, full = false).outlook()._2
   }

@@ -5,7 +5,8 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.StoreFailures
+import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.common.StoreFailures
 
 /**
  * OPTIMIZE, resolved: the table exists, the columns are its own.
@@ -28,8 +29,8 @@ case class OptimizeTableCommand(
   override def run(session: SparkSession): Seq[Row] = {
     val own = session.asInstanceOf[shim.SparkSession]
     Seq(StoreFailures.told(table.root)(SwitchingTables.following(own, table) { table =>
-        val run = new OptimizeRun(own, table, where, zOrderBy, full)
-        if (dryRun) run.estimate() else run.execute()
-      }).toRow)
+      val run = new OptimizeRun(own, table, where, zOrderBy, full)
+      if (dryRun) run.estimate() else run.execute()
+    }).toRow)
   }
 }

@@ -13,9 +13,15 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.connector.catalog.{Identifier, Table}
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
-import io.pyzorder.ZOrderErrors
-import io.pyzorder.index.DeniedColumns
-import io.pyzorder.layout.InputRelation
+import io.pyzorder.catalog.{ClusteringColumns, PartitionPredicate, ResolvedTable, StoredTypes}
+import io.pyzorder.catalog.TargetLookup
+import io.pyzorder.common.{TableFormats, ZOrderErrors}
+import io.pyzorder.index.model.DeniedColumns
+import io.pyzorder.layout.write.InputRelation
+import io.pyzorder.parser.{CreateSkippingIndexStatement, DescribeSkippingIndexStatement}
+import io.pyzorder.parser.{DropSkippingIndexStatement, OptimizeStatement, PathTarget}
+import io.pyzorder.parser.{RefreshSkippingIndexStatement, RestoreStatement, VacuumStatement}
+import io.pyzorder.parser.ZOrderStatement
 
 /**
  * Turns a parsed statement into its command once the analyzer has looked the target up. Every
@@ -78,14 +84,14 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
   }
 
   private def foreign(provider: String): Option[String] =
-    TargetLookup.foreignExtensions.keys.find(provider.contains)
+    TableFormats.foreignExtensions.keys.find(provider.contains)
 
   /** The next parser's plan, which the analyzer then goes on with. */
   private def toOwner(s: ZOrderStatement, table: String, format: String): LogicalPlan =
     try s.original.parse()
     catch {
       case _: ParseException =>
-        throw ZOrderErrors.foreignTable(table, format, TargetLookup.foreignExtensions(format))
+        throw ZOrderErrors.foreignTable(table, format, TableFormats.foreignExtensions(format))
     }
 
   private def command(statement: ZOrderStatement, table: ResolvedTable): LogicalPlan =

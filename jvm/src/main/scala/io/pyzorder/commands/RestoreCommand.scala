@@ -9,9 +9,14 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.LongType
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.StoreFailures
-import io.pyzorder.index.IndexedColumn
-import io.pyzorder.publish._
+import io.pyzorder.catalog.{ResolvedTable, TableFiles}
+import io.pyzorder.common.StoreFailures
+import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.publish.{Filled, LastOptimize, Writer}
+import io.pyzorder.publish.journal.{LayoutRecord, Records, RetireRecord, SummaryFiles}
+import io.pyzorder.publish.relocate.{LastSwitch, PartitionSwitch, PreviousLocations}
+import io.pyzorder.publish.relocate.{PreviousPartitionLocations, Replaced, RestoreRefusal}
+import io.pyzorder.storage.FileRef
 
 /**
  * RESTORE … TO BEFORE OPTIMIZE: the files that the last OPTIMIZE replaced come back in place of
@@ -36,15 +41,16 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
   private def restore(session: shim.SparkSession, table: ResolvedTable): Seq[Row] = {
     val folder = table.folder(session)
     val fs = folder.root.getFileSystem(session.sessionState.newHadoopConf())
-    if (!fs.exists(folder.zorder)) throw LastOptimize.cannot(folder, LastOptimize.NoneToUndo)
-    val writer = Writer.begin(session, folder, LastOptimize.Restore)
+    if (!fs.exists(folder.zorder)) throw RestoreRefusal.cannot(folder, RestoreRefusal.NoneToUndo)
+    val writer = Writer.begin(session, folder, Records.Restore)
     try {
       SwitchingTables.carry(session, table)
-      val behind = new Predecessors(session, writer.folder)
+      val behind = new PreviousLocations(session, writer.folder)
       val hadoopConf = session.sessionState.newHadoopConf()
       val within = LastOptimize.number(hadoopConf, writer)
-      val partitions = new LeftPartitions(session, table.folder(session), table.identifier)
-        .lastSwitch(after = within.getOrElse(0L))
+      val partitions =
+        new PreviousPartitionLocations(session, table.folder(session), table.identifier)
+          .lastSwitch(after = within.getOrElse(0L))
       if (partitions.isDefined) {
         switchBack(session, table, writer, partitions.get)
       } else if (within.isDefined || behind.isEmpty) {
@@ -53,7 +59,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
         writer.checkSpace(last.record.retire.map(_.size).sum)
         val places = last.record.retire.map(file =>
           file.path -> writer.folder.retiredPath(last.run, file.path))
-        val copies = FileCopies.stage(session, writer, places, LastOptimize.Restore)
+        val copies = FileCopies.stage(session, writer, places, Records.Restore)
         writer.layout = LayoutRecord.last(hadoopConf, writer.folder, before = last.run)
         writer.publish(last.record.add, copies, Nil, identity)
         reindex(session, table)
@@ -82,7 +88,8 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
         .map(folder.relativize).toSet
       val folders = SummaryFiles.without(record.retire).map(_.folder)
       folders.find(!orAbove(_).exists(known)).foreach { gone =>
-        throw LastOptimize.cannot(folder, s"no partition lies in $gone any more, of which it " +
+        throw RestoreRefusal.cannot(folder,
+          s"no partition lies in $gone any more, of which it " +
             "replaced files: that was dropped since, or lies elsewhere now")
       }
     }
@@ -106,10 +113,10 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     val places = SwitchingTables.placesOf(last.home, last.retire ++ summaries) ++
       SwitchingTables.placesOf(writer.folder, now.filterNot(file => added(file.path)))
     val to = writer.switchLocation(table.identifier.get, now) { to =>
-      val filler = Writer.begin(session, to.root, LastOptimize.Restore)
+      val filler = Writer.begin(session, to.root, Records.Restore)
       try {
         filler.checkSpace(last.retire.map(_.size).sum)
-        val copies = FileCopies.stage(session, filler, places, LastOptimize.Restore)
+        val copies = FileCopies.stage(session, filler, places, Records.Restore)
         filler.layout = LayoutRecord.last(session.sessionState.newHadoopConf(), last.home)
         filler.publish(Nil, copies, Nil, identity,
           rowsOf = places.collect { case (name, place) if !SummaryFiles.isOne(name) => place })
@@ -142,7 +149,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
       val kept =
         added.map(file => s"${folders(file.folder)}/${file.name}" -> folder.resolve(file.path))
       Filled(
-        FileCopies.stage(session, writer, restored ++ kept, LastOptimize.Restore), Nil, identity)
+        FileCopies.stage(session, writer, restored ++ kept, Records.Restore), Nil, identity)
     }
     reindex(session, table)
     told(last.switch.record.read, last.add)

@@ -4,9 +4,12 @@ import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.{StoreFailures, ZOrderConf, ZOrderErrors}
-import io.pyzorder.index._
-import io.pyzorder.publish.{FileRef, TableFolder}
+import io.pyzorder.catalog.{ResolvedTable, TableFiles}
+import io.pyzorder.common.{StoreFailures, ZOrderConf, ZOrderErrors}
+import io.pyzorder.index.collect.Collector
+import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
+import io.pyzorder.index.store.{IndexStore, SnapshotRef}
+import io.pyzorder.storage.{FileRef, TableFolder}
 
 /** CREATE SKIPPING INDEX: statistics of the files as they lie. `columns` empty: all that can. */
 case class CreateSkippingIndexCommand(

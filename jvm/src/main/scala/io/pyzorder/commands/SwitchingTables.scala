@@ -6,8 +6,12 @@ import org.apache.spark.sql.catalyst.catalog.{CatalogTableType, ExternalCatalogU
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.{ZOrderConf, ZOrderErrors, ZOrderException}
-import io.pyzorder.publish._
+import io.pyzorder.catalog.{ResolvedTable, TargetLookup}
+import io.pyzorder.common.{ZOrderConf, ZOrderErrors, ZOrderException}
+import io.pyzorder.publish.journal.PartitionMove
+import io.pyzorder.publish.relocate.{CoLocatedTables, PartitionSwitch, PreviousLocations}
+import io.pyzorder.publish.relocate.PreviousPartitionLocations
+import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * Tables that are published by a switch of their location, or of their partitions': which can be,
@@ -40,7 +44,7 @@ private[commands] object SwitchingTables {
     if (table.root.getParent == null || table.root.getName.contains("=")) {
       cannot(s"a folder beside ${table.root} would be another table's")
     }
-    Neighbours.of(
+    CoLocatedTables.of(
       session, entry.identifier.database.get, Some(entry.identifier), Set(table.root))
       .foreach { case (_, other) =>
         cannot(s"table ${other.identifier.unquotedString} lies in the same folder")
@@ -80,8 +84,8 @@ private[commands] object SwitchingTables {
   /** For the holder of the lock: brings over what was written where the table lay before. */
   def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {
     val folder = table.folder(session)
-    new Predecessors(session, folder).carry()
-    new LeftPartitions(session, folder, table.identifier).carry()
+    new PreviousLocations(session, folder).carry()
+    new PreviousPartitionLocations(session, folder, table.identifier).carry()
   }
 
   /**

@@ -10,10 +10,11 @@ import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.pyzorder.{shim, StatementJobs}
 import org.apache.spark.sql.types._
 
-import io.pyzorder.{JobDescription, ZOrderErrors}
-import io.pyzorder.index.IndexStore
+import io.pyzorder.catalog.{ResolvedTable, TargetLookup}
+import io.pyzorder.common.{JobDescription, ZOrderErrors}
+import io.pyzorder.index.store.IndexStore
 import io.pyzorder.parser.{StatementGrammar, ZOrderSqlParser}
-import io.pyzorder.publish.PastRun
+import io.pyzorder.publish.journal.HistoryEntry
 
 /**
  * What stands in FROM: `skipping_index('target')`, `optimize_history('target')` and
@@ -53,26 +54,27 @@ object TableFunctions {
   /** The runs of the table's journal, the first one first. */
   private def history(session: shim.SparkSession, table: ResolvedTable): LogicalPlan = {
     def time(milliseconds: Long): Timestamp = new Timestamp(milliseconds)
-    val runs = PastRun.all(session.sessionState.newHadoopConf(), table.folder(session))
-    LocalRelation.fromExternalRows(historyColumns.map(_.newInstance()), runs.map { run =>
-      Row(
-        run.run,
-        Option(run.operation).filter(_.nonEmpty).orNull,
-        Option(run.began).filter(_ > 0).map(time).orNull,
-        run.ended.map(time).orNull,
-        run.committed,
-        run.retired.length.toLong,
-        run.retired.map(_.size).sum,
-        run.added.length.toLong,
-        run.added.map(_.size).sum,
-        run.kept.toLong,
-        run.keptBytes,
-        foldersOf(run).toLong,
-        run.seconds.map(Double.box).orNull)
-    })
+    val runs = HistoryEntry.all(session.sessionState.newHadoopConf(), table.folder(session))
+    LocalRelation.fromExternalRows(historyColumns.map(_.newInstance()),
+      runs.map { run =>
+        Row(
+          run.run,
+          Option(run.operation).filter(_.nonEmpty).orNull,
+          Option(run.began).filter(_ > 0).map(time).orNull,
+          run.ended.map(time).orNull,
+          run.committed,
+          run.retired.length.toLong,
+          run.retired.map(_.size).sum,
+          run.added.length.toLong,
+          run.added.map(_.size).sum,
+          run.kept.toLong,
+          run.keptBytes,
+          foldersOf(run).toLong,
+          run.seconds.map(Double.box).orNull)
+      })
   }
 
-  private def foldersOf(run: PastRun): Int =
+  private def foldersOf(run: HistoryEntry): Int =
     (run.retired ++ run.added).map(file => new Path(file.path).getParent).distinct.length
 
   private val progressColumns: Seq[Attribute] = ResultColumns.none
@@ -89,12 +91,13 @@ object TableFunctions {
    * what a Connect client, which sees no jobs, shows while it waits.
    */
   private def progress(session: shim.SparkSession, tag: String): LogicalPlan =
-    LocalRelation.fromExternalRows(progressColumns.map(_.newInstance()), for {
-      job <- StatementJobs.tagged(session, tag)
-      stage <- job.stages
-    } yield Row(
-      job.number.toLong, JobDescription.stepOf(job.tags).orNull, job.running,
-      stage.tasks.toLong, stage.ended.toLong, stage.rows))
+    LocalRelation.fromExternalRows(progressColumns.map(_.newInstance()),
+      for {
+        job <- StatementJobs.tagged(session, tag)
+        stage <- job.stages
+      } yield Row(
+        job.number.toLong, JobDescription.stepOf(job.tags).orNull, job.running,
+        stage.tasks.toLong, stage.ended.toLong, stage.rows))
 
   private def describe(name: String, takes: String, example: String)(
       build: (shim.SparkSession, String) => LogicalPlan): Description = {

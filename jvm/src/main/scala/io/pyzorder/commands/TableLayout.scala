@@ -2,11 +2,12 @@ package io.pyzorder.commands
 
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.ZOrderErrors
-import io.pyzorder.index.{Collector, ColumnStatistics, FileEntry, IndexStore, IndexedColumn}
-import io.pyzorder.index.IndexedColumns
-import io.pyzorder.parser.StatementGrammar
-import io.pyzorder.publish.{FileRef, TableFolder}
+import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
+import io.pyzorder.common.{ColumnNames, ZOrderErrors}
+import io.pyzorder.index.collect.Collector
+import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, IndexedColumns}
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * One data file of a layout.
@@ -48,7 +49,7 @@ object TableLayout {
     val valid = snapshot.toSeq.flatMap(s => SkippingIndex.valid(s.entries, files))
     val columns =
       if (names.isEmpty) usual(session, table, valid)
-      else resolved(session, table, names.flatMap(StatementGrammar.columnList))
+      else resolved(session, table, names.flatMap(ColumnNames.parse))
     val known =
       if (columns.forall(c => snapshot.exists(_.columns.contains(c)))) byPath(valid)
       else Map.empty[String, FileEntry]

@@ -12,10 +12,14 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{LongType, StringType}
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.{StoreFailures, ZOrderConf, ZOrderErrors}
-import io.pyzorder.index.IndexStore
-import io.pyzorder.layout.PartitionListing
-import io.pyzorder.publish._
+import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.common.{StoreFailures, ZOrderConf, ZOrderErrors}
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.layout.select.PartitionListing
+import io.pyzorder.publish.{ExpiredFiles, Writer}
+import io.pyzorder.publish.journal.Journal
+import io.pyzorder.publish.relocate.{PreviousLocations, PreviousPartitionLocations}
+import io.pyzorder.storage.{FailPoints, TableFolder}
 
 /**
  * VACUUM: deletes what OPTIMIZE runs replaced longer ago than it is kept, and what dead writers
@@ -51,8 +55,8 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
         val (kept, now) = (TimeUnit.HOURS.toMillis(hours.toLong), System.currentTimeMillis())
         Vacuum.garbage(session, table)
           .find(kept, now, if (journal.unfinished) Some(journal.run) else None) ++
-          new Predecessors(session, folder).garbage(kept, now) ++
-          new LeftPartitions(session, folder, table.identifier).garbage(kept, now)
+          new PreviousLocations(session, folder).garbage(kept, now) ++
+          new PreviousPartitionLocations(session, folder, table.identifier).garbage(kept, now)
       } else {
         val (room, writer) = begin(session, table, hours)
         try {
@@ -60,7 +64,7 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
           room ++ Vacuum.delete(session, table, writer, hours)
         } finally {
           writer.abort()
-          if (!new Predecessors(session, folder).isEmpty) table.refresh(session)
+          if (!new PreviousLocations(session, folder).isEmpty) table.refresh(session)
         }
       }
     found.map(file => Row(file.getPath.toString, file.getLen))
@@ -106,11 +110,11 @@ private[commands] object Vacuum {
     }
   }
 
-  def garbage(session: shim.SparkSession, table: ResolvedTable): Garbage = {
+  def garbage(session: shim.SparkSession, table: ResolvedTable): ExpiredFiles = {
     val folder = table.folder(session)
     val outside = PartitionListing.list(table.relation.location, folder, None)
       .map(_.folder).filter(TableFolder.isWhole).map(folder.resolve)
-    new Garbage(session.sessionState.newHadoopConf(), folder, outside)
+    new ExpiredFiles(session.sessionState.newHadoopConf(), folder, outside)
   }
 
   /** Deletes, with the lock held, and returns what is older than so many hours. */
@@ -122,8 +126,9 @@ private[commands] object Vacuum {
     val found = garbage(session, table)
     val kept = TimeUnit.HOURS.toMillis(hours.toLong)
     val files = found.find(kept, writer.began, Some(writer.run))
-    val behind = new Predecessors(session, writer.folder)
-    val partitions = new LeftPartitions(session, table.folder(session), table.identifier)
+    val behind = new PreviousLocations(session, writer.folder)
+    val partitions =
+      new PreviousPartitionLocations(session, table.folder(session), table.identifier)
     val left = behind.garbage(kept, writer.began) ++ partitions.garbage(kept, writer.began)
     def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
     if (files.nonEmpty || left.nonEmpty) reach("vacuum-found")

@@ -3,7 +3,7 @@ package io.pyzorder.expressions
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo}
 
-import io.pyzorder.ZOrderErrors
+import io.pyzorder.common.ZOrderErrors
 
 /** The SQL functions pyzorder adds, in the form `SparkSessionExtensions.injectFunction` takes. */
 object ZOrderFunctions {

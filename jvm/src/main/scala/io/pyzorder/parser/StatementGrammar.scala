@@ -1,8 +1,6 @@
 package io.pyzorder.parser
 
-import scala.util.parsing.combinator.Parsers
-
-import io.pyzorder.{ZOrderErrors, ZOrderException}
+import io.pyzorder.common.{NameGrammar, Token, Tokens, ZOrderErrors, ZOrderException}
 
 /** What a statement says, still as text: ZOrderSqlParser makes plans of it. */
 sealed trait ParsedStatement
@@ -33,8 +31,7 @@ final case class ParsedVacuum(target: ParsedTarget, retainHours: Option[Int], dr
 final case class ParsedRestore(target: ParsedTarget) extends ParsedStatement
 
 /** The grammar of pyzorder's statements. Keywords are not reserved: any may be a name. */
-object StatementGrammar extends Parsers {
-  override type Elem = Token
+object StatementGrammar extends NameGrammar {
 
   /** How each statement is written, by its first word; DESC is found under DESCRIBE. */
   val usages: Map[String, String] = Map(
@@ -58,13 +55,6 @@ object StatementGrammar extends Parsers {
             usages(if (first == "DESC") "DESCRIBE" else first)))
     }
   }
-
-  /** `a, b.c` as in ZORDER BY, with or without parentheses, for a table property. */
-  def columnList(text: String): Seq[Seq[String]] =
-    run(columns, Tokens.of(text)) match {
-      case Right(parsed) => parsed
-      case Left((near, expected)) => throw ZOrderErrors.syntax(near, expected, "a, b.c, …")
-    }
 
   /** A target alone, as in skipping_index('db.t'). */
   def target(text: String): ParsedTarget =
@@ -137,21 +127,6 @@ object StatementGrammar extends Parsers {
       case Token(text, _, Token.Quoted) => QuotedTarget(text)
     }
 
-  private def columns: Parser[Seq[Seq[String]]] = parenthesised | rep1sep(column, sign(","))
-
-  private def parenthesised: Parser[Seq[Seq[String]]] =
-    sign("(") ~> rep1sep(column, sign(",")) <~ sign(")")
-
-  private def column: Parser[Seq[String]] = name
-
-  private def name: Parser[Seq[String]] = rep1sep(namePart, sign("."))
-
-  private def namePart: Parser[String] = one("a name") {
-    case Token(text, _, Token.Word) => text
-    case Token(text, _, Token.BackQuoted) if text.length > 2 && text.endsWith("`") =>
-      text.substring(1, text.length - 1).replace("``", "`")
-  }
-
   /** Everything up to ZORDER BY, DRY RUN or the end, where no parenthesis is open. */
   private def predicate: Parser[(Int, Int)] =
     rep1(not(afterPredicate).withFailureMessage("expected a predicate") ~> balanced) ^^ { parts =>
@@ -185,21 +160,4 @@ object StatementGrammar extends Parsers {
 
   private def word(keyword: String): Parser[Token] =
     one(keyword) { case token if token.is(keyword) => token }
-
-  private def sign(text: String): Parser[Token] =
-    one(s"'$text'") { case token @ Token(`text`, _, Token.Sign) => token }
-
-  /** One token, or the failure that says what it should have been. */
-  private def one[T](expected: String)(meaning: PartialFunction[Token, T]): Parser[T] =
-    Parser { in =>
-      if (meaning.isDefinedAt(in.first)) Success(meaning(in.first), in.rest)
-      else Failure(s"expected $expected", in)
-    }
-
-  /** Left: the text at the furthest failure, and what was expected there. */
-  private def run[T](parser: Parser[T], tokens: IndexedSeq[Token]): Either[(String, String), T] =
-    phrase(parser)(new TokenReader(tokens, 0)) match {
-      case Success(parsed, _) => Right(parsed)
-      case failure: NoSuccess => Left((failure.next.first.text, failure.msg))
-    }
 }

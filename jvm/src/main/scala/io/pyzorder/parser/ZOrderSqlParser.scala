@@ -11,8 +11,7 @@ import org.apache.spark.sql.pyzorder.DelegatingParser
 import org.apache.spark.sql.types.StringType
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.ZOrderErrors
-import io.pyzorder.commands._
+import io.pyzorder.common.{TableFormats, Tokens, ZOrderErrors}
 
 /**
  * The session's SQL parser: pyzorder's statements become plans here, everything else, every method
@@ -111,7 +110,7 @@ object ZOrderSqlParser {
       case NamedTarget(parts) => UnresolvedTableOrView(parts, command, allowTempView = true)
     }
 
-  private val pathFormats = Set("parquet", "orc") ++ TargetLookup.foreignExtensions.keySet
+  private val pathFormats = Set("parquet", "orc") ++ TableFormats.foreignExtensions.keySet
 
   /** Looks at the first words only: whether the statement may be one of ours. */
   private[parser] def mayBeOurs(sql: String): Boolean = {

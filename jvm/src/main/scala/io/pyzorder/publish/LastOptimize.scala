@@ -2,7 +2,9 @@ package io.pyzorder.publish
 
 import org.apache.hadoop.conf.Configuration
 
-import io.pyzorder.ZOrderErrors
+import io.pyzorder.publish.journal.{Journal, JournalState, Records, RetireRecord, SummaryFiles}
+import io.pyzorder.publish.relocate.RestoreRefusal
+import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
  * The last OPTIMIZE that was not undone yet, and is not too old to be.
@@ -20,13 +22,14 @@ object LastOptimize {
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder
     val runs = runsBefore(hadoopConf, writer)
-    val last = lastOf(runs).getOrElse(throw cannot(folder,
-      if (runs.exists(isCommitted)) "each OPTIMIZE that is on record was undone already"
-      else NoneToUndo))
+    val last = lastOf(runs).getOrElse(throw RestoreRefusal.cannot(folder,
+        if (runs.exists(isCommitted)) "each OPTIMIZE that is on record was undone already"
+        else RestoreRefusal.NoneToUndo))
     val written = last.said.get
     written.named.find(!folder.holds(_)).foreach { gone =>
-      throw cannot(folder, s"no partition lies in $gone any more, of which it replaced files: " +
-        "that was dropped since, or lies elsewhere now")
+      throw RestoreRefusal.cannot(folder,
+        s"no partition lies in $gone any more, of which it replaced files: " +
+          "that was dropped since, or lies elsewhere now")
     }
     // What a later RESTORE brought back is a copy, with a time of its own, and so is on some stores
     // what any run moved.
@@ -45,29 +48,20 @@ object LastOptimize {
   private def runsBefore(hadoopConf: Configuration, writer: Writer): Seq[JournalState] =
     Journal.runs(hadoopConf, writer.folder).sortBy(_.run).filter(run =>
       run.run < writer.run &&
-        run.said.exists(r => r.incarnation == writer.incarnation &&
-          SummaryFiles.without(r.retire).nonEmpty))
+        run.said.exists(r =>
+          r.incarnation == writer.incarnation &&
+            SummaryFiles.without(r.retire).nonEmpty))
 
   private def lastOf(runs: Seq[JournalState]): Option[JournalState] = {
     var undone = Set.empty[Set[String]]
     runs.filter(isCommitted).reverse.find { run =>
       val record = run.said.get
-      val isRestore = run.prepare.exists(_.operation == Restore)
+      val isRestore = run.prepare.exists(_.operation == Records.Restore)
       val isUndone = undone(namesOf(record.retire))
       if (isRestore) undone += namesOf(record.add)
       !isRestore && !isUndone
     }
   }
-
-  /** The operation of a writer that undoes one. */
-  val Restore: String = "RESTORE"
-
-  /** Why a RESTORE without an OPTIMIZE before it is refused. */
-  private[pyzorder] val NoneToUndo: String = "no OPTIMIZE has replaced files of it"
-
-  /** Why a second RESTORE in a row is refused where locations are switched. */
-  private[publish] val OneAtMost: String = "the last OPTIMIZE was undone already, and where " +
-    "locations are switched only one can be"
 
   private def check(
       hadoopConf: Configuration,
@@ -77,13 +71,15 @@ object LastOptimize {
     record.add.foreach { file =>
       val path = folder.resolve(file.path)
       if (!isThere(hadoopConf, path, file)) {
-        throw cannot(folder, s"$path, which the last OPTIMIZE wrote, was replaced or deleted since")
+        throw RestoreRefusal.cannot(folder,
+          s"$path, which the last OPTIMIZE wrote, was replaced or deleted since")
       }
     }
     record.retire.foreach { file =>
       val path = folder.retiredPath(run, file.path)
-      if (!Journal.status(path.getFileSystem(hadoopConf), path).exists(_.getLen == file.size)) {
-        throw cannot(folder, s"$path, which the last OPTIMIZE replaced, was deleted by VACUUM")
+      if (!FileSystems.status(path.getFileSystem(hadoopConf), path).exists(_.getLen == file.size)) {
+        throw RestoreRefusal.cannot(folder,
+          s"$path, which the last OPTIMIZE replaced, was deleted by VACUUM")
       }
     }
   }
@@ -92,15 +88,10 @@ object LastOptimize {
       hadoopConf: Configuration,
       path: org.apache.hadoop.fs.Path,
       file: FileRef): Boolean =
-    Journal.status(path.getFileSystem(hadoopConf), path).exists(status =>
+    FileSystems.status(path.getFileSystem(hadoopConf), path).exists(status =>
       status.getLen == file.size && status.getModificationTime == file.modificationTime)
 
   private def isCommitted(run: JournalState): Boolean = run.outcome.exists(_.commit)
 
   private def namesOf(files: Seq[FileRef]): Set[String] = files.map(_.path).toSet
-
-  private[pyzorder] def cannot(folder: TableFolder, why: String): Exception =
-    ZOrderErrors.error("ZORDER_CANNOT_RESTORE", "55000",
-      s"${folder.root} cannot be put back to what it was before an OPTIMIZE: $why. Nothing was " +
-        "changed.")
 }

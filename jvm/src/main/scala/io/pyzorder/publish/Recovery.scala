@@ -5,8 +5,13 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.ZOrderErrors
-import io.pyzorder.index.{FileEntry, IndexStore}
+import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.index.model.FileEntry
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.publish.journal.{JournalState, Marker, Records, RetireRecord, RunFiles}
+import io.pyzorder.publish.journal.RunRecords
+import io.pyzorder.publish.relocate.CatalogSwitch
+import io.pyzorder.storage.{FailPoints, FileRef, Incarnation, TableFolder}
 
 /**
  * Brings a run that was left unfinished to its end, by a writer that is about to take the lock.
@@ -32,10 +37,10 @@ private[publish] object Recovery {
       (if (commit) "completing it" else "undoing it"))
     reach("recovery-decided")
     // Read now that it is decided: until then a writer that was declared dead may have gone on.
-    val switch = records.switched(session)
+    val switch = CatalogSwitch.of(session, state.folder, state.run, records)
     val record = records.retired.map(ofTable(state, _, switch)).getOrElse(RetireRecord(
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
-    val newNames = state.prepare.exists(_.operation != LastOptimize.Restore)
+    val newNames = state.prepare.exists(_.operation != Records.Restore)
     val files = new RunFiles(
       conf, state.folder, state.run, record, newNames, recovered = true)
     val problems =
@@ -99,13 +104,15 @@ private[publish] object Recovery {
    * being deleted, now or in a moment, which would stay for a record that came into it.
    */
   def close(records: RunRecords, files: RunFiles): Unit = {
-    if (files.sameLife) {
+    if (files.sameIncarnation) {
       files.removeStaged()
       records.done(files.record.incarnation, files.placed)
     }
     files.unmark()
-    if (!files.sameLife || records.areGoing) records.clear(files.record.incarnation)
-    Remains.lookLater(() => if (records.areGone) records.clear(files.record.incarnation))
+    if (!files.sameIncarnation || records.folderBeingDeleted)
+      records.clear(files.record.incarnation)
+    LeftoverCleanup.lookLater(() =>
+      if (records.onlyDoneLeft) records.clear(files.record.incarnation))
   }
 
   private def end(
@@ -113,7 +120,7 @@ private[publish] object Recovery {
       files: RunFiles,
       gone: Seq[FileRef],
       back: Seq[FileRef]): Unit =
-    if (files.sameLife && (gone.nonEmpty || files.placed.nonEmpty)) {
+    if (files.sameIncarnation && (gone.nonEmpty || files.placed.nonEmpty)) {
       update(session, files, gone, back)
     }
 

@@ -2,6 +2,8 @@ package io.pyzorder.publish
 
 import org.apache.hadoop.fs.Path
 
+import io.pyzorder.storage.FileRef
+
 /**
  * A new data file that was written for a run and is not part of the table yet.
  *

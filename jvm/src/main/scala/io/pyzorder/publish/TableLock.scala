@@ -6,7 +6,12 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.{ZOrderConf, ZOrderErrors, ZOrderException}
+import io.pyzorder.common.{ZOrderConf, ZOrderErrors, ZOrderException}
+import io.pyzorder.publish.journal.{Journal, JournalState, Lease, PrepareRecord, RunFiles}
+import io.pyzorder.publish.journal.RunRecords
+import io.pyzorder.publish.relocate.LocationSwitch
+import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Incarnation, MetadataFiles, ProcessId}
+import io.pyzorder.storage.{RunNumber, TableFolder}
 
 /**
  * A table's lock, which one writer holds: the PREPARE record of a run that is not done, kept by a
@@ -44,7 +49,7 @@ private[publish] object TableLock {
       case told: ZOrderException => throw told
       case NonFatal(gone) if ZOrderErrors.isMissing(gone) =>
         val error =
-          if (Journal.exists(folder.root.getFileSystem(conf), folder.root)) {
+          if (FileSystems.exists(folder.root.getFileSystem(conf), folder.root)) {
             ZOrderErrors.conflict(s"$root was overwritten, renamed or dropped")
           } else ZOrderErrors.noFolder(root.toString)
         throw ZOrderErrors.because(gone, error)
@@ -64,14 +69,15 @@ private[publish] object TableLock {
     if (state.unfinished) takeOver(session, state, length)
     else state.retire.foreach(new RunFiles(conf, folder, state.run, _).unmark())
     val finished = if (state.unfinished) Journal.read(conf, folder) else state
-    Predecessors.done(session, finished).foreach(switch =>
+    LocationSwitch.done(session, finished).foreach(switch =>
       throw ZOrderErrors.tableMoved(folder.root.toString, switch.to.root.toString))
     val record = PrepareRecord(
       incarnation, operation, UUID.randomUUID().toString, ProcessId.current,
       System.currentTimeMillis(), length)
     if (state.run == RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.journal.toString)
     val run = state.run + 1
-    OwnFiles.makeFolder(conf, folder.journal) // the first run's, or an older life went with its own
+    MetadataFiles.makeFolder(conf,
+      folder.journal) // the first run's, or an older life went with its own
     val lease = new Lease(conf, folder, run, record.owner, length)
     lease.claim()
     if (new RunRecords(conf, folder, run).prepare(record) &&

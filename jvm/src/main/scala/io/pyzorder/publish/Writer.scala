@@ -7,8 +7,14 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.{StoreFailures, ZOrderErrors, ZOrderException}
-import io.pyzorder.index.{FileEntry, IndexStore, IndexedColumn}
+import io.pyzorder.common.{StoreFailures, ZOrderErrors, ZOrderException}
+import io.pyzorder.index.collect.RowCounts
+import io.pyzorder.index.model.{FileEntry, IndexedColumn}
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.publish.journal.{Journal, LayoutRecord, PartitionMove, PartitionsRecord}
+import io.pyzorder.publish.journal.{RetireRecord, RunFiles, RunRecords, SummaryFiles, SwitchRecord}
+import io.pyzorder.publish.relocate.{CatalogSwitch, LocationSwitch, PartitionSwitch}
+import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
 
 /**
  * The one writer of a table: holds the lock from `begin` to `publish` or `abort`, one of which must
@@ -211,7 +217,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   def abort(): Unit = if (!ended) {
     val interrupted = Thread.interrupted()
     try {
-      if (files.sameLife) {
+      if (files.sameIncarnation) {
         // Nobody else can commit this run. Where the disk is full, this is room for the records.
         if (!committing) files.removeStaged()
         // Not aborted: the COMMIT whose outcome was not known arrived after all.
@@ -336,12 +342,13 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     ended = true
     lease.end()
     try {
-      if (!files.sameLife || records.areGoing) {
+      if (!files.sameIncarnation || records.folderBeingDeleted) {
         files.unmark() // also what came into a folder that was just being deleted
         records.clear(incarnation)
       }
       val elsewhere = files.record.add.exists(file => TableFolder.isWhole(file.path))
-      if (lock.isFirst && files.sameLife && !elsewhere) Remains.clearIfEmpty(hadoopConf, folder)
+      if (lock.isFirst && files.sameIncarnation && !elsewhere)
+        LeftoverCleanup.clearIfEmpty(hadoopConf, folder)
     } catch {
       case NonFatal(_) => () // the store cannot be asked
     }

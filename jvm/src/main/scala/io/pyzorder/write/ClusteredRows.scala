@@ -9,9 +9,10 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, UnaryNode}
 import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy, UnaryExecNode}
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.index.IndexStore
-import io.pyzorder.layout.{Choice, Clustering, ClusteringKeys, Region}
-import io.pyzorder.publish.TableFolder
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, Region}
+import io.pyzorder.layout.select.RewritePlan
+import io.pyzorder.storage.TableFolder
 
 /**
  * How the rows of a write are laid out; see the settings of the same names.
@@ -81,7 +82,7 @@ case class ClusteredRowsExec(
     else {
       val bytes = bytesOfRow(drawn)
       val files =
-        drawn.numRows.map(rows => Choice.filesOf((rows * bytes).toLong, layout.targetSize))
+        drawn.numRows.map(rows => RewritePlan.filesOf((rows * bytes).toLong, layout.targetSize))
       val unseen = if (partitions.isEmpty) 0 else UnseenPartitions
       val clustering =
         Clustering.of(keys, drawn.sample, (files ++ Seq.fill(unseen)(1)).map(_ -> Region))

@@ -21,9 +21,11 @@ import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.SerializableConfiguration
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.ZOrderConf
-import io.pyzorder.index._
-import io.pyzorder.publish.TableFolder
+import io.pyzorder.common.ZOrderConf
+import io.pyzorder.index.model.{Calendars, DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
+import io.pyzorder.index.model.ReadSettings
+import io.pyzorder.index.store.{IndexStore, SnapshotRef}
+import io.pyzorder.storage.TableFolder
 
 /**
  * Spark's own write of rows into the folder of a table of ours, after which the index, if there is
@@ -167,7 +169,8 @@ final class IndexedInsertCommand(
       session: shim.SparkSession): FileStatus => Boolean = {
     val known = before.flatMap(IndexStore.load(session, _)).toSeq.flatMap(_.entries)
       .filter(_.numRecords == 0).map(entry => entry.path -> entry).toMap
-    file => known.get(folder.relativize(file.getPath)).exists(entry =>
+    file =>
+      known.get(folder.relativize(file.getPath)).exists(entry =>
         entry.size == file.getLen && entry.modificationTime == file.getModificationTime)
   }
 

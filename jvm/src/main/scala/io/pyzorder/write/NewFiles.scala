@@ -10,7 +10,8 @@ import org.apache.spark.sql.execution.metric.SQLMetric
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.index.{ColumnStatistics, IndexedColumn, StatisticsTracker}
+import io.pyzorder.index.collect.StatisticsTracker
+import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 
 /**
  * A file that a task of a write has written.

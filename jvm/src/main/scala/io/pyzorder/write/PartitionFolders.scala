@@ -26,7 +26,7 @@ private[write] final class PartitionFolders(
       column.name -> value.getOrElse(ExternalCatalogUtils.DEFAULT_PARTITION_NAME)
     }
     try Some(new Path(
-        session.sessionState.catalog.getPartition(table.identifier, spec.toMap).location))
+          session.sessionState.catalog.getPartition(table.identifier, spec.toMap).location))
     catch { case _: NoSuchPartitionException => None }
   }
 }

@@ -12,11 +12,11 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{StructField, StructType}
 
-import io.pyzorder.ZOrderConf
-import io.pyzorder.commands.{ClusteringColumns, TargetLookup}
-import io.pyzorder.index.IndexedColumn
-import io.pyzorder.layout.LayoutSettings
-import io.pyzorder.publish.TableFolder
+import io.pyzorder.catalog.{ClusteringColumns, TargetLookup}
+import io.pyzorder.common.ZOrderConf
+import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.layout.select.LayoutSettings
+import io.pyzorder.storage.TableFolder
 
 /**
  * Lays out the rows of writes into tables that ask for it, and lets writes into a folder with

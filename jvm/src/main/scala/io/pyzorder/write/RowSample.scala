@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.types.DataType
 
-import io.pyzorder.TaskFunction
-import io.pyzorder.layout.Sample
+import io.pyzorder.common.TaskFunction
+import io.pyzorder.layout.cells.Sample
 
 /**
  * Rows of a query drawn at random, before it is known how many there are.

@@ -34,7 +34,7 @@ class Setting[T](
     try parse(text)
     catch {
       case NonFatal(failure) =>
-        throw io.pyzorder.ZOrderErrors.invalidSetting(where, text, failure.getMessage)
+        throw io.pyzorder.common.ZOrderErrors.invalidSetting(where, text, failure.getMessage)
     }
 
   /** A second class loader of the same JVM finds the key taken, by this same page: let it be. */

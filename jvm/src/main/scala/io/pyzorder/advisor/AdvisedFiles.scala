@@ -1,0 +1,141 @@
+package io.pyzorder.advisor
+
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.catalog.{ResolvedTable, TableFiles}
+import io.pyzorder.common.ZOrderConf
+import io.pyzorder.index.collect.Collector
+import io.pyzorder.index.memory.IndexSnapshot
+import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.layout.cells.Sample
+import io.pyzorder.layout.select.{KnownFiles, LayoutSettings, RewritePlan}
+import io.pyzorder.layout.write.{InputFooters, InputRelation, RewriteSession}
+import io.pyzorder.publish.journal.LayoutRecord
+import io.pyzorder.publish.reading.JournaledListing
+import io.pyzorder.storage.{FileRef, TableFolder}
+
+/**
+ * The files that lie in one table partition.
+ *
+ * @param values  of the partition columns
+ * @param numRows of all files
+ */
+final case class AdvisedPartition(values: InternalRow, files: Seq[FileStatus], numRows: Long) {
+
+  /** Bytes of all files. */
+  val size: Long = files.iterator.map(_.getLen).sum
+}
+
+/** A table's files as they are: what OPTIMIZE would rewrite, and what queries open of them now. */
+final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
+
+  private val folder = new TableFolder(table.root)
+
+  private val listed: Seq[(InternalRow, Seq[FileStatus])] = {
+    table.relation.location.refresh()
+    val listing = JournaledListing.current(
+      session, table.relation.location, table.options, table.partitionSchema, Seq(folder), Nil)
+    listing.files.listFiles(Nil, Nil)
+      .map(p => p.values -> p.files.map(_.fileStatus).sortBy(_.getPath).toSeq).toSeq
+  }
+
+  /** What the files' footers tell, by path. */
+  private val facts: Map[String, InputFooters] = {
+    val found = InputFooters.read(
+      session, table.provider, table.dataSchema, listed.flatMap(_._2).map(_.getPath.toString))
+    InputFooters.check(found)
+    found.map(fact => fact.path -> fact).toMap
+  }
+
+  val partitions: Seq[AdvisedPartition] = listed.map { case (values, files) =>
+    AdvisedPartition(values, files, files.map(file => facts(file.getPath.toString).numRows).sum)
+  }.filter(_.numRows > 0)
+
+  val files: Seq[FileStatus] = partitions.flatMap(_.files)
+
+  /** Number of files that an OPTIMIZE of each partition would make. */
+  val leaves: Seq[Int] = {
+    val targetSize = new LayoutSettings(
+      session.sessionState.conf, table.properties,
+      LayoutRecord.last(session.sessionState.newHadoopConf(), folder))
+      .targetSize(partitions.map(_.size).sum, isClustered = true)
+    partitions.map { partition =>
+      math.min(partition.numRows, RewritePlan.filesOf(partition.size, targetSize).toLong).toInt
+    }
+  }
+
+  private lazy val index: Option[IndexSnapshot] =
+    IndexStore.latest(session.sessionState.newHadoopConf(), folder)
+      .flatMap(IndexStore.load(session, _))
+
+  /** The columns that every file was clustered by; empty: not all of them by the same. */
+  def clusteredBy: Seq[String] = {
+    val each = files.map { file =>
+      val known = index.map(entries => entries -> entries.find(folder.relativize(file.getPath)))
+      known.fold(Seq.empty[String]) { case (entries, entry) =>
+        if (entry >= 0) entries.clusteredBy(entry) else Nil
+      }
+    }
+    if (each.distinct.length == 1) each.head else Nil
+  }
+
+  /**
+   * The files with their statistics.
+   *
+   * @param columns  those that are asked for
+   * @param complete as if an index knew all files; else a file that the index does not know has no
+   *                 statistics
+   */
+  def present(columns: Seq[IndexedColumn], complete: Boolean): Seq[WhatIfFile] = {
+    val collected = (files: Seq[FileRef]) =>
+      if (complete) collect(columns, files) else Map.empty[String, Seq[ColumnStatistics]]
+    val boxes = new KnownFiles(folder, columns, index, collected).boxes(files)
+    val values = partitions.flatMap(partition => partition.files.map(_ => partition.values))
+    boxes.zip(values).map { case (box, partition) =>
+      WhatIfFile(box.bytes, partition, box.columns)
+    }
+  }
+
+  /**
+   * A sample of the columns, from which OPTIMIZE's new files can be foreseen.
+   *
+   * @param limit of rows; a table of more files than this tells apart is foreseen with fewer
+   */
+  def sample(columns: Seq[IndexedColumn], limit: Long): SampledRows = {
+    val counts = partitions.map(_.numRows)
+    val wanted =
+      Sample.fractions(counts, leaves, ZOrderConf.sampleSize.get(session.sessionState.conf))
+    val drawn = counts.zip(wanted).map { case (count, share) => count * share }.sum
+    val scale = math.min(1.0, limit / math.max(1.0, drawn))
+    val sample = RewriteSession.use(rewriting) {
+      val input = new InputRelation(
+        rewriting, folder.root, table.relation.fileFormat, table.dataSchema, table.options,
+        partitions.map(_.files))
+      Sample.take(
+        input.only(columns.map(_.path)), columns.map(c => input.column(c.path)), input.number,
+        wanted.map(_ * scale))
+    }
+    SampledRows.of(columns, sample, partitions, leaves)
+  }
+
+  /** For each layout, by columns of a sample of these files, see SizeProbe.growth. */
+  def growth(layouts: Seq[Seq[Int]], rows: SampledRows): Seq[Double] =
+    RewriteSession.use(rewriting) {
+      val options = InputFooters.withCodec(table.options, facts.values)
+      new SizeProbe(rewriting, table, options, partitions, rows).growth(layouts)
+    }
+
+  private lazy val rewriting: shim.SparkSession =
+    RewriteSession.of(session, InputFooters.timestampType(facts.values))
+
+  private def collect(
+      columns: Seq[IndexedColumn],
+      files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] =
+    Collector.collect(session, TableFiles.toIndex(table, files), columns).map { entry =>
+      entry.path ->
+        columns.map(c => entry.statistics.getOrElse(c.name, ColumnStatistics.unknown))
+    }.toMap
+}

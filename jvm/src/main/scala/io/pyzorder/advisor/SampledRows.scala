@@ -1,0 +1,194 @@
+package io.pyzorder.advisor
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.DataType
+
+import io.pyzorder.expressions.Boundaries
+import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
+import io.pyzorder.layout.cells.{Clustering, KdTree, Sample}
+
+/**
+ * Sampled rows of a table, and the files that any columns would lay them out in: cut as OPTIMIZE
+ * cuts them.
+ *
+ * @param columns  as drawn
+ * @param sample   the rows
+ * @param judgedOf number of files that stand for each table partition's
+ * @param ranked   the columns' values
+ * @param undrawn  files of table partitions of which no row was drawn
+ */
+final class SampledRows private (
+    val columns: Seq[IndexedColumn],
+    val sample: Sample,
+    val judgedOf: Seq[Int],
+    ranked: Seq[SampledRows.Column],
+    parts: Seq[SampledRows.Part],
+    undrawn: Seq[WhatIfFile]) {
+
+  /** Rows that were drawn. */
+  val length: Int = parts.map(_.length).sum
+
+  /** Files that OPTIMIZE would make. */
+  val leaves: Int = parts.map(_.leaves).sum + undrawn.length
+
+  /** Files that are judged instead: fewer where too few rows were drawn to tell all apart. */
+  val judged: Int = parts.map(_.judged).sum + undrawn.length
+
+  /**
+   * The files that OPTIMIZE would make.
+   *
+   * @param by     numbers of the clustering columns
+   * @param linear as with curve `linear`
+   */
+  def files(by: Seq[Int], linear: Boolean): Seq[WhatIfFile] = parts.flatMap { part =>
+    val keys = by.map(part.ids(_)).toArray
+    val leaf = KdTree.build(keys, part.judged, linear).leaves(keys)
+    val bounds = columns.indices.map { c =>
+      new RankBounds(ranked(c), part.judged, leaf, part.ranks(c))
+    }
+    val rows = new Array[Int](part.judged)
+    leaf.foreach(number => rows(number) += 1)
+    rows.indices.filter(rows(_) > 0).map { number =>
+      WhatIfFile(
+        (part.bytes.toDouble * rows(number) / leaf.length).toLong, part.values,
+        bounds.map(_.statistics(number)))
+    }
+  } ++ undrawn
+
+  /** Some of the rows, evenly taken, each as a file of its own and of one byte. */
+  def rows(atMost: Int): Seq[WhatIfFile] = {
+    val step = math.max(1, length / math.max(1, atMost))
+    parts.flatMap { part =>
+      val own = Array.range(0, part.length)
+      val bounds = columns.indices.map { c =>
+        new RankBounds(ranked(c), part.length, own, part.ranks(c))
+      }
+      own.indices.by(step).map(row => WhatIfFile(1L, part.values, bounds.map(_.statistics(row))))
+    }
+  }
+}
+
+object SampledRows {
+
+  /** Where fewer rows than this stand for a file, their bounds are not the file's. */
+  private val LeastRows = 25
+
+  /**
+   * @param values  of each rank but 0, which is null's
+   * @param nanRank rank of NaN; -1: there is none
+   */
+  private[pyzorder] final class Column(val values: Array[Any], val nanRank: Int)
+
+  /**
+   * The rows of one table partition.
+   *
+   * @param values of the partition columns
+   * @param bytes  of its files
+   * @param leaves number of files that OPTIMIZE would make
+   * @param judged number of files to make of the sample
+   * @param ids    range ids that the rows are cut by, first by column
+   * @param ranks  ranks among all values drawn, first by column
+   */
+  private final class Part(
+      val values: InternalRow,
+      val bytes: Long,
+      val leaves: Int,
+      val judged: Int,
+      val ids: Array[Array[Int]],
+      val ranks: Array[Array[Int]],
+      val length: Int)
+
+  /**
+   * @param columns    as drawn
+   * @param partitions by their numbers in the sample
+   * @param leaves     number of files of each partition
+   */
+  def of(
+      columns: Seq[IndexedColumn],
+      sample: Sample,
+      partitions: Seq[AdvisedPartition],
+      leaves: Seq[Int]): SampledRows = {
+    val rows = partitions.indices.map(sample.rowsOf)
+    val undrawn = partitions.indices.filter(rows(_).isEmpty).map { number =>
+      WhatIfFile(
+        partitions(number).size, partitions(number).values,
+        columns.map(_ => ColumnStatistics.unknown))
+    }
+    val cut = columns.indices.map { c =>
+      sample.boundaries(columns(c).dataType, c, Clustering.MaxBoundaries, Nil)
+    }
+    val exact = columns.indices.map { c =>
+      Boundaries.fromValues(columns(c).dataType, rows.iterator.flatMap(_.iterator.map(_(c))))
+    }
+    val judged = partitions.indices.map { number =>
+      val drawn = rows(number).length
+      if (drawn.toDouble / leaves(number) >= LeastRows || drawn == partitions(number).numRows) {
+        leaves(number)
+      } else math.max(1, drawn / LeastRows)
+    }
+    val parts = partitions.indices.filter(rows(_).nonEmpty).map { number =>
+      def ranked(by: Seq[Boundaries]): Array[Array[Int]] =
+        by.zipWithIndex.map { case (b, c) => rows(number).map(row => b.rangeId(row(c))) }.toArray
+      val drawn = rows(number).length
+      new Part(
+        partitions(number).values, partitions(number).size, leaves(number), judged(number),
+        ranked(cut), ranked(exact), drawn)
+    }
+    val values = columns.indices.map { c =>
+      columnOf(exact(c), rows.iterator.flatMap(_.iterator.map(_(c))), columns(c).dataType)
+    }
+    new SampledRows(columns, sample, judged, values, parts, undrawn)
+  }
+
+  private def columnOf(exact: Boundaries, drawn: Iterator[Any], dataType: DataType): Column = {
+    val values = new Array[Any](exact.idCount)
+    drawn.foreach(value => if (value != null) values(exact.rangeId(value)) = value)
+    val last = exact.idCount - 1
+    val isNaN = values(last) match {
+      case d: Double => d.isNaN
+      case f: Float => f.isNaN
+      case _ => false
+    }
+    new Column(values, if (isNaN) last else -1)
+  }
+}
+
+/**
+ * One column's least and greatest rank in each file.
+ *
+ * @param file of each row
+ * @param rank of each row
+ */
+private[pyzorder] final class RankBounds(
+    column: SampledRows.Column,
+    files: Int,
+    file: Array[Int],
+    rank: Array[Int]) {
+
+  private val least = Array.fill(files)(Int.MaxValue)
+  private val greatest, nulls, nans = new Array[Int](files)
+  locally {
+    var row = 0
+    while (row < rank.length) {
+      val (f, r) = (file(row), rank(row))
+      if (r == 0) nulls(f) += 1
+      else if (r == column.nanRank) nans(f) += 1
+      else {
+        if (r < least(f)) least(f) = r
+        if (r > greatest(f)) greatest(f) = r
+      }
+      row += 1
+    }
+  }
+
+  def statistics(f: Int): ColumnStatistics = {
+    val isEmpty = greatest(f) == 0
+    ColumnStatistics(
+      bounds = if (isEmpty) None else Some((column.values(least(f)), column.values(greatest(f)))),
+      exact = false,
+      nullCount = Some(nulls(f).toLong),
+      nanSeen = nans(f) > 0,
+      empty = isEmpty,
+      settingsDependent = false)
+  }
+}

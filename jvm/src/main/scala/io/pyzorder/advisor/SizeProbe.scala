@@ -1,0 +1,114 @@
+package io.pyzorder.advisor
+
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution.{ExpandExec, FilterExec, SortExec, SparkPlan}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.{IntegerType, LongType}
+
+import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.common.{JobDescription, TaskFunction}
+import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, PlaceInFile, Region, ShuffleKey}
+import io.pyzorder.layout.write.{FileWriters, InputRelation}
+
+/**
+ * How large files become when their rows are laid out otherwise: values compress by what lies
+ * beside them, which no sample tells. A few of the files that OPTIMIZE would make of a layout are
+ * written whole, to local folders of the tasks, weighed and deleted.
+ *
+ * @param session RewriteSession.of the user's
+ * @param options the table's, with `compression`
+ * @param rows    drawn of the table's partitions, in their order
+ */
+final class SizeProbe(
+    session: shim.SparkSession,
+    table: ResolvedTable,
+    options: Map[String, String],
+    partitions: Seq[AdvisedPartition],
+    rows: SampledRows) {
+  import SizeProbe._
+
+  /** Table partitions of the files of any layout. */
+  private val folders: Array[Int] =
+    rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
+
+  /** The files to write, of every layout: their numbers by the keys of their rows. */
+  private val chosen: Map[Int, Int] = {
+    val size = partitions.map(_.size).sum / folders.length
+    val count = math.min(
+      folders.length.toLong, math.max(2L, math.min(MostFiles, MostBytes / math.max(1L, size))))
+    val keys = Clustering.keysOf(folders.length)
+    (0L until count).map(i => ((2 * i + 1) * folders.length / (2 * count)).toInt)
+      .map(file => keys(file) -> file).toMap
+  }
+
+  /**
+   * For each layout the bytes of its files, as a multiple of those that their rows take now: one
+   * job, which reads the table partitions of the chosen files whole.
+   *
+   * @param layouts clustering columns, by their numbers in the sample
+   */
+  def growth(layouts: Seq[Seq[Int]]): Seq[Double] = {
+    val read = chosen.values.map(folders(_)).toSet
+    val input = new InputRelation(
+      session, table.root, table.relation.fileFormat, table.dataSchema, table.options,
+      partitions.indices.map(p => if (read(p)) partitions(p).files else Nil))
+    val tried = layouts.map { by =>
+      val columns = by.map(c => input.column(rows.columns(c).path))
+      val keys = ClusteringKeys.of(columns, Curve, direct = false)
+      val clustering = Clustering.of(keys, rows.sample.only(by), rows.judgedOf.map(_ -> Region))
+      columns -> session.sparkContext.broadcast(clustering)
+    }
+    try {
+      val files = write(input, tried)
+      layouts.indices.map { layout =>
+        val own = files.filter(_.layout == layout)
+        val now = own.map { file =>
+          val partition = partitions(folders(chosen(file.key)))
+          partition.size.toDouble / partition.numRows * file.rows
+        }
+        if (own.isEmpty) 1.0 else own.map(_.bytes).sum / now.sum
+      }
+    } finally tried.foreach(_._2.destroy())
+  }
+
+  private def write(input: InputRelation, tried: Seq[Tried]): Seq[ProbedFile] = {
+    val writers = FileWriters.of(session, table.relation.fileFormat, table.dataSchema, options)
+    val plan = laidOut(input, tried)
+    val weigher = new SizeProbeWriter(
+      writers, BindReferences.bindReferences[Expression](input.data, plan.output))
+    JobDescription.step(session.sparkContext, "write a few files for trial")(
+      plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect()).toSeq
+  }
+
+  /** The rows of the chosen files of each layout, in the files' order. */
+  private def laidOut(input: InputRelation, tried: Seq[Tried]): SparkPlan = {
+    val layout = AttributeReference("layout", IntegerType, nullable = false)()
+    val key = AttributeReference("key", IntegerType, nullable = false)()
+    val place = AttributeReference("place", LongType, nullable = false)()
+    val each = tried.zipWithIndex.map { case ((columns, clustering), number) =>
+      input.data ++ Seq(
+        Literal(number), ShuffleKey(columns, input.partition, clustering, turn = None),
+        PlaceInFile(columns, clustering))
+    }
+    val expanded = ExpandExec(each, input.data ++ Seq(layout, key, place), input.all)
+    val kept = FilterExec(In(key, chosen.keys.map(Literal(_)).toSeq), expanded)
+    val sent = ShuffleExchangeExec(
+      HashPartitioning(Seq(layout, key), chosen.size * tried.length), kept)
+    SortExec(Seq(layout, key, place).map(SortOrder(_, Ascending)), global = false, sent)
+  }
+}
+
+private object SizeProbe {
+
+  /** The clustering columns of a layout, and where it puts the rows. */
+  type Tried = (Seq[Expression], Broadcast[Clustering])
+
+  private val Curve = "zorder"
+
+  /** So many files of a layout tell how large they are, and so many bytes of them, but two. */
+  private val MostFiles = 8L
+  private val MostBytes = 256L << 20
+}

@@ -1,0 +1,63 @@
+package io.pyzorder.advisor
+
+import java.io.File
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeProjection}
+import org.apache.spark.sql.execution.datasources.OutputWriter
+import org.apache.spark.sql.pyzorder.LocalFolder
+
+import io.pyzorder.layout.write.FileWriters
+
+/**
+ * A file of a layout, as it came out.
+ *
+ * @param layout number of the layout
+ * @param key    of the file's rows
+ */
+final case class ProbedFile(layout: Int, key: Int, rows: Long, bytes: Long)
+
+/**
+ * Writes files to local folders only to see how large they are.
+ *
+ * @param data the files' columns, which a row's layout and key follow
+ */
+private[pyzorder] final class SizeProbeWriter(writers: FileWriters, data: Seq[Expression])
+    extends Serializable {
+
+  /** Rows of a file come one after the other. */
+  def weigh(rows: Iterator[InternalRow]): Iterator[ProbedFile] =
+    if (!rows.hasNext) Iterator.empty else LocalFolder.use(weighed(rows, _).iterator)
+
+  private def weighed(rows: Iterator[InternalRow], folder: File): Seq[ProbedFile] = {
+    val project = UnsafeProjection.create(data)
+    val file = new File(folder, "trial" + writers.extension)
+    var done = Vector.empty[ProbedFile]
+    var writer: OutputWriter = null
+    var layout, key = -1
+    var count = 0L
+    def close(): Unit = if (writer != null) {
+      writer.close()
+      writer = null
+      done :+= ProbedFile(layout, key, count, file.length)
+      file.delete()
+    }
+    try {
+      while (rows.hasNext) {
+        val row = rows.next()
+        if (writer == null || row.getInt(data.length) != layout ||
+          row.getInt(data.length + 1) != key) {
+          close()
+          layout = row.getInt(data.length)
+          key = row.getInt(data.length + 1)
+          count = 0L
+          writer = writers.open(new Path(file.toURI), 0)
+        }
+        writer.write(project(row))
+        count += 1
+      }
+    } finally close()
+    done
+  }
+}

@@ -1,0 +1,82 @@
+package io.pyzorder.advisor
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.index.memory.IndexSnapshot
+import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, IndexedColumns}
+import io.pyzorder.index.model.ReadSettings
+import io.pyzorder.skipping.files.{ColumnReading, SnapshotStatistics}
+import io.pyzorder.skipping.predicate.IndexFilter
+
+/**
+ * A file that is, or would be.
+ *
+ * @param partition values of the table's partition columns
+ * @param columns   statistics of the columns that are asked for
+ */
+final case class WhatIfFile(bytes: Long, partition: InternalRow, columns: Seq[ColumnStatistics])
+
+/**
+ * A layout of the table, judged by the filters of skipping over an index of its files that is
+ * never stored. Partition columns have their one value in each file.
+ */
+final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatistics) {
+
+  /** Bytes of the files that the filter opens. */
+  def opened(filter: IndexFilter): Long = {
+    val test = filter.bind(facts)
+    var bytes = 0L
+    var file = 0
+    while (file < snapshot.numFiles) {
+      if (test.mayMatch(file)) bytes += snapshot.size(file)
+      file += 1
+    }
+    bytes
+  }
+}
+
+object WhatIfLayout {
+
+  /** @param columns those of the files, in their order */
+  def of(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      columns: Seq[IndexedColumn],
+      files: Seq[WhatIfFile]): WhatIfLayout = {
+    val settings = ReadSettings.of(session, table.options, table.fileSchema)
+    val folders = table.partitionSchema.fields.zipWithIndex.toSeq.collect {
+      case (field, i) if IndexedColumns.supports(field.dataType) =>
+        IndexedColumn(Seq(field.name), field.dataType) -> i
+    }
+    val entries = files.zipWithIndex.map { case (file, number) =>
+      val ofPartition = folders.map { case (column, i) =>
+        column.name -> oneValue(file.partition.get(i, column.dataType))
+      }
+      FileEntry(
+        path = number.toString,
+        size = file.bytes,
+        modificationTime = 0L,
+        numRecords = MoreThanNulls,
+        clusteredBy = Nil,
+        readSettings = settings.fingerprint,
+        statistics = columns.map(_.name).zip(file.columns).toMap ++ ofPartition)
+    }
+    val snapshot = IndexSnapshot.of(columns ++ folders.map(_._1), entries)
+    val reading = ColumnReading(
+      table.schema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal)
+    new WhatIfLayout(snapshot, new SnapshotStatistics(snapshot, reading))
+  }
+
+  /** Rows of a file: that all of them are null says a column's `empty`. */
+  private val MoreThanNulls = 1L << 40
+
+  private def oneValue(value: Any): ColumnStatistics = ColumnStatistics(
+    bounds = Option(value).map(v => (v, v)),
+    exact = true,
+    nullCount = Some(if (value == null) 1L else 0L),
+    nanSeen = false,
+    empty = value == null,
+    settingsDependent = false)
+}

@@ -1,0 +1,143 @@
+package io.pyzorder.advisor
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.Inner
+import org.apache.spark.sql.catalyst.plans.logical.{Distinct, Filter, Join, JoinHint, Limit}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.common.{JobDescription, ZOrderConf}
+import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, JoinKeys, KeyValues}
+import io.pyzorder.skipping.predicate.PredicateJudgement
+import io.pyzorder.storage.ExactFileIndex
+
+/**
+ * A condition of a workload, and what it asks of an index.
+ *
+ * @param sql    as the workload has it
+ * @param filter Always: it skips nothing
+ * @param reason why it skips nothing, or less than it could; None: nothing to say
+ */
+final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
+
+/**
+ * Makes filters over an index of the conditions of a workload, by the rules of skipping itself:
+ * Spark's optimizer sees each condition above the table, which is not read.
+ */
+final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
+    extends PredicateHelper {
+  import WorkloadFilters._
+
+  private val conf = session.sessionState.conf
+
+  private val relation: LogicalRelation = LogicalRelation(HadoopFsRelation(
+      new ExactFileIndex(table.root, table.partitionSchema, Nil),
+      table.partitionSchema,
+      table.dataSchema,
+      bucketSpec = None,
+      table.relation.fileFormat,
+      table.options)(session))
+
+  /** A predicate over the table's columns, whose names are all that it may have. */
+  def ofPredicate(sql: String): WorkloadFilter = attempt(sql) {
+    val plan = shim.dataFrame(session, relation).where(sql).queryExecution.optimizedPlan
+    val filter =
+      if (!plan.exists(_.isInstanceOf[LogicalRelation])) IndexFilter.Never
+      else {
+        val conditions = plan.collect { case Filter(condition, _) => condition }
+        PredicateJudgement(
+          conditions.flatMap(splitConjunctivePredicates).map(spelled)).mayBeTrue
+      }
+    WorkloadFilter(sql, filter, if (filter == IndexFilter.Always) Some(Unproved) else None)
+  }
+
+  /**
+   * The keys of a join's other side, as a query would find them that has broadcast it.
+   *
+   * @param column      of the table, as SQL
+   * @param other       the rows of the other side; their column `_zorder_key` equals `column`
+   * @param isBroadcast whether the workload is known to broadcast it; else as Spark would choose
+   */
+  def ofJoin(
+      sql: String,
+      column: String,
+      other: shim.DataFrame,
+      isBroadcast: Boolean): WorkloadFilter =
+    attempt(sql) {
+      val maxKeys = ZOrderConf.joinMaxKeys.get(conf)
+      val size = other.queryExecution.optimizedPlan.stats.sizeInBytes
+      if (maxKeys == 0) unused(sql, s"${ZOrderConf.joinMaxKeys.key} is 0")
+      else if (!conf.adaptiveExecutionEnabled) unused(sql, "adaptive execution is off")
+      else if (!isBroadcast && size > conf.autoBroadcastJoinThreshold) {
+        unused(sql, "the other side is too large to be broadcast")
+      } else joined(sql, column, other.queryExecution.analyzed, maxKeys)
+    }
+
+  private def joined(
+      sql: String,
+      column: String,
+      other: LogicalPlan,
+      maxKeys: Int): WorkloadFilter = {
+    val scanned = shim.dataFrame(session, relation).selectExpr(s"$column AS $Scanned")
+    val equal = EqualTo(UnresolvedAttribute.quoted(Scanned), UnresolvedAttribute.quoted(Key))
+    val join = Join(scanned.queryExecution.analyzed, other, Inner, Some(equal), JoinHint.NONE)
+    val pair = shim.dataFrame(session, join).queryExecution.analyzed.collectFirst {
+      case Join(Project(Seq(named: Alias), _), right, _, Some(EqualTo(left, key)), _) =>
+        (spelled(left.transform { case a: Attribute if a.exprId == named.exprId => named.child }),
+          Project(Seq(Alias(key, Key)()), right))
+    }
+    val found = pair.flatMap { case (left, keys) =>
+      if (FilterColumn.unapply(left).isEmpty) None
+      else {
+        val most = RowsPerKey * maxKeys
+        val rows = values(keys, most + 1)
+        if (rows.length > most) None
+        else {
+          val builder = new KeyValues.Builder(left.dataType, maxKeys)
+          rows.foreach(row => builder.add(row.get(0, left.dataType)))
+          JoinKeys.of(left, builder.result, new JoinKeys.Origin(this, 0, left))
+        }
+      }
+    }
+    found.fold(unused(sql, "its keys skip nothing"))(keys => WorkloadFilter(sql, keys.filter, None))
+  }
+
+  private def values(keys: LogicalPlan, limit: Int): Array[InternalRow] =
+    JobDescription.step(session.sparkContext, "look up the keys of joins")(
+      shim.dataFrame(session, Limit(Literal(limit), Distinct(keys)))
+        .queryExecution.executedPlan.executeCollect())
+
+  /** Names as the table spells them. */
+  private def spelled(condition: Expression): Expression = condition.transform {
+    case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
+  }
+
+  private def attempt(sql: String)(body: => WorkloadFilter): WorkloadFilter =
+    try body
+    catch { case NonFatal(failure) => unused(sql, firstLine(failure)) }
+
+  private def unused(sql: String, reason: String): WorkloadFilter =
+    WorkloadFilter(sql, IndexFilter.Always, Some(reason))
+
+  private def firstLine(failure: Throwable): String =
+    Option(failure.getMessage).getOrElse(failure.toString).linesIterator.next()
+}
+
+object WorkloadFilters {
+
+  /** The column of a join's other side that has the keys. */
+  val Key = "_zorder_key"
+
+  private val Scanned = "_zorder_scanned"
+
+  /** As when queries run: of a side with more rows for each key that may be used, none are. */
+  private val RowsPerKey = 100
+
+  private val Unproved = "no file can be skipped by it"
+}

@@ -1,0 +1,121 @@
+package io.pyzorder.api
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.sql.catalyst.expressions.Alias
+import org.apache.spark.sql.catalyst.plans.logical.Project
+import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.execution.{FileSourceScanExec, QueryExecution, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanHelper
+import org.apache.spark.sql.execution.columnar.InMemoryTableScanExec
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, FileScan}
+import org.apache.spark.sql.execution.datasources.v2.orc.OrcScan
+import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
+
+import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome, ZOrderFileIndex}
+import io.pyzorder.skipping.plan.SkippingDiagnostics
+import io.pyzorder.skipping.predicate.{Outcomes, PredicateJudgement}
+
+/** What Python calls: plain types in, JSON out. */
+object ExplainApi extends AdaptiveSparkPlanHelper {
+
+  private val mapper = new ObjectMapper()
+
+  /**
+   * What skipping does to each scan of a query, in the plan's order, subqueries last: a JSON array
+   * of objects with `table`, `total`, `selected`, `skipped`, `skippedByJoins`, `unindexed`,
+   * `answered` (numbers of files), `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`,
+   * `joinKeys` (how many each join gave, once the query has run), `reasons` (why the index, or part
+   * of the predicate, was not used) and `opened` (paths).
+   */
+  def explain(execution: QueryExecution): String = {
+    val list = mapper.createArrayNode()
+    outcomes(execution.executedPlan).foreach { outcome =>
+      val item = list.addObject()
+      item.put("table", outcome.table)
+      item.put("total", outcome.total)
+      item.put("selected", outcome.selected)
+      item.put("skipped", outcome.skipped)
+      item.put("skippedByJoins", outcome.skippedByJoins)
+      item.put("unindexed", outcome.unindexed)
+      item.put("answered", outcome.answered)
+      item.put("selectedBytes", outcome.selectedBytes)
+      item.put("totalBytes", outcome.totalBytes)
+      item.put("milliseconds", outcome.nanos / 1e6)
+      item.put("indexFilter", outcome.filter.toString)
+      val joinKeys = item.putArray("joinKeys")
+      outcome.joins.foreach(keys => joinKeys.add(keys.toString))
+      val reasons = item.putArray("reasons")
+      outcome.reasons.foreach(reason => reasons.add(reason))
+      val opened = item.putArray("opened")
+      outcome.opened.foreach(path => opened.add(path))
+    }
+    mapper.writeValueAsString(list)
+  }
+
+  /**
+   * What is judged of the predicates that `SELECT p AS a, … FROM table` computes: a JSON array of
+   * objects with the filters `mayBeTrue`, `mayBeFalse` and `mayBeNull`, and in `files`, by the path
+   * of each file that the index knows, the sum of the outcomes that its rows can have: 1 is TRUE,
+   * 2 FALSE, 4 NULL.
+   */
+  def judgements(execution: QueryExecution): String = {
+    val plan = execution.optimizedPlan
+    val predicates = plan.collectFirst { case Project(list, _) => list }.getOrElse(Nil)
+    val index = plan.collectFirst { case relation: LogicalRelation => relation.relation }.collect {
+      case HadoopFsRelation(index: ZOrderFileIndex, _, _, _, _, _) => index
+    }
+    val list = mapper.createArrayNode()
+    predicates.foreach { named =>
+      val predicate = named.transform { case Alias(child, _) => child }
+      val judgement = PredicateJudgement(predicate)
+      val item = list.addObject()
+      item.put("mayBeTrue", judgement.may(Outcomes.True).toString)
+      item.put("mayBeFalse", judgement.may(Outcomes.False).toString)
+      item.put("mayBeNull", judgement.may(Outcomes.Null).toString)
+      val files = item.putObject("files")
+      for {
+        examined <- index.toSeq.flatMap(_.examine(Nil, Seq(predicate), asked = false))
+        file <- examined.files
+        known <- file.known
+      } files.put(file.file.getPath.toString, known.outcomes)
+    }
+    mapper.writeValueAsString(list)
+  }
+
+  /**
+   * Of scans that skipping does not serve too, and of what Spark has cached: the scans that filled
+   * the cache, or will.
+   */
+  private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] = {
+    val unused = SkippingDiagnostics(plan)
+    collectWithSubqueries(plan) {
+      case scan: FileSourceScanExec =>
+        outcome(scan).map(o => o.copy(reasons = o.reasons ++ unused.of(scan))).toSeq
+      case batch: BatchScanExec => ofVersionTwo(batch.scan).toSeq
+      case cached: InMemoryTableScanExec =>
+        outcomes(cached.relation.cachedPlan).map(o => o.copy(reasons = o.reasons :+ FromCache))
+    }.flatten
+  }
+
+  private def outcome(scan: FileSourceScanExec): Option[SkippingOutcome] =
+    scan.relation.location match {
+      case index: ReportingFileIndex => Some(index.outcome(scan.partitionFilters, scan.dataFilters))
+      case _ => None
+    }
+
+  private def ofVersionTwo(scan: Scan): Option[SkippingOutcome] = scan match {
+    case _: ParquetScan | _: OrcScan =>
+      val files = scan.asInstanceOf[FileScan].fileIndex
+      Some(SkippingOutcome.unserved(
+          files.rootPaths.headOption.fold("files")(_.getName), files.inputFiles.length,
+          files.sizeInBytes, VersionTwo))
+    case _ => None
+  }
+
+  private val VersionTwo = "files are not skipped by Spark's V2 sources, which " +
+    "spark.sql.sources.useV1SourceList leaves this format to"
+
+  private val FromCache = "the rows come from Spark's cache, whose own filters alone skip files, " +
+    "once, when it is filled"
+}

@@ -1,0 +1,19 @@
+package io.pyzorder.api
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.storage.CreateIfAbsent
+
+/** What a store can do, tried out. */
+object StoreApi {
+
+  /** Whether a file can be created at `text`, and then not a second time; deletes it again. */
+  def createsIfAbsent(session: shim.SparkSession, text: String): Boolean = {
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val path = new Path(text)
+    val store = CreateIfAbsent.of(hadoopConf, path)
+    try store.create(path, "first".getBytes) && !store.create(path, "second".getBytes)
+    finally path.getFileSystem(hadoopConf).delete(path, false)
+  }
+}

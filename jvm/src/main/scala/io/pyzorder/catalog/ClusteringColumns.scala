@@ -1,0 +1,147 @@
+package io.pyzorder.catalog
+
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.{ArrayType, DataType, MapType, StructField, StructType}
+
+import io.pyzorder.common.{ColumnNames, ZOrderErrors, ZOrderException}
+import io.pyzorder.expressions.OrderedBytes
+import io.pyzorder.index.memory.IndexSnapshot
+import io.pyzorder.index.model.{DeniedColumns, IndexedColumn}
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.publish.journal.LayoutRecord
+import io.pyzorder.storage.TableFolder
+
+/** Finds the columns that ZORDER BY, or the table itself, names; the rest of us trusts them. */
+object ClusteringColumns {
+
+  /** A z-value has 63 bits, and each column needs one. */
+  private val MaxColumns = 63
+
+  private val Property = "zorder.clusterBy"
+
+  /**
+   * The paths of `names` as the table's schema spells them. Raises an error for a column that is
+   * unknown, named twice, a partition column, or without an order.
+   *
+   * @param table      how messages call it
+   * @param files      the columns in its files
+   * @param partitions its partition columns
+   */
+  def resolve(
+      table: String,
+      files: StructType,
+      partitions: StructType,
+      names: Seq[Seq[String]],
+      conf: SQLConf): Seq[Seq[String]] = {
+    if (names.length > MaxColumns) throw ZOrderErrors.tooManyColumns(names.length, MaxColumns)
+    val paths = names.map(name => resolveOne(table, files, partitions, name, conf))
+    paths.zipWithIndex.foreach { case (path, i) =>
+      if (paths.indexOf(path) < i) throw ZOrderErrors.duplicateColumn(IndexedColumn.nameOf(path))
+    }
+    paths
+  }
+
+  /** What an OPTIMIZE goes by that names no columns; Nil: small files are joined only. */
+  def default(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
+    val named = declared(table.properties)
+    if (named.isEmpty) remembered(session, table)
+    else {
+      val columns = resolve(table.name, table.fileSchema, table.partitionSchema, named,
+        session.sessionState.conf)
+      DeniedColumns.of(session.sessionState.conf, table.properties).check(columns)
+      columns
+    }
+  }
+
+  /** The columns a table declares: `zorder.clusterBy`, else Spark's CLUSTER BY; Nil: none. */
+  def declared(properties: Map[String, String]): Seq[Seq[String]] =
+    properties.get(Property).map(fromText)
+      .orElse(properties.get("clusteringColumns").map(fromJson))
+      .getOrElse(Nil)
+
+  /**
+   * The columns of the table's last OPTIMIZE; Nil: there was none, or the table has these columns
+   * no more. Of a table whose journal does not say, those that most files of its index have.
+   */
+  def remembered(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
+    val conf = session.sessionState.conf
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val folder = new TableFolder(table.root)
+    def usable(names: Seq[Seq[String]]): Seq[Seq[String]] =
+      try {
+        val columns = resolve(table.name, table.fileSchema, table.partitionSchema, names, conf)
+        DeniedColumns.of(conf, table.properties).check(columns)
+        columns
+      } catch { case _: ZOrderException => Nil }
+    val recorded = usable(LayoutRecord.last(hadoopConf, folder).toSeq.flatMap(_.columns))
+    if (recorded.nonEmpty) recorded
+    else usable(IndexStore.latest(hadoopConf, folder).flatMap(IndexStore.load(session, _)).toSeq
+        .flatMap(mostUsed))
+  }
+
+  private def mostUsed(index: IndexSnapshot): Seq[Seq[String]] =
+    index.entries.map(_.clusteredBy).filter(_.nonEmpty).groupBy(identity)
+      .toSeq.sortBy(-_._2.length).headOption.toSeq
+      .flatMap { case (names, _) => names.flatMap(name => index.columns.find(_.name == name)) }
+      .map(_.path)
+
+  private def fromText(text: String): Seq[Seq[String]] =
+    try ColumnNames.parse(text)
+    catch {
+      case _: ZOrderException =>
+        throw ZOrderErrors.invalidSetting(Property, text,
+          "It must list columns as ZORDER BY does, such as 'a, b.c'; to declare none, unset it.")
+    }
+
+  /** Spark writes CLUSTER BY as a list of name parts: [["a"],["b","c"]]. */
+  private def fromJson(json: String): Seq[Seq[String]] =
+    try new ObjectMapper().readValue(json, classOf[Array[Array[String]]]).toSeq.map(_.toSeq)
+    catch {
+      case NonFatal(failure) =>
+        throw ZOrderErrors.invalidSetting("clusteringColumns", json, failure.getMessage)
+    }
+
+  private def resolveOne(
+      table: String,
+      files: StructType,
+      partitions: StructType,
+      name: Seq[String],
+      conf: SQLConf): Seq[String] = {
+    val asked = IndexedColumn.nameOf(name)
+    if (field(partitions, name.head, asked, table, conf).isDefined) {
+      throw ZOrderErrors.partitionColumn(name.head)
+    }
+    var fields: DataType = files
+    val path = name.map { part =>
+      val found = fields match {
+        case struct: StructType => field(struct, part, asked, table, conf)
+        case array: ArrayType => throw ZOrderErrors.unsupportedType(asked, array)
+        case map: MapType => throw ZOrderErrors.unsupportedType(asked, map)
+        case _ => None
+      }
+      val column = found.getOrElse(
+        throw ZOrderErrors.unknownColumn(asked, table, files.fieldNames.toSeq))
+      fields = column.dataType
+      column.name
+    }
+    if (!OrderedBytes.supports(fields)) throw ZOrderErrors.unsupportedType(asked, fields)
+    path
+  }
+
+  private def field(
+      struct: StructType,
+      part: String,
+      asked: String,
+      table: String,
+      conf: SQLConf): Option[StructField] = {
+    val candidates = struct.fields.filter(f => conf.resolver(f.name, part))
+    if (candidates.length > 1) {
+      throw ZOrderErrors.ambiguousColumn(asked, table, candidates.map(_.name).toSeq)
+    }
+    candidates.headOption
+  }
+}

@@ -1,0 +1,72 @@
+package io.pyzorder.catalog
+
+import java.nio.charset.StandardCharsets
+
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+
+import io.pyzorder.common.ZOrderErrors
+
+/** Tells the format of a folder's data files: by their names, or by their first bytes. */
+object DataFormat {
+
+  /** So many files are looked at, at most. */
+  private val enough = 1000
+
+  /** `parquet` or `orc`; throws ZORDER_NO_FILES when no file is either, or they are mixed. */
+  def ofFolder(fs: FileSystem, root: Path): String = {
+    val files = dataFiles(fs, root)
+    var found = Set.empty[String]
+    var looked = 0
+    while (looked < enough && found.size < 2 && files.hasNext) {
+      looked += 1
+      found ++= ofFile(fs, files.next().getPath, sniff = looked <= 10)
+    }
+    if (found.isEmpty) throw ZOrderErrors.noFiles(s"'$root'")
+    if (found.size > 1) throw ZOrderErrors.mixedFormats(root.toString)
+    found.head
+  }
+
+  /** Whole paths of the files below a folder. */
+  def pathsIn(fs: FileSystem, root: Path): Seq[String] =
+    dataFiles(fs, root).map(_.getPath.toString).toSeq
+
+  /**
+   * The files below a folder, listed as far as they are asked for. Hadoop's own recursive listing
+   * asks for each file's permissions, which on a local disk starts a process a file.
+   */
+  private def dataFiles(fs: FileSystem, folder: Path): Iterator[FileStatus] =
+    fs.listStatus(folder).iterator.filterNot(entry => isHidden(entry.getPath.getName)).flatMap {
+      entry =>
+        if (entry.isDirectory) dataFiles(fs, entry.getPath)
+        else if (entry.getLen > 0) Iterator(entry)
+        else Iterator.empty
+    }
+
+  /** Spark's rule: a name that begins with a dot or an underscore hides what is below it. */
+  private def isHidden(name: String): Boolean =
+    name.startsWith(".") || (name.startsWith("_") && !name.contains("="))
+
+  private def ofFile(fs: FileSystem, path: Path, sniff: Boolean): Option[String] =
+    if (path.getName.endsWith(".parquet")) Some("parquet")
+    else if (path.getName.endsWith(".orc")) Some("orc")
+    else if (sniff) ofBytes(fs, path)
+    else None
+
+  private def ofBytes(fs: FileSystem, path: Path): Option[String] = {
+    val input = fs.open(path)
+    try {
+      val head = new Array[Byte](4)
+      var filled = 0
+      var read = 0
+      while (filled < head.length && read >= 0) {
+        read = input.read(head, filled, head.length - filled)
+        if (read > 0) filled += read
+      }
+      new String(head, 0, filled, StandardCharsets.ISO_8859_1) match {
+        case "PAR1" => Some("parquet")
+        case text if text.startsWith("ORC") => Some("orc")
+        case _ => None
+      }
+    } finally input.close()
+  }
+}

@@ -1,0 +1,36 @@
+package io.pyzorder.catalog
+
+import scala.util.Try
+
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.pyzorder.{shim, SessionAccess}
+import org.apache.spark.sql.types.StructType
+
+import io.pyzorder.common.ZOrderErrors
+
+/**
+ * An OPTIMIZE of a folder writes its columns as the types that the session reads. A few settings
+ * make Spark read a Parquet type as another one; new files would keep that for good, so such an
+ * OPTIMIZE is refused. A catalog table declares its types, and settings change nothing there.
+ */
+object StoredTypes {
+
+  private val settings = Seq(SQLConf.PARQUET_BINARY_AS_STRING,
+    SQLConf.LEGACY_PARQUET_NANOS_AS_LONG, SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED)
+
+  /** Throws ZORDER_SETTING_CHANGES_TYPES. */
+  def check(session: shim.SparkSession, table: ResolvedTable): Unit = {
+    val set = settings.map(_.key).filter(session.sessionState.conf.contains)
+    if (table.identifier.isEmpty && table.provider == "parquet" && set.nonEmpty) {
+      val plain = SessionAccess.cloned(session)
+      set.foreach(plain.sessionState.conf.unsetConf)
+      val stored = SessionAccess.withActive(plain) {
+        Try(new TargetLookup(plain).ofPath(table.root.toString, Some(table.provider)).dataSchema)
+      }.getOrElse(new StructType) // Spark does not read these files without the setting
+      val others = table.dataSchema.filterNot(stored.contains)
+      if (others.nonEmpty) {
+        throw ZOrderErrors.settingChangesTypes(set, others.map(_.name))
+      }
+    }
+  }
+}

@@ -1,0 +1,239 @@
+package io.pyzorder.catalog
+
+import java.io.IOException
+import java.util.Locale
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedTableOrView}
+import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, DataSource, FileFormat}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
+
+import io.pyzorder.common.{TableFormats, ZOrderErrors}
+import io.pyzorder.layout.write.TypeConflicts
+import io.pyzorder.parser.PathTarget
+import io.pyzorder.storage.TableFolder
+
+/** Turns a catalog entry or a path into a ResolvedTable, or says why it can't be one. */
+final class TargetLookup(session: shim.SparkSession) {
+
+  /** The table of a catalog entry that is stored as plain Parquet or ORC. */
+  def ofCatalog(entry: CatalogTable): ResolvedTable = {
+    val name = entry.identifier.copy(catalog = None).quotedString
+    val provider = TargetLookup.plainProvider(entry).getOrElse {
+      throw ZOrderErrors.unsupportedProvider(name, TargetLookup.storedAs(entry))
+    }
+    val root = qualified(new Path(entry.location))
+    checkFolder(root)
+    ResolvedTable(
+      Some(entry.identifier.copy(catalog = Some(CatalogAccess.sessionCatalog))),
+      root,
+      provider,
+      currentRelation(entry, provider, root),
+      entry.properties,
+      Some(entry))
+  }
+
+  /** Spark keeps a table's relation after another session has changed the table's location. */
+  private def currentRelation(
+      entry: CatalogTable,
+      provider: String,
+      root: Path): HadoopFsRelation = {
+    val known = relationOf(entry, provider)
+    if (known.location.rootPaths.map(qualified).contains(root)) known
+    else {
+      session.catalog.refreshTable(entry.identifier.copy(catalog = None).quotedString)
+      relationOf(entry, provider)
+    }
+  }
+
+  /** The table that lies in a folder; `provider` None: as the names or bytes of its files say. */
+  def ofPath(text: String, provider: Option[String]): ResolvedTable =
+    try lookUp(text, provider)
+    catch { // a disk has many words for a folder that someone takes away at that moment
+      case _: IOException =>
+        try lookUp(text, provider)
+        catch {
+          case failure: IOException =>
+            val root = qualified(pathOf(text))
+            if (!root.getFileSystem(hadoopConf).exists(root)) throw ZOrderErrors.pathNotFound(text)
+            throw ZOrderErrors.unreadable(text, failure)
+        }
+    }
+
+  private def lookUp(text: String, provider: Option[String]): ResolvedTable = {
+    val root = qualified(pathOf(text))
+    val fs = root.getFileSystem(hadoopConf)
+    if (!fs.exists(root)) throw ZOrderErrors.pathNotFound(text)
+    if (!fs.getFileStatus(root).isDirectory) throw ZOrderErrors.pathIsFile(text)
+    if (root.getName.indexOf('=') > 0) {
+      throw ZOrderErrors.pathInsideTable(text, TargetLookup.tableFolder(root).toString)
+    }
+    checkFolder(root)
+    val known = provider.getOrElse(DataFormat.ofFolder(fs, root))
+    val source = DataSource(
+      session,
+      className = known,
+      paths = Seq(root.toString),
+      options = Map("mergeSchema" -> "true", DataSource.GLOB_PATHS_KEY -> "false"))
+    val relation =
+      try source.resolveRelation()
+      catch {
+        case empty: AnalysisException if TargetLookup.foundNoFiles(empty) && !forgives =>
+          throw ZOrderErrors.noFiles(s"'$root'") // an overwrite has just emptied it
+        case NonFatal(failure) =>
+          val actual = DataFormat.ofFolder(fs, root)
+          if (actual != known) throw ZOrderErrors.otherFormat(text, actual)
+          if (TypeConflicts.mayBe(failure)) {
+            TypeConflicts.among(session, known, DataFormat.pathsIn(fs, root)).foreach(conflict =>
+              throw ZOrderErrors.because(failure, conflict))
+          }
+          throw ZOrderErrors.unreadable(text, failure)
+      }
+    relation match {
+      case files: HadoopFsRelation => ResolvedTable(None, root, known, files, Map.empty, None)
+      case _ => throw ZOrderErrors.unsupportedProvider(s"'$root'", known)
+    }
+  }
+
+  /** The table of a target outside of a statement: a name or a path. */
+  def ofTarget(target: LogicalPlan): ResolvedTable = target match {
+    case PathTarget(path, provider) => ofPath(path, provider.map(_.toLowerCase(Locale.ROOT)))
+    case table: UnresolvedTableOrView => ofName(table.multipartIdentifier)
+    case other => throw ZOrderErrors.unsupportedProvider(other.toString, other.nodeName)
+  }
+
+  private def ofName(parts: Seq[String]): ResolvedTable = {
+    val catalog = session.sessionState.catalog
+    val identifier = parts match {
+      case Seq(table) => TableIdentifier(table)
+      case Seq(database, table) => TableIdentifier(table, Some(database))
+      case Seq(CatalogAccess.sessionCatalog, database, table) =>
+        TableIdentifier(table, Some(database))
+      case _ => throw ZOrderErrors.unsupportedProvider(parts.mkString("."), "another catalog")
+    }
+    if (catalog.isTempView(identifier)) throw ZOrderErrors.view(identifier.table)
+    val entry = catalog.getTableMetadata(identifier)
+    if (entry.tableType == CatalogTableType.VIEW) throw ZOrderErrors.view(identifier.table)
+    ofCatalog(entry)
+  }
+
+  /** The format whose own log lies in a folder: its files are not ours to replace. */
+  def foreignFormat(root: Path): Option[String] = {
+    val fs = root.getFileSystem(hadoopConf)
+    if (fs.exists(new Path(root, "_delta_log"))) Some("delta")
+    else if (fs.exists(new Path(root, ".hoodie"))) Some("hudi")
+    else if (fs.exists(new Path(root, "metadata/version-hint.text"))) Some("iceberg")
+    else None
+  }
+
+  /** The path that a statement names. */
+  def pathOf(text: String): Path =
+    try new Path(text)
+    catch { case _: IllegalArgumentException => throw ZOrderErrors.invalidPath(text) }
+
+  /** A path as the file system calls it, with scheme and authority. */
+  def qualified(path: Path): Path = path.getFileSystem(hadoopConf).makeQualified(path)
+
+  /** Throws pathInsideTable where the folder is a partition's of a table with a journal. */
+  def checkOutermost(table: ResolvedTable): Unit = {
+    val outer = TargetLookup.tableFolder(table.root)
+    val journal = new TableFolder(outer).journal
+    if (outer != table.root && journal.getFileSystem(hadoopConf).exists(journal)) {
+      throw ZOrderErrors.pathInsideTable(table.root.toString, outer.toString)
+    }
+  }
+
+  /** Whether files that are damaged count as none. */
+  private def forgives = session.sessionState.conf.ignoreCorruptFiles
+
+  private def hadoopConf = session.sessionState.newHadoopConf()
+
+  private def checkFolder(root: Path): Unit = {
+    if (root.getFileSystem(hadoopConf).exists(new Path(root, "_spark_metadata"))) {
+      throw ZOrderErrors.streamingSink(root.toString)
+    }
+  }
+
+  /** What Spark reads a catalog table as, by Spark's own rules for Hive tables too. */
+  private def relationOf(entry: CatalogTable, provider: String): HadoopFsRelation = {
+    val parts = Seq(CatalogAccess.sessionCatalog) ++
+      entry.identifier.database ++ Seq(entry.identifier.table)
+    val plan = shim.dataFrame(session, UnresolvedRelation(parts)).queryExecution.analyzed
+    plan.collectLeaves() match {
+      case Seq(TargetLookup.Files(files)) => files
+      case Seq(hive: HiveTableRelation) => unconverted(hive.tableMeta, provider)
+      case _ => throw ZOrderErrors.unsupportedProvider(
+          entry.identifier.copy(catalog = None).quotedString, TargetLookup.storedAs(entry))
+    }
+  }
+
+  /** For spark.sql.hive.convertMetastoreParquet=false and the like: files as they would be read. */
+  private def unconverted(entry: CatalogTable, provider: String): HadoopFsRelation = {
+    val format: FileFormat =
+      if (provider == "parquet") new ParquetFileFormat else new OrcFileFormat
+    val formatOptions = entry.properties.filter { case (key, _) =>
+      key.startsWith(s"$provider.") || key.contains(s".$provider.")
+    }
+    HadoopFsRelation(
+      new CatalogFileIndex(session, entry, session.sessionState.conf.defaultSizeInBytes),
+      entry.partitionSchema,
+      entry.dataSchema,
+      bucketSpec = None,
+      format,
+      formatOptions ++ entry.storage.properties)(session)
+  }
+}
+
+object TargetLookup {
+
+  /** `parquet` or `orc` if that is how the catalog says the table is stored. */
+  def plainProvider(entry: CatalogTable): Option[String] = {
+    val provider = entry.provider.getOrElse("hive").toLowerCase(Locale.ROOT)
+    val serde = entry.storage.serde.getOrElse("").toLowerCase(Locale.ROOT)
+    provider match {
+      case "parquet" | "orc" => Some(provider)
+      case "hive" if serde.contains("parquet") => Some("parquet")
+      case "hive" if serde.contains("orc") => Some("orc")
+      case name if name.endsWith("parquet.parquetfileformat") => Some("parquet")
+      case name if name.endsWith("orc.orcfileformat") => Some("orc")
+      case _ => None
+    }
+  }
+
+  /** `delta`, `iceberg` or `hudi` if the catalog says so. */
+  def foreignProvider(entry: CatalogTable): Option[String] =
+    (entry.provider ++ entry.properties.get("table_type")).map(_.toLowerCase(Locale.ROOT))
+      .flatMap(provider => TableFormats.foreignExtensions.keys.find(provider.contains)).headOption
+
+  private def foundNoFiles(failure: AnalysisException): Boolean =
+    Option(failure.getErrorClass).contains("UNABLE_TO_INFER_SCHEMA")
+
+  private def storedAs(entry: CatalogTable): String =
+    entry.provider.filterNot(_ == "hive").orElse(entry.storage.serde).getOrElse("an unknown format")
+
+  /** The nearest folder above whose name is no `column=value`. */
+  private def tableFolder(path: Path): Path =
+    if (path.getName.indexOf('=') > 0 && path.getParent != null) tableFolder(path.getParent)
+    else path
+
+  private object Files {
+    def unapply(plan: LogicalPlan): Option[HadoopFsRelation] = plan match {
+      case relation: LogicalRelation =>
+        relation.relation match {
+          case files: HadoopFsRelation => Some(files)
+          case _ => None
+        }
+      case _ => None
+    }
+  }
+}

@@ -1,0 +1,43 @@
+package io.pyzorder.commands
+
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.StructField
+
+import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.index.model.IndexedColumns
+import io.pyzorder.layout.write.InputFooters
+import io.pyzorder.publish.relocate.CoLocatedTables
+
+/**
+ * Where a file lacks a column, the table by which it is read says what its rows have there: null,
+ * or the default with which the column was added. A rewritten file has the column, as the table
+ * says that OPTIMIZE names; another one that lies in the same folder may have said otherwise.
+ */
+private[commands] object SharedFolderDefaults {
+
+  /**
+   * Throws ZORDER_OTHER_DEFAULT where one of the same database does, or, for a path, one of the
+   * current database.
+   */
+  def check(session: shim.SparkSession, table: ResolvedTable, facts: Seq[InputFooters]): Unit = {
+    val conf = session.sessionState.conf
+    val lacking = facts.flatMap(_.lacking).toSet
+    if (lacking.nonEmpty) {
+      val database =
+        table.identifier.flatMap(_.database).getOrElse(session.catalog.currentDatabase)
+      for {
+        (_, other) <- CoLocatedTables.of(session, database, table.identifier, Set(table.root))
+        theirs <- other.schema.find(field => lacking.exists(conf.resolver(_, field.name)))
+        ours = table.schema.find(field => conf.resolver(field.name, theirs.name))
+        if defaultOf(theirs) != ours.flatMap(defaultOf)
+      } throw ZOrderErrors.otherDefault(
+        table.name, other.identifier.copy(catalog = None).quotedString, theirs.name)
+    }
+  }
+
+  private def defaultOf(field: StructField): Option[String] =
+    if (field.metadata.contains(IndexedColumns.ExistsDefault)) {
+      Some(field.metadata.getString(IndexedColumns.ExistsDefault))
+    } else None
+}

@@ -1,0 +1,49 @@
+package io.pyzorder.common
+
+import java.nio.file.Paths
+import java.util.jar.JarFile
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import org.slf4j.LoggerFactory
+
+/**
+ * Loads all of pyzorder's classes while that is possible. When a client of the Thrift server
+ * disconnects, Hive closes the session's class loader, which is the one that holds the jars of
+ * `--jars` and `spark.jars`: classes that were loaded before work on, others are never found
+ * again, and every later query of the server would fail. What reads its class's file again, as
+ * Spark does with closures, fails even then: see TaskFunction.
+ */
+private[pyzorder] object EagerClasses {
+
+  private val log = LoggerFactory.getLogger("pyzorder")
+
+  /** Loads them once a JVM, unless the jar is on the class path, whose loader nobody closes. */
+  def load(): Unit = loaded
+
+  private lazy val loaded: Unit = {
+    val loader = getClass.getClassLoader
+    if (loader != null && loader != ClassLoader.getSystemClassLoader) {
+      try {
+        val location = getClass.getProtectionDomain.getCodeSource.getLocation.toURI
+        val jar = new JarFile(Paths.get(location).toFile)
+        try jar.entries().asScala.map(_.getName).filter(_.endsWith(".class"))
+            .foreach(load(_, loader))
+        finally jar.close()
+      } catch {
+        case NonFatal(failure) => warn(failure)
+      }
+    }
+  }
+
+  /** A class may need one this Spark came without, such as ORC's: only its users do without it. */
+  private def load(entry: String, loader: ClassLoader): Unit =
+    try Class.forName(entry.stripSuffix(".class").replace('/', '.'), false, loader)
+    catch { case failure: LinkageError => warn(failure) }
+
+  private def warn(failure: Throwable): Unit =
+    log.warn(
+      "pyzorder's classes could not be loaded in advance; on a Thrift server put its " +
+        s"jar on the driver's class path (--driver-class-path): $failure")
+}

@@ -1,0 +1,68 @@
+package io.pyzorder.common
+
+import java.nio.file.{AccessDeniedException, ReadOnlyFileSystemException}
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+import org.apache.hadoop.security.AccessControlException
+
+/** Tells in one sentence what a store refuses: Java, Hadoop and Spark say it in many ways. */
+object StoreFailures {
+
+  /**
+   * Runs a command that writes into the table's folder. Throws noSpace, notWritable, and conflict
+   * where the folder or a file of it disappears meanwhile.
+   */
+  def told[T](root: Path)(command: => T): T =
+    try command
+    catch {
+      case known: ZOrderException => throw known
+      case NonFatal(failure) if isFull(failure) =>
+        val error = ZOrderErrors.noSpace(root.toString, said(failure, saysFull))
+        throw ZOrderErrors.because(failure, error)
+      case NonFatal(failure) if isDenied(failure) =>
+        val error = ZOrderErrors.notWritable(root.toString, said(failure, saysDenied))
+        throw ZOrderErrors.because(failure, error)
+      case NonFatal(failure) if ZOrderErrors.isMissing(failure, root) =>
+        val error = ZOrderErrors.conflict(s"$root, or a file of it, was replaced or deleted")
+        throw ZOrderErrors.because(failure, error)
+    }
+
+  /** Whether the store had no room left, or a quota was used up. */
+  def isFull(failure: Throwable): Boolean = causes(failure).exists(saysFull)
+
+  /** Whether somebody may not do what was tried. */
+  def isDenied(failure: Throwable): Boolean = causes(failure).exists(saysDenied)
+
+  /** What somebody may not do, as the store says it. */
+  def denied(failure: Throwable): String = said(failure, saysDenied)
+
+  private def saysFull(cause: Throwable): Boolean = Full.findFirstIn(lineOf(cause)).isDefined
+
+  private def saysDenied(cause: Throwable): Boolean = cause match {
+    case _: AccessDeniedException | _: ReadOnlyFileSystemException |
+        _: AccessControlException => true
+    case _ => Denied.findFirstIn(lineOf(cause)).isDefined
+  }
+
+  private val Full =
+    "No space left on device|Disk quota exceeded|quota of .* is exceeded|only be written to 0 of".r
+
+  private val Denied =
+    "Permission denied|Operation not permitted|Read-only file system|Access ?Denied".r
+
+  /** What the last of the causes says. A message of Spark's goes on with stack traces. */
+  private def said(failure: Throwable, says: Throwable => Boolean): String =
+    causes(failure).filter(says).lastOption.map {
+      case denied: AccessDeniedException if denied.getReason == null =>
+        s"permission denied for ${denied.getFile}"
+      case cause => lineOf(cause)
+    }.getOrElse("").stripSuffix(".")
+
+  private def lineOf(cause: Throwable): String =
+    String.valueOf(cause.getMessage).takeWhile(_ != '\n')
+
+  private def causes(failure: Throwable): Seq[Throwable] =
+    Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).toSeq
+}

@@ -1,0 +1,162 @@
+package io.pyzorder.index.collect
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.DataType
+import org.apache.spark.util.SerializableConfiguration
+import org.slf4j.LoggerFactory
+
+import io.pyzorder.common.{JobDescription, TaskFunction}
+import io.pyzorder.index.model.{Calendars, ColumnStatistics, DataFiles, FileEntry, IndexedColumn}
+import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
+import io.pyzorder.storage.FileRef
+
+/**
+ * Collects the statistics of data files: from their footers where these are provably right, and by
+ * one scan of the columns and files for which they are not.
+ */
+object Collector {
+
+  private val log = LoggerFactory.getLogger(getClass)
+
+  /**
+   * The entries of `data.files`. A file whose footer cannot be read, that has gone, or that was
+   * written to in between, has none: it stays unindexed and is always read.
+   *
+   * The entries are valid for the sizes and modification times given, so these must have been
+   * listed before this is called.
+   *
+   * @param columns columns of `data.dataSchema`, spelled as it spells them
+   */
+  def collect(
+      session: shim.SparkSession,
+      data: DataFiles,
+      columns: Seq[IndexedColumn]): Seq[FileEntry] = {
+    val settings = ReadSettings.of(session, data.options, data.dataSchema)
+    val collected = if (findsByName(session, data)) columns.filter(fromFiles(data, _)) else Nil
+    val footers = readFooters(session, data, collected)
+    val open = footers.map { case (i, footer) =>
+      i -> collected.zip(footer.answers).collect { case (c, _: FooterAnswer.Scan) => c }
+    }
+    val scanned = ScannedStatistics.of(session, data,
+      open.filter { case (i, _) =>
+        footers(i).numRecords > 0
+      })
+    data.files.indices.flatMap { i =>
+      footers.get(i).flatMap { footer =>
+        val rows = scanned.get(i).map(_._1).getOrElse(
+          if (open(i).isEmpty) footer.numRecords else 0L)
+        if (rows != footer.numRecords) {
+          log.warn(s"${data.files(i).path} was changed while it was indexed, and stays unindexed.")
+          None
+        } else {
+          val found = scanned.get(i).map(_._2).getOrElse(Map.empty[String, ColumnStatistics])
+          Some(entry(session, data, data.files(i), settings, collected, footer, found))
+        }
+      }
+    }
+  }
+
+  private def entry(
+      session: shim.SparkSession,
+      data: DataFiles,
+      file: FileRef,
+      settings: ReadSettings,
+      columns: Seq[IndexedColumn],
+      footer: FileFooter,
+      scanned: Map[String, ColumnStatistics]): FileEntry = {
+    val statistics = columns.zip(footer.answers).map {
+      case (column, FooterAnswer.Known(known)) => column.name -> known
+      case (column, FooterAnswer.Scan(dependent)) =>
+        column.name -> scanned.get(column.name)
+          .map(readable(session, data, _, column.dataType, dependent))
+          .getOrElse(ColumnStatistics.unknown)
+    }
+    FileEntry(
+      path = file.path,
+      size = file.size,
+      modificationTime = file.modificationTime,
+      numRecords = footer.numRecords,
+      clusteredBy = Nil,
+      readSettings = settings.fingerprint,
+      statistics = statistics.toMap)
+  }
+
+  /**
+   * What a scan found, as far as other scans read it too. Under the rebase mode EXCEPTION the scan
+   * has read dates as stored, where a query would fail, or, should the file tell its calendar, read
+   * another value: only modern ones are the same for all.
+   */
+  private def readable(
+      session: shim.SparkSession,
+      data: DataFiles,
+      known: ColumnStatistics,
+      dataType: DataType,
+      dependent: Boolean): ColumnStatistics = {
+    val fails = Seq(
+      ReadSettings.datetimeRebase(session, data.options),
+      ReadSettings.int96Rebase(session, data.options)).contains("EXCEPTION")
+    val certain =
+      !Calendars.isTemporal(dataType) || known.empty || !dependent || !fails ||
+        Calendars.isModern(known, dataType)
+    if (certain) known.copy(settingsDependent = dependent)
+    else known.copy(bounds = None, exact = false, settingsDependent = true)
+  }
+
+  /** Other ways to find a column in a file depend on more than this index keeps. */
+  private def findsByName(session: shim.SparkSession, data: DataFiles): Boolean =
+    !ReadSettings.matchesFieldIds(session, data.dataSchema) &&
+      !ReadSettings.matchesPositions(session, data.options)
+
+  /**
+   * A column whose values Spark takes from the folder, although files have it, has none here; nor
+   * has one that the table has lost.
+   */
+  private def fromFiles(data: DataFiles, column: IndexedColumn): Boolean =
+    !data.partitionSchema.fieldNames.exists(_.equalsIgnoreCase(column.path.head)) &&
+      IndexedColumns.fieldsOf(data.dataSchema, column.path, _ == _).isDefined
+
+  private def readFooters(
+      session: shim.SparkSession,
+      data: DataFiles,
+      columns: Seq[IndexedColumn]): Map[Int, FileFooter] = {
+    val question = FooterQuestion(
+      columns.map(FooterColumn.of(data.dataSchema, _)).toArray,
+      session.sessionState.conf.caseSensitiveAnalysis,
+      ReadSettings.datetimeRebase(session, data.options))
+    val context = session.sparkContext
+    val conf = context.broadcast(
+      new SerializableConfiguration(session.sessionState.newHadoopConfWithOptions(data.options)))
+    val paths = data.files.indices.map(i => (i, data.locate(data.files(i)).toString))
+    val orc = data.format == "orc"
+    if (paths.isEmpty) {
+      Map.empty
+    } else {
+      val slices = math.min(paths.length, math.max(1, context.defaultParallelism * 4))
+      val footers = context.parallelize(paths, slices)
+        .map(TaskFunction { (file: (Int, String)) =>
+          Collector.footer(file._2, orc, conf.value.value, question).map(file._1 -> _)
+        })
+      JobDescription.step(context, "read the files' statistics")(footers.collect()).flatten.toMap
+    }
+  }
+
+  /** One footer; None: it cannot be read. */
+  private def footer(
+      path: String,
+      orc: Boolean,
+      conf: Configuration,
+      question: FooterQuestion): Option[FileFooter] =
+    try {
+      val file = new Path(path)
+      if (orc) OrcFooterStatistics.read(file, conf, question)
+      else Some(FooterStatistics.read(file, conf, question))
+    } catch {
+      case NonFatal(failure) =>
+        log.warn(s"$path has no readable footer and stays unindexed: ${failure.getMessage}")
+        None
+    }
+}

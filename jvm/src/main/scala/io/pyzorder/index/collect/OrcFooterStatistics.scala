@@ -1,0 +1,207 @@
+package io.pyzorder.index.collect
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.orc.{OrcFile, Reader, TypeDescription}
+import org.apache.orc.{BooleanColumnStatistics, ColumnStatistics => OrcStatistics}
+import org.apache.orc.{DateColumnStatistics, DecimalColumnStatistics, IntegerColumnStatistics}
+import org.apache.orc.StringColumnStatistics
+import org.apache.orc.TypeDescription.Category
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.pyzorder.index.memory.LongBounds
+import io.pyzorder.index.model.{Calendars, IndexedColumns, TruncatedBounds}
+
+/**
+ * Reads statistics out of an ORC footer, where they are provably those of the values Spark reads.
+ */
+private[index] object OrcFooterStatistics {
+
+  /**
+   * The answers of one file's footer; None: the file has no columns, which Spark takes for no rows.
+   * Throws what the reader throws.
+   */
+  def read(path: Path, conf: Configuration, question: FooterQuestion): Option[FileFooter] = {
+    val reader = OrcFile.createReader(path, OrcFile.readerOptions(conf))
+    try {
+      val schema = reader.getSchema
+      val names = Option(schema.getFieldNames).map(_.asScala.toList).getOrElse(Nil)
+      if (names.isEmpty) {
+        None
+      } else {
+        val numRecords = reader.getNumberOfRows
+        // Files of old Hives name their columns _col0, _col1, ...: Spark then takes columns by
+        // their place in the reader's schema, so that another schema reads other values.
+        val byPlace = names.forall(_.startsWith("_col"))
+        Some(FileFooter(numRecords,
+            question.columns.map { column =>
+              if (byPlace) FooterAnswer.Unknown else answer(reader, numRecords, question, column)
+            }))
+      }
+    } finally {
+      reader.close()
+    }
+  }
+
+  private def answer(
+      reader: Reader,
+      numRecords: Long,
+      question: FooterQuestion,
+      column: FooterColumn): FooterAnswer =
+    find(reader.getSchema, column.path.toList, question) match {
+      // See FooterStatistics: null for readers without the default.
+      case Absent =>
+        if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
+      case Unclear => FooterAnswer.Unknown
+      case Present(leaf) if !isReadable(leaf, column.dataType) => FooterAnswer.Unknown
+      case Present(leaf) => ofLeaf(reader, numRecords, leaf, column)
+    }
+
+  private def ofLeaf(
+      reader: Reader,
+      numRecords: Long,
+      leaf: TypeDescription,
+      column: FooterColumn): FooterAnswer = {
+    val scan = FooterAnswer.Scan(Calendars.isTemporal(column.dataType))
+    val all = reader.getStatistics
+    val statistics = if (leaf.getId < all.length) all(leaf.getId) else null
+    // A writer that keeps no statistics leaves counts at 0, the root's too, which must be all rows.
+    val counted = statistics != null && all(0).getNumberOfValues == numRecords &&
+      statistics.getNumberOfValues <= numRecords
+    if (!counted) {
+      if (column.isChar) FooterAnswer.Unknown else scan
+    } else {
+      val nullCount = numRecords - statistics.getNumberOfValues
+      if (statistics.getNumberOfValues == 0) FooterAnswer.allNull(numRecords)
+      else if (!ParquetRules.hasBounds(column)) FooterAnswer.nullsOnly(nullCount)
+      else bounds(reader, statistics, leaf, column, nullCount).getOrElse(scan)
+    }
+  }
+
+  /**
+   * Bounds of a column with values; None: let Spark scan it. Floats are always scanned, because
+   * writers treat NaN and the sign of zero each in their own way; timestamps, because their bounds
+   * are told in another zone and precision; binaries have none.
+   */
+  private def bounds(
+      reader: Reader,
+      statistics: OrcStatistics,
+      leaf: TypeDescription,
+      column: FooterColumn,
+      nullCount: Long): Option[FooterAnswer] = {
+    val byOrcJava = Option(reader.getSoftwareVersion).exists(_.startsWith("ORC Java"))
+    def answer(least: Any, greatest: Any): Option[FooterAnswer] =
+      Some(FooterAnswer.bounded(least, greatest, byOrcJava, nullCount))
+    (statistics, column.dataType) match {
+      case (numbers: IntegerColumnStatistics, ByteType | ShortType | IntegerType | LongType |
+            _: YearMonthIntervalType | _: DayTimeIntervalType)
+          if numbers.getMinimum <= numbers.getMaximum =>
+        val ends = Seq(numbers.getMinimum, numbers.getMaximum)
+        // A value outside the narrower type would read as null.
+        if (ends.exists(!fitsInto(_, column.dataType))) Some(FooterAnswer.Unknown)
+        else answer(
+          LongBounds.toCatalyst(numbers.getMinimum, column.dataType),
+          LongBounds.toCatalyst(numbers.getMaximum, column.dataType))
+      case (booleans: BooleanColumnStatistics, BooleanType) =>
+        val trues = booleans.getTrueCount
+        val values = statistics.getNumberOfValues
+        if (trues < 0 || trues > values) None else answer(trues == values, trues > 0)
+      // Stored in the hybrid or the proleptic calendar, which agree on modern dates.
+      case (dates: DateColumnStatistics, DateType)
+          if dates.getMinimumDayOfEpoch <= dates.getMaximumDayOfEpoch &&
+            isInt(dates.getMinimumDayOfEpoch) && isInt(dates.getMaximumDayOfEpoch) &&
+            Calendars.isModern(dates.getMinimumDayOfEpoch.toInt, DateType) =>
+        answer(dates.getMinimumDayOfEpoch.toInt, dates.getMaximumDayOfEpoch.toInt)
+      case (decimals: DecimalColumnStatistics, d: DecimalType)
+          if decimals.getMinimum != null && decimals.getMaximum != null =>
+        val ends = Seq(decimals.getMinimum, decimals.getMaximum).map(_.bigDecimalValue)
+        if (ends.exists(v => v.scale > d.scale || v.precision - v.scale > d.precision - d.scale)) {
+          None
+        } else {
+          val typed = ends.map(v => Decimal(v.setScale(d.scale), d.precision, d.scale))
+          answer(typed.head, typed.last)
+        }
+      case (strings: StringColumnStatistics, StringType)
+          if byOrcJava && reader.getWriterVersion.includes(OrcFile.WriterVersion.ORC_101) =>
+        text(strings.getMinimum).flatMap { least =>
+          text(strings.getMaximum).flatMap(greatest => ofText(least, greatest, nullCount))
+        }
+      case _ => None
+    }
+  }
+
+  /**
+   * A bound that the footer keeps whole. It cuts long ones (then there is no minimum or maximum),
+   * and keeps text as characters: bytes that are no UTF-8 have become U+FFFD there, whose order is
+   * another than theirs.
+   */
+  private def text(bound: String): Option[Array[Byte]] =
+    Option(bound).filter(_.indexOf('\ufffd') < 0).map(UTF8String.fromString(_).getBytes)
+
+  private def ofText(
+      least: Array[Byte],
+      greatest: Array[Byte],
+      nullCount: Long): Option[FooterAnswer] =
+    TruncatedBounds.of(least, greatest, isText = true).map { case (a, b) =>
+      FooterAnswer.bounded(
+        UTF8String.fromBytes(a),
+        UTF8String.fromBytes(b),
+        exact = TruncatedBounds.fits(least) && TruncatedBounds.fits(greatest),
+        nullCount)
+    }
+
+  /** ORC's own conversions keep these values, or there are none. */
+  private def isReadable(leaf: TypeDescription, dataType: DataType): Boolean =
+    (leaf.getCategory, dataType) match {
+      case (Category.BOOLEAN, BooleanType) => true
+      case (Category.BYTE | Category.SHORT | Category.INT | Category.LONG,
+            ByteType | ShortType | IntegerType | LongType) => true
+      case (Category.INT, _: YearMonthIntervalType) => true
+      case (Category.LONG, _: DayTimeIntervalType | TimestampNTZType) => true
+      case (Category.LONG, time) if IndexedColumns.isTime(time) => true
+      case (Category.FLOAT, FloatType) | (Category.DOUBLE, DoubleType) => true
+      case (Category.DATE, DateType) => true
+      case (Category.TIMESTAMP | Category.TIMESTAMP_INSTANT, TimestampType) => true
+      case (Category.DECIMAL, d: DecimalType) =>
+        leaf.getScale == d.scale && leaf.getPrecision <= d.precision
+      case (Category.STRING | Category.VARCHAR | Category.CHAR, _: StringType) => true
+      case (Category.BINARY, BinaryType) => true
+      case _ => false
+    }
+
+  private def fitsInto(value: Long, dataType: DataType): Boolean = dataType match {
+    case ByteType => value == value.toByte
+    case ShortType => value == value.toShort
+    case IntegerType | _: YearMonthIntervalType => isInt(value)
+    case _ => true
+  }
+
+  private def isInt(value: Long): Boolean = value == value.toInt
+
+  private sealed trait Found
+  private case object Absent extends Found
+  private case object Unclear extends Found
+  private final case class Present(leaf: TypeDescription) extends Found
+
+  /** The one field of that name at each step; several are an error or the reader's choice. */
+  private def find(
+      struct: TypeDescription,
+      path: List[String],
+      question: FooterQuestion): Found = {
+    val places = struct.getFieldNames.asScala.toList.zipWithIndex.collect {
+      case (name, place) if question.sameName(name, path.head) => place
+    }
+    places match {
+      case Nil => Absent
+      case place :: Nil =>
+        val child = struct.getChildren.get(place)
+        if (path.tail.isEmpty) Present(child)
+        else if (child.getCategory == Category.STRUCT) find(child, path.tail, question)
+        else Unclear
+      case _ => Unclear
+    }
+  }
+}

@@ -1,0 +1,154 @@
+package io.pyzorder.index.collect
+
+import java.util.Locale
+
+import scala.collection.mutable
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{
+  Alias, Expression, GetStructField, NamedExpression
+}
+import org.apache.spark.sql.catalyst.plans.logical.Project
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types._
+
+import io.pyzorder.common.{JobDescription, TaskFunction}
+import io.pyzorder.index.model.{ColumnStatistics, DataFiles, IndexedColumn, ReadSettings}
+import io.pyzorder.storage.ExactFileIndex
+
+/** Statistics from one Spark job that reads the values themselves, as every query reads them. */
+private[index] object ScannedStatistics {
+
+  /** Rows read and, by IndexedColumn.name, statistics of them. */
+  type Scanned = (Long, Map[String, ColumnStatistics])
+
+  /**
+   * Scans columns of files.
+   *
+   * @param wanted columns by the file's number in `data.files`; files without are not read
+   * @return by the file's number; a file without rows is missing
+   */
+  def of(
+      session: shim.SparkSession,
+      data: DataFiles,
+      wanted: Map[Int, Seq[IndexedColumn]]): Map[Int, Scanned] = {
+    val groups = wanted.toSeq.filter(_._2.nonEmpty).groupBy(_._2)
+      .map { case (columns, files) => (columns, files.map(_._1)) }.toSeq
+    if (groups.isEmpty) {
+      Map.empty
+    } else {
+      SQLExecution.withSQLConfPropagated(session) {
+        val parts = groups.map { case (columns, files) => scan(session, data, columns, files) }
+        val collected =
+          JobDescription.step(session.sparkContext, "collect statistics from the rows")(
+            session.sparkContext.union(parts).collect())
+        merged(collected.toSeq, groups.flatMap(_._1))
+      }
+    }
+  }
+
+  /** One relation whose only partition column is the file's number, projected to flat columns. */
+  private def scan(
+      session: shim.SparkSession,
+      data: DataFiles,
+      columns: Seq[IndexedColumn],
+      files: Seq[Int]): RDD[(Int, Scanned)] = {
+    val number = StructField(unusedName(data.dataSchema), IntegerType, nullable = false)
+    val location = new ExactFileIndex(
+      data.root,
+      StructType(Array(number)),
+      files.map(i => (InternalRow(i), Seq(statusOf(data, i)))))
+    val relation = LogicalRelation(HadoopFsRelation(
+        location,
+        StructType(Array(number)),
+        data.dataSchema,
+        None,
+        formatOf(data.format),
+        scanOptions(session, data.options))(session))
+    val attributes = relation.output
+    val flat = columns.zipWithIndex.map { case (column, i) =>
+      Alias(valueOf(attributes, column.path), s"c$i")()
+    }
+    val plan = Project(flat :+ attributes.find(_.name == number.name).get, relation)
+    val names = columns.map(_.name)
+    val tracked = columns.zipWithIndex.map { case (c, i) => IndexedColumn(Seq(s"c$i"), c.dataType) }
+    val schema = StructType(tracked.map(c => StructField(c.path.head, c.dataType)).toArray)
+    shim.dataFrame(session, plan).queryExecution.toRdd.mapPartitions(TaskFunction {
+      (rows: Iterator[InternalRow]) =>
+        val trackers = mutable.HashMap.empty[Int, StatisticsTracker]
+        var last = -1
+        var tracker: StatisticsTracker = null
+        rows.foreach { row =>
+          val file = row.getInt(tracked.length)
+          if (file != last) {
+            tracker = trackers.getOrElseUpdate(file, new StatisticsTracker(tracked, schema))
+            last = file
+          }
+          tracker.update(row)
+        }
+        trackers.iterator.map { case (file, seen) =>
+          val result = seen.result
+          val named = names.zip(tracked).map { case (name, c) => name -> result(c.name) }.toMap
+          (file, (seen.numRecords, named))
+        }
+    })
+  }
+
+  /** The format's reader, and none of ours around it: exactly these files, or an error. */
+  private def formatOf(format: String): FileFormat =
+    if (format == "orc") new OrcFileFormat else new ParquetFileFormat
+
+  /**
+   * A file that is missing or corrupt must be an error, for its rows would be missing from the
+   * statistics. Under the rebase mode EXCEPTION old dates are read as they are stored; Collector
+   * then takes only the modern ones.
+   */
+  private def scanOptions(
+      session: shim.SparkSession,
+      options: Map[String, String]): Map[String, String] = {
+    val replaced = Set(
+      "ignorecorruptfiles", "ignoremissingfiles", "datetimerebasemode", "int96rebasemode")
+    def corrected(mode: String): String = if (mode == "EXCEPTION") "CORRECTED" else mode
+    options.filterNot { case (key, _) => replaced(key.toLowerCase(Locale.ROOT)) } ++ Map(
+      "ignoreCorruptFiles" -> "false",
+      "ignoreMissingFiles" -> "false",
+      "datetimeRebaseMode" -> corrected(ReadSettings.datetimeRebase(session, options)),
+      "int96RebaseMode" -> corrected(ReadSettings.int96Rebase(session, options)))
+  }
+
+  private def statusOf(data: DataFiles, i: Int): FileStatus = {
+    val file = data.files(i)
+    val path: Path = data.locate(file)
+    ExactFileIndex.status(path, file.size, file.modificationTime)
+  }
+
+  private def valueOf(attributes: Seq[NamedExpression], path: Seq[String]): Expression = {
+    val top: Expression = attributes.find(_.name == path.head).get
+    path.tail.foldLeft(top) { (struct, name) =>
+      val ordinal = struct.dataType.asInstanceOf[StructType].fieldIndex(name)
+      GetStructField(struct, ordinal, Some(name))
+    }
+  }
+
+  private def unusedName(schema: StructType): String = {
+    val taken = schema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
+    Iterator.from(0).map(i => s"_zorder_file_$i").find(name => !taken(name)).get
+  }
+
+  /** A file may have been read in several pieces. */
+  private def merged(parts: Seq[(Int, Scanned)], columns: Seq[IndexedColumn]): Map[Int, Scanned] = {
+    val types = columns.map(c => c.name -> c.dataType).toMap
+    def merge(a: Scanned, b: Scanned): Scanned =
+      (a._1 + b._1,
+        a._2.map { case (name, known) =>
+          name -> ColumnStatistics.merge(known, b._2(name), types(name))
+        })
+    parts.groupBy(_._1).map { case (file, pieces) => file -> pieces.map(_._2).reduce(merge _) }
+  }
+}

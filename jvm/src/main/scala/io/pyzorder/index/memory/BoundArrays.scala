@@ -1,0 +1,156 @@
+package io.pyzorder.index.memory
+
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Least and greatest values in arrays of the type's own machine representation. */
+sealed abstract class BoundArrays {
+
+  /** The value as Catalyst holds it. */
+  def value(i: Int, least: Boolean, dataType: DataType): Any
+
+  /** Bytes this takes on the heap, roughly. */
+  def estimatedBytes: Long
+}
+
+/** Takes the bounds of files one after the other. */
+sealed abstract class BoundsBuilder {
+
+  /** Keeps two values in Catalyst's form as file i's bounds. */
+  def set(i: Int, least: Any, greatest: Any): Unit
+
+  def result(): BoundArrays
+}
+
+/**
+ * Types whose order is that of a long: integers, boolean (0, 1), date (days), timestamps and
+ * intervals (microseconds, months), time (nanoseconds), decimals of at most 18 digits (unscaled).
+ */
+final class LongBounds(val mins: PackedLongs, val maxs: PackedLongs) extends BoundArrays {
+
+  override def value(i: Int, least: Boolean, dataType: DataType): Any =
+    LongBounds.toCatalyst(if (least) mins(i) else maxs(i), dataType)
+
+  override def estimatedBytes: Long = mins.estimatedBytes + maxs.estimatedBytes
+}
+
+/** Takes longs, or values in Catalyst's form. */
+final class LongBoundsBuilder(numFiles: Int) extends BoundsBuilder {
+
+  val mins = new Array[Long](numFiles)
+  val maxs = new Array[Long](numFiles)
+
+  override def set(i: Int, least: Any, greatest: Any): Unit = {
+    mins(i) = LongBounds.toLong(least)
+    maxs(i) = LongBounds.toLong(greatest)
+  }
+
+  override def result(): LongBounds = new LongBounds(PackedLongs.of(mins), PackedLongs.of(maxs))
+}
+
+object LongBounds {
+
+  /** The long of a value in Catalyst's form. */
+  def toLong(value: Any): Long = value match {
+    case v: Boolean => if (v) 1L else 0L
+    case v: Byte => v.toLong
+    case v: Short => v.toLong
+    case v: Int => v.toLong
+    case v: Long => v
+    case v: Decimal => v.toUnscaledLong
+  }
+
+  /** The value in Catalyst's form of a long. */
+  def toCatalyst(value: Long, dataType: DataType): Any = dataType match {
+    case BooleanType => value != 0
+    case ByteType => value.toByte
+    case ShortType => value.toShort
+    case IntegerType | DateType | _: YearMonthIntervalType => value.toInt
+    case d: DecimalType => Decimal(value, d.precision, d.scale)
+    case _ => value
+  }
+}
+
+/** Float and double; float widened, which keeps order and value. */
+final class DoubleBounds(val mins: Array[Double], val maxs: Array[Double]) extends BoundArrays {
+
+  override def value(i: Int, least: Boolean, dataType: DataType): Any = {
+    val value = if (least) mins(i) else maxs(i)
+    if (dataType == FloatType) value.toFloat else value
+  }
+
+  override def estimatedBytes: Long = 16L * mins.length
+}
+
+/** Takes doubles, or values in Catalyst's form. */
+final class DoubleBoundsBuilder(numFiles: Int) extends BoundsBuilder {
+
+  val mins = new Array[Double](numFiles)
+  val maxs = new Array[Double](numFiles)
+
+  override def set(i: Int, least: Any, greatest: Any): Unit = {
+    mins(i) = DoubleBounds.toDouble(least)
+    maxs(i) = DoubleBounds.toDouble(greatest)
+  }
+
+  override def result(): DoubleBounds = new DoubleBounds(mins, maxs)
+}
+
+object DoubleBounds {
+
+  /** The double of a float or double. */
+  def toDouble(value: Any): Double = value match {
+    case v: Float => v.toDouble
+    case v: Double => v
+  }
+}
+
+/** UTF8String, Array[Byte] or Decimal; null where a file is not bounded. */
+final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) extends BoundArrays {
+
+  override def value(i: Int, least: Boolean, dataType: DataType): Any =
+    if (least) mins(i) else maxs(i)
+
+  override def estimatedBytes: Long = sizes(mins) + sizes(maxs)
+
+  private def sizes(values: Array[AnyRef]): Long = {
+    var bytes = 4L * values.length
+    var i = 0
+    while (i < values.length) {
+      values(i) match {
+        case null =>
+        case s: UTF8String => bytes += 56 + s.numBytes
+        case b: Array[Byte] => bytes += 16 + b.length
+        case _ => bytes += 96
+      }
+      i += 1
+    }
+    bytes
+  }
+}
+
+/** Takes values in Catalyst's form. */
+final class ObjectBoundsBuilder(numFiles: Int) extends BoundsBuilder {
+
+  val mins = new Array[AnyRef](numFiles)
+  val maxs = new Array[AnyRef](numFiles)
+
+  override def set(i: Int, least: Any, greatest: Any): Unit = {
+    mins(i) = least.asInstanceOf[AnyRef]
+    maxs(i) = greatest.asInstanceOf[AnyRef]
+  }
+
+  override def result(): ObjectBounds = new ObjectBounds(mins, maxs)
+}
+
+object BoundArrays {
+
+  /** Room for `numFiles` pairs of a type's bounds. */
+  def builder(dataType: DataType, numFiles: Int): BoundsBuilder = dataType match {
+    case FloatType | DoubleType => new DoubleBoundsBuilder(numFiles)
+    case d: DecimalType if d.precision > Decimal.MAX_LONG_DIGITS =>
+      new ObjectBoundsBuilder(numFiles)
+    case _: StringType | BinaryType => new ObjectBoundsBuilder(numFiles)
+    case _ => new LongBoundsBuilder(numFiles)
+  }
+}

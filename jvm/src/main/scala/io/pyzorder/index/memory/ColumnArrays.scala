@@ -1,0 +1,125 @@
+package io.pyzorder.index.memory
+
+import org.apache.spark.sql.types.DataType
+
+import io.pyzorder.index.model.{ColumnStatistics, IndexSchema}
+
+/**
+ * One column's statistics over all files of a snapshot, file i at index i of every array. What a
+ * value means is said at ColumnStatistics.
+ *
+ * @param dataType   the type of the bounds
+ * @param flags      bits of ColumnArrays.Bounded and so on
+ * @param nullCounts number of nulls; -1: unknown
+ * @param bounds     least and greatest values; defined only where the file is `bounded`
+ */
+final class ColumnArrays(
+    val dataType: DataType,
+    val flags: Array[Byte],
+    val nullCounts: PackedLongs,
+    val bounds: BoundArrays) {
+
+  def numFiles: Int = flags.length
+
+  def bounded(i: Int): Boolean = (flags(i) & ColumnArrays.Bounded) != 0
+
+  def exact(i: Int): Boolean = (flags(i) & ColumnArrays.Exact) != 0
+
+  def nanSeen(i: Int): Boolean = (flags(i) & ColumnArrays.NanSeen) != 0
+
+  def empty(i: Int): Boolean = (flags(i) & ColumnArrays.Empty) != 0
+
+  def settingsDependent(i: Int): Boolean = (flags(i) & ColumnArrays.SettingsDependent) != 0
+
+  /** Number of nulls in file i; -1: unknown. */
+  def nullCount(i: Int): Long = nullCounts(i)
+
+  /** The least value of file i as Catalyst holds it; only where it is bounded. */
+  def minOf(i: Int): Any = bounds.value(i, least = true, dataType)
+
+  /** The greatest value of file i as Catalyst holds it; only where it is bounded. */
+  def maxOf(i: Int): Any = bounds.value(i, least = false, dataType)
+
+  /** Everything known of file i. */
+  def statistics(i: Int): ColumnStatistics = ColumnStatistics(
+    bounds = if (bounded(i)) Some((minOf(i), maxOf(i))) else None,
+    exact = exact(i),
+    nullCount = if (nullCounts(i) < 0) None else Some(nullCounts(i)),
+    nanSeen = nanSeen(i),
+    empty = empty(i),
+    settingsDependent = settingsDependent(i))
+
+  /** The same without bounds: whatever is asked of values keeps the file; null counts stay. */
+  def withoutBounds: ColumnArrays = {
+    val kept = ColumnArrays.Empty | ColumnArrays.SettingsDependent
+    withFlags(flag => ((flag & kept) | unknown).toByte)
+  }
+
+  /** The same, but a file where every row is null is unknown. */
+  def withoutAllNull: ColumnArrays = {
+    val counts = Array.tabulate(numFiles)(i => if (empty(i)) -1L else nullCounts(i))
+    val changed = withFlags(flag =>
+      if ((flag & ColumnArrays.Empty) != 0) unknown else flag)
+    new ColumnArrays(dataType, changed.flags, PackedLongs.of(counts), bounds)
+  }
+
+  /** Bytes this takes on the heap, roughly. */
+  def estimatedBytes: Long = flags.length + nullCounts.estimatedBytes + bounds.estimatedBytes
+
+  /** The flags of a file of which nothing is known. */
+  private def unknown: Byte = if (IndexSchema.hasNan(dataType)) ColumnArrays.NanSeen else 0
+
+  private def withFlags(change: Byte => Byte): ColumnArrays = {
+    val changed = new Array[Byte](flags.length)
+    var i = 0
+    while (i < flags.length) {
+      changed(i) = change(flags(i))
+      i += 1
+    }
+    new ColumnArrays(dataType, changed, nullCounts, bounds)
+  }
+}
+
+object ColumnArrays {
+
+  /** The least and greatest value are known, or limits that enclose them. */
+  val Bounded: Byte = 1
+
+  /** Both bounds are values of the file. */
+  val Exact: Byte = 2
+
+  /** Some value is NaN, or may be. */
+  val NanSeen: Byte = 4
+
+  /** Proved: nothing but nulls and NaN. */
+  val Empty: Byte = 8
+
+  /** The bounds hold only for scans with the entry's temporal read settings. */
+  val SettingsDependent: Byte = 16
+
+  /** The flags of one file's statistics. */
+  private[index] def flagsOf(statistics: ColumnStatistics, hasNan: Boolean): Byte = {
+    var flags = 0
+    if (statistics.bounds.isDefined) flags |= Bounded
+    if (statistics.exact) flags |= Exact
+    if (statistics.nanSeen && hasNan) flags |= NanSeen
+    if (statistics.empty) flags |= Empty
+    if (statistics.settingsDependent) flags |= SettingsDependent
+    flags.toByte
+  }
+
+  /** The arrays of `statistics`, one file each. */
+  def of(dataType: DataType, statistics: Array[ColumnStatistics]): ColumnArrays = {
+    val bounds = BoundArrays.builder(dataType, statistics.length)
+    val flags = new Array[Byte](statistics.length)
+    val nullCounts = new Array[Long](statistics.length)
+    var i = 0
+    while (i < statistics.length) {
+      flags(i) = flagsOf(statistics(i), IndexSchema.hasNan(dataType))
+      nullCounts(i) = statistics(i).nullCount.getOrElse(-1L)
+      statistics(i).bounds.foreach { case (least, greatest) => bounds.set(i, least, greatest) }
+      i += 1
+    }
+    new ColumnArrays(dataType, flags, PackedLongs.of(nullCounts), bounds.result())
+  }
+}

@@ -1,0 +1,50 @@
+package io.pyzorder.index.memory
+
+import java.util.{HashMap => JHashMap}
+
+import scala.collection.mutable.ArrayBuffer
+
+/** One value for each file, of which there are few different ones: equal ones are one object. */
+final class InternedValues[T](numbers: PackedLongs, values: IndexedSeq[T]) {
+
+  def apply(i: Int): T = values(numbers(i).toInt)
+
+  /** Bytes this takes on the heap, roughly, without the few values. */
+  def estimatedBytes: Long = numbers.estimatedBytes
+}
+
+object InternedValues {
+
+  /** Takes one value for each file, in their order. */
+  final class Builder[K, T](numFiles: Int, valueOf: K => T) {
+
+    private val numbers = new Array[Long](numFiles)
+    private val known = new JHashMap[K, Integer]()
+    private val values = ArrayBuffer.empty[T]
+    private var last: K = _
+    private var lastNumber = -1
+
+    /** The value of file i is the one that `key` stands for. */
+    def set(i: Int, key: K): Unit = {
+      if (lastNumber < 0 || key != last) {
+        last = key
+        lastNumber = known.computeIfAbsent(key,
+          (k: K) => {
+            values += valueOf(k)
+            values.length - 1
+          })
+      }
+      numbers(i) = lastNumber.toLong
+    }
+
+    def result(): InternedValues[T] =
+      new InternedValues(PackedLongs.of(numbers), values.toIndexedSeq)
+  }
+
+  /** The values that `keys`, one for each file, stand for. */
+  def of[K, T](keys: Array[K])(valueOf: K => T): InternedValues[T] = {
+    val builder = new Builder[K, T](keys.length, valueOf)
+    keys.indices.foreach(i => builder.set(i, keys(i)))
+    builder.result()
+  }
+}

@@ -1,0 +1,64 @@
+package io.pyzorder.index.memory
+
+/**
+ * Longs in as few bytes as the range they lie in needs: each is kept as its distance from the
+ * least one. Sizes, times and counts of the files of one table lie close together.
+ */
+sealed abstract class PackedLongs {
+
+  def apply(i: Int): Long
+
+  def length: Int
+
+  /** Bytes this takes on the heap, roughly. */
+  def estimatedBytes: Long
+}
+
+object PackedLongs {
+
+  private val UnsignedByte = 0xffL
+  private val UnsignedShort = 0xffffL
+  private val UnsignedInt = 0xffffffffL
+
+  /** The same longs, which are not kept themselves unless nothing shorter holds them. */
+  def of(values: Array[Long]): PackedLongs = {
+    val least = if (values.isEmpty) 0L else values.min
+    // As an unsigned number it is right even where the difference of two longs overflows.
+    val range = if (values.isEmpty) 0L else values.max - least
+    def fits(greatest: Long): Boolean = java.lang.Long.compareUnsigned(range, greatest) <= 0
+    if (range == 0) new Same(values.length, least)
+    else if (fits(UnsignedByte)) new Bytes(least, values.map(v => (v - least).toByte))
+    else if (fits(UnsignedShort)) new Shorts(least, values.map(v => (v - least).toShort))
+    else if (fits(UnsignedInt)) new Ints(least, values.map(v => (v - least).toInt))
+    else new Longs(values)
+  }
+
+  private final class Same(override val length: Int, value: Long) extends PackedLongs {
+    override def apply(i: Int): Long = value
+    override def estimatedBytes: Long = 0L
+  }
+
+  private final class Bytes(least: Long, distances: Array[Byte]) extends PackedLongs {
+    override def apply(i: Int): Long = least + (distances(i) & UnsignedByte)
+    override def length: Int = distances.length
+    override def estimatedBytes: Long = length.toLong
+  }
+
+  private final class Shorts(least: Long, distances: Array[Short]) extends PackedLongs {
+    override def apply(i: Int): Long = least + (distances(i) & UnsignedShort)
+    override def length: Int = distances.length
+    override def estimatedBytes: Long = 2L * length
+  }
+
+  private final class Ints(least: Long, distances: Array[Int]) extends PackedLongs {
+    override def apply(i: Int): Long = least + (distances(i) & UnsignedInt)
+    override def length: Int = distances.length
+    override def estimatedBytes: Long = 4L * length
+  }
+
+  private final class Longs(values: Array[Long]) extends PackedLongs {
+    override def apply(i: Int): Long = values(i)
+    override def length: Int = values.length
+    override def estimatedBytes: Long = 8L * length
+  }
+}

@@ -1,0 +1,84 @@
+package io.pyzorder.index.memory
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.SecureRandom
+
+import org.apache.spark.sql.catalyst.expressions.XXH64
+import org.apache.spark.unsafe.Platform
+
+/**
+ * Finds the number of a path among many by 128 bits of its hash; the paths themselves would take
+ * most of the memory of an index. Two paths of a million have the same 128 bits with a chance of
+ * 10^-26, and such a file would have to have the size and the modification time of the other one
+ * as well before it is taken for it. The seeds of the two halves are drawn anew for each JVM, so
+ * that nobody can make up two such names.
+ */
+final class PathTable private (hashes: Array[Long], slots: Array[Int]) {
+
+  def length: Int = hashes.length / 2
+
+  /** The number of the path; -1: it is none of them. */
+  def find(path: String): Int = {
+    val hash = PathTable.hashOf(path)
+    var slot = PathTable.slotOf(hash.high, slots.length)
+    while (slots(slot) >= 0 && !is(slots(slot), hash)) slot = (slot + 1) & (slots.length - 1)
+    slots(slot)
+  }
+
+  private def is(number: Int, hash: PathTable.Hash): Boolean =
+    hashes(2 * number) == hash.high && hashes(2 * number + 1) == hash.low
+
+  /** Bytes this takes on the heap, roughly. */
+  def estimatedBytes: Long = 8L * hashes.length + 4L * slots.length
+}
+
+object PathTable {
+
+  private final class Hash(val high: Long, val low: Long)
+
+  private val (seed, otherSeed) = {
+    val random = new SecureRandom()
+    (random.nextLong(), random.nextLong())
+  }
+
+  private def hashOf(path: String): Hash = {
+    val bytes = path.getBytes(UTF_8)
+    new Hash(hashOf(bytes, seed), hashOf(bytes, otherSeed))
+  }
+
+  private def hashOf(bytes: Array[Byte], seed: Long): Long =
+    XXH64.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length, seed)
+
+  /** `slots` is a power of two. */
+  private def slotOf(hash: Long, slots: Int): Int = (hash & (slots - 1)).toInt
+
+  /** Takes the path of each file, in their order. */
+  final class Builder(numFiles: Int) {
+
+    private val hashes = new Array[Long](2 * numFiles)
+
+    /** A file whose path is not set is never found. */
+    def set(i: Int, path: String): Unit = {
+      val hash = hashOf(path)
+      hashes(2 * i) = hash.high
+      hashes(2 * i + 1) = hash.low
+    }
+
+    /** Of files with one path the last one counts. */
+    def result(): PathTable = {
+      // Between a quarter and a half of the slots are taken.
+      val slots = Array.fill(math.max(2, Integer.highestOneBit(math.max(1, numFiles)) * 4))(-1)
+      var i = 0
+      while (i < numFiles) {
+        var slot = slotOf(hashes(2 * i), slots.length)
+        while (slots(slot) >= 0 && !same(slots(slot), i)) slot = (slot + 1) & (slots.length - 1)
+        slots(slot) = i
+        i += 1
+      }
+      new PathTable(hashes, slots)
+    }
+
+    private def same(a: Int, b: Int): Boolean =
+      hashes(2 * a) == hashes(2 * b) && hashes(2 * a + 1) == hashes(2 * b + 1)
+  }
+}

@@ -1,0 +1,27 @@
+package io.pyzorder.index.model
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.types.StructType
+
+import io.pyzorder.storage.{FileRef, TableFolder}
+
+/**
+ * Data files of a table, and how they are read.
+ *
+ * @param root            the table's folder
+ * @param format          "parquet" or "orc"
+ * @param dataSchema      the columns Spark reads from the files, with their metadata
+ * @param partitionSchema the columns whose values Spark takes from the folders instead
+ * @param options         the relation's read options
+ */
+final case class DataFiles(
+    root: Path,
+    format: String,
+    dataSchema: StructType,
+    partitionSchema: StructType,
+    options: Map[String, String],
+    files: Seq[FileRef]) {
+
+  /** Where a file lies: below the root, or, of a partition with its own location, elsewhere. */
+  def locate(file: FileRef): Path = new TableFolder(root).resolve(file.path)
+}

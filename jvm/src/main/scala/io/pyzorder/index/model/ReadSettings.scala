@@ -1,0 +1,122 @@
+package io.pyzorder.index.model
+
+import java.util.{Locale, TimeZone}
+
+import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.StructType
+
+/**
+ * The settings of a scan on which it depends what values a file's bytes read as.
+ *
+ * @param structural which column of a file a name means, and as what it is read: the statistics of
+ *                   a file serve only scans with the same text
+ * @param temporal   how stored dates and timestamps become Spark's: must be the same only where a
+ *                   column's statistics say `settingsDependent`
+ */
+final case class ReadSettings(structural: String, temporal: String) {
+
+  /** Both, as the index table keeps them. */
+  def fingerprint: String = structural + ReadSettings.Separator + temporal
+}
+
+object ReadSettings {
+
+  private val Separator = " | "
+
+  /** What a fingerprint was made of; a text that is none agrees with no scan. */
+  def parse(fingerprint: String): ReadSettings = {
+    val cut = fingerprint.indexOf(Separator)
+    if (cut < 0) ReadSettings("unreadable: " + fingerprint, "")
+    else ReadSettings(fingerprint.take(cut), fingerprint.drop(cut + Separator.length))
+  }
+
+  /**
+   * The settings of a scan by `session` with the relation's `options`, in which names differ in
+   * nothing but case.
+   */
+  def of(
+      session: shim.SparkSession,
+      options: Map[String, String],
+      schema: StructType): ReadSettings = {
+    val settings = new Lookup(session, options)
+    ReadSettings(structural(settings, matchesFieldIds(session, schema)), temporal(settings))
+  }
+
+  /**
+   * Columns are found by field id, not by name: no statistics are kept of such a table. Spark looks
+   * for the ids that the schema has; Delta's extension switches the setting on in every session.
+   */
+  def matchesFieldIds(session: shim.SparkSession, schema: StructType): Boolean =
+    session.sessionState.conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED) &&
+      ParquetUtils.hasFieldIds(schema)
+
+  /** ORC columns are found by position, not by name: no statistics are kept under this setting. */
+  def matchesPositions(session: shim.SparkSession, options: Map[String, String]): Boolean =
+    new Lookup(session, options).other("orc.force.positional.evolution").toLowerCase(Locale.ROOT) ==
+      "true"
+
+  private def structural(settings: Lookup, fieldIds: Boolean): String = {
+    val conf = settings.conf
+    Seq(
+      "caseSensitive" -> conf.caseSensitiveAnalysis,
+      "fieldIds" -> fieldIds,
+      "binaryAsString" -> conf.getConf(SQLConf.PARQUET_BINARY_AS_STRING),
+      "int96AsTimestamp" -> conf.getConf(SQLConf.PARQUET_INT96_AS_TIMESTAMP),
+      "nanosAsLong" -> conf.getConf(SQLConf.LEGACY_PARQUET_NANOS_AS_LONG),
+      "inferTimestampNtz" -> conf.getConf(SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED),
+      "orcImplementation" -> conf.getConf(SQLConf.ORC_IMPLEMENTATION),
+      "orcPositions" -> settings.other("orc.force.positional.evolution")).map {
+      case (name, value) => s"$name=$value"
+    }.mkString(";")
+  }
+
+  private def temporal(settings: Lookup): String = {
+    val conf = settings.conf
+    Seq(
+      "timeZone" -> conf.sessionLocalTimeZone,
+      "jvmTimeZone" -> TimeZone.getDefault.getID,
+      "int96Conversion" -> conf.getConf(SQLConf.PARQUET_INT96_TIMESTAMP_CONVERSION),
+      "datetimeRebase" -> datetimeRebase(settings),
+      "int96Rebase" -> int96Rebase(settings),
+      "orcProleptic" -> settings.other("orc.proleptic.gregorian.default")).map {
+      case (name, value) => s"$name=$value"
+    }.mkString(";")
+  }
+
+  /** The rebase mode of Parquet dates and INT64 timestamps of files that do not tell their own. */
+  private[index] def datetimeRebase(
+      session: shim.SparkSession,
+      options: Map[String, String]): String = datetimeRebase(new Lookup(session, options))
+
+  /** The rebase mode of Parquet INT96 timestamps of files that do not tell their own. */
+  private[index] def int96Rebase(session: shim.SparkSession, options: Map[String, String]): String =
+    int96Rebase(new Lookup(session, options))
+
+  private def datetimeRebase(settings: Lookup): String =
+    settings.option("datetimeRebaseMode")
+      .getOrElse(settings.conf.getConf(SQLConf.PARQUET_REBASE_MODE_IN_READ).toString)
+      .toUpperCase(Locale.ROOT)
+
+  private def int96Rebase(settings: Lookup): String =
+    settings.option("int96RebaseMode")
+      .getOrElse(settings.conf.getConf(SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ).toString)
+      .toUpperCase(Locale.ROOT)
+
+  private class Lookup(session: shim.SparkSession, options: Map[String, String]) {
+
+    val conf: SQLConf = session.sessionState.conf
+
+    private val lowered = options.map { case (key, value) => key.toLowerCase(Locale.ROOT) -> value }
+
+    def option(name: String): Option[String] = lowered.get(name.toLowerCase(Locale.ROOT))
+
+    /** A key of Hadoop's: Spark lays options over session settings over the context's. */
+    def other(key: String): String =
+      option(key)
+        .orElse(Option(conf.getConfString(key, null)))
+        .orElse(Option(session.sparkContext.hadoopConfiguration.get(key)))
+        .getOrElse("")
+  }
+}

@@ -1,0 +1,79 @@
+package io.pyzorder.index.model
+
+import java.nio.ByteBuffer
+import java.nio.charset.CharacterCodingException
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.Arrays
+
+/**
+ * Short bounds for long strings and binaries, in the order of unsigned bytes.
+ *
+ * Proof. A beginning of a value is not greater than the value, so the lower bound may be cut
+ * anywhere. For the upper bound let p be the beginning of the greatest value m, and q be p up to
+ * some byte below 0xFF, with a greater byte in its place: m, which begins with p, is less than q at
+ * that byte, and every other value is not greater than m. In text the same holds of characters,
+ * for UTF-8 keeps the order of code points and none is the beginning of another; so that bounds of
+ * text stay text. When p holds nothing that can be raised the column stays unbounded.
+ */
+private[index] object TruncatedBounds {
+
+  /** Longer values are cut to at most this many bytes. */
+  val MaxBytes: Int = 256
+
+  def fits(value: Array[Byte]): Boolean = value.length <= MaxBytes
+
+  /** Bounds of at most MaxBytes bytes (and one character) each; None: there is no upper one. */
+  def of(min: Array[Byte], max: Array[Byte], isText: Boolean): Option[(Array[Byte], Array[Byte])] =
+    upper(max, isText).map(bound => (lower(min), bound))
+
+  private def lower(value: Array[Byte]): Array[Byte] = if (fits(value)) value else cut(value)
+
+  private def upper(value: Array[Byte], isText: Boolean): Option[Array[Byte]] =
+    if (fits(value)) {
+      Some(value)
+    } else {
+      val prefix = cut(value)
+      (if (isText) decode(prefix) else None) match {
+        case Some(text) => raisedText(text).map(_.getBytes(UTF_8))
+        case None => raisedBytes(prefix)
+      }
+    }
+
+  private def raisedBytes(prefix: Array[Byte]): Option[Array[Byte]] = {
+    var last = prefix.length - 1
+    while (last >= 0 && prefix(last) == 0xff.toByte) last -= 1
+    if (last < 0) {
+      None
+    } else {
+      val bound = Arrays.copyOf(prefix, last + 1)
+      bound(last) = (bound(last) + 1).toByte
+      Some(bound)
+    }
+  }
+
+  private def raisedText(prefix: String): Option[String] = {
+    var end = prefix.length
+    while (end > 0 && prefix.codePointBefore(end) == Character.MAX_CODE_POINT) end -= 2
+    if (end <= 0) {
+      None
+    } else {
+      val last = prefix.codePointBefore(end)
+      // Surrogates are no characters of their own: U+E000 follows U+D7FF.
+      val next = if (last == Character.MIN_SURROGATE - 1) Character.MAX_SURROGATE + 1 else last + 1
+      Some(prefix.substring(0, end - Character.charCount(last)) +
+        new String(Character.toChars(next)))
+    }
+  }
+
+  /** The text of UTF-8 bytes; None: they are something else. */
+  private def decode(bytes: Array[Byte]): Option[String] =
+    try Some(UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString)
+    catch { case _: CharacterCodingException => None }
+
+  /** The beginning, not cut inside a character where the bytes are UTF-8. */
+  private def cut(value: Array[Byte]): Array[Byte] = {
+    var end = MaxBytes
+    while (end > MaxBytes - 4 && (value(end) & 0xc0) == 0x80) end -= 1
+    Arrays.copyOf(value, if ((value(end) & 0xc0) == 0x80) MaxBytes else end)
+  }
+}

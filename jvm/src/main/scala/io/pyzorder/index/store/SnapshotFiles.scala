@@ -1,0 +1,67 @@
+package io.pyzorder.index.store
+
+import java.io.IOException
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.zip.{CRC32, CheckedInputStream}
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path}
+
+/** Whole files of the index, written and read in one piece. */
+private[index] object SnapshotFiles {
+
+  def checksum(bytes: Array[Byte]): Long = {
+    val crc = new CRC32()
+    crc.update(bytes)
+    crc.getValue
+  }
+
+  /** Of a file of any length. */
+  def checksum(fileSystem: FileSystem, path: Path): Long = {
+    val in = new CheckedInputStream(fileSystem.open(path), new CRC32())
+    try {
+      val buffer = new Array[Byte](1 << 20)
+      while (in.read(buffer) >= 0) {}
+      in.getChecksum.getValue
+    } finally in.close()
+  }
+
+  /** Writes a file that nobody else knows the name of yet; all of it or, with an error, none. */
+  def write(fileSystem: FileSystem, path: Path, bytes: Array[Byte]): Unit = {
+    val fs = withoutSideFiles(fileSystem)
+    try {
+      val out = fs.createFile(path).overwrite(false).build()
+      try out.write(bytes)
+      finally out.close()
+    } catch {
+      case NonFatal(failure) =>
+        fs.delete(path, false)
+        throw failure
+    }
+  }
+
+  /** The file's bytes, which must be exactly `length` many. */
+  def readBytes(fileSystem: FileSystem, path: Path, length: Long): Array[Byte] = {
+    val found = fileSystem.getFileStatus(path).getLen
+    if (found != length) {
+      throw new IOException(s"it has $found bytes instead of $length")
+    }
+    val bytes = new Array[Byte](Math.toIntExact(length))
+    val in = fileSystem.open(path)
+    try in.readFully(0L, bytes)
+    finally in.close()
+    bytes
+  }
+
+  def readText(fileSystem: FileSystem, path: Path): String =
+    new String(readBytes(fileSystem, path, fileSystem.getFileStatus(path).getLen), UTF_8)
+
+  /**
+   * Hadoop's local file system writes a `.crc` beside each file; the index has its own checksums.
+   */
+  private def withoutSideFiles(fileSystem: FileSystem): FileSystem = fileSystem match {
+    case local: LocalFileSystem => local.getRaw
+    case other => other
+  }
+}

@@ -1,0 +1,238 @@
+package io.pyzorder.index.store
+
+import java.math.{BigDecimal => JBigDecimal, BigInteger}
+
+import scala.collection.mutable.ArrayBuffer
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.parquet.{HadoopReadOptions, ParquetReadOptions}
+import org.apache.parquet.column.ColumnReader
+import org.apache.parquet.column.impl.ColumnReadStoreImpl
+import org.apache.parquet.example.DummyRecordConverter
+import org.apache.parquet.hadoop.ParquetFileReader
+import org.apache.parquet.io.{DelegatingSeekableInputStream, InputFile, SeekableInputStream}
+import org.apache.parquet.io.api.Binary
+import org.apache.parquet.schema.MessageType
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+import scala.jdk.CollectionConverters._
+
+import io.pyzorder.index.memory.{BoundArrays, BoundsBuilder, ColumnArrays, DoubleBoundsBuilder}
+import io.pyzorder.index.memory.{FileArrays, InternedValues, LongBoundsBuilder, ObjectBoundsBuilder}
+import io.pyzorder.index.memory.{PackedLongs, PathTable}
+import io.pyzorder.index.model.{IndexSchema, IndexedColumn, IndexedColumns, ReadSettings}
+import io.pyzorder.storage.TableFolder
+
+/**
+ * Reads a snapshot's Parquet file into primitive arrays, column by column, without a Spark job and
+ * without the session's settings: the format alone says what a value is.
+ *
+ * @param input    the file, each time it is read
+ * @param numFiles the rows that are read
+ * @param only     the number of the row group that is read; None: all are
+ * @param ignored  told of each entry whose path leaves the table's folder, which finds no file
+ */
+private[index] final class SnapshotReader(
+    input: () => InputFile,
+    numFiles: Int,
+    only: Option[Int] = None,
+    ignored: String => Unit = _ => ()) {
+
+  /** What is known of each file beside its columns. */
+  def files(): FileArrays = {
+    checkLength() // before arrays of that length are made
+    val paths = new PathTable.Builder(numFiles)
+    each(IndexSchema.Path) { (i, reader) =>
+      val path = reader.getBinary.toStringUsingUTF8
+      if (TableFolder.leaves(path)) ignored(path) else paths.set(i, path)
+    }
+    val settings = new InternedValues.Builder[Binary, ReadSettings](
+      numFiles, text => ReadSettings.parse(text.toStringUsingUTF8))
+    each(IndexSchema.ReadSettings)((i, reader) => settings.set(i, reader.getBinary))
+    new FileArrays(
+      paths.result(),
+      longs(IndexSchema.Size),
+      longs(IndexSchema.ModificationTime),
+      longs(IndexSchema.NumRecords),
+      lists(IndexSchema.ClusteredBy),
+      settings.result())
+  }
+
+  /** The files' paths, which `files` keeps only the hashes of. */
+  def paths(): Array[String] = {
+    val values = new Array[String](numFiles)
+    each(IndexSchema.Path)((i, reader) => values(i) = reader.getBinary.toStringUsingUTF8)
+    values
+  }
+
+  /** One column's statistics. */
+  def column(column: IndexedColumn): ColumnArrays = {
+    val flags = new Array[Byte](numFiles)
+    val nullCounts = Array.fill(numFiles)(-1L)
+    val bounds = BoundArrays.builder(column.dataType, numFiles)
+    each(IndexSchema.numNulls(column))((i, reader) => nullCounts(i) = reader.getLong)
+    readBounds(column, bounds, flags)
+    def flag(name: String, bit: Byte): Unit =
+      each(name)((i, reader) => if (reader.getBoolean) flags(i) = (flags(i) | bit).toByte)
+    if (IndexSchema.hasNan(column.dataType)) flag(IndexSchema.nanSeen(column), ColumnArrays.NanSeen)
+    flag(IndexSchema.exact(column), ColumnArrays.Exact)
+    flag(IndexSchema.empty(column), ColumnArrays.Empty)
+    flag(IndexSchema.settingsDependent(column), ColumnArrays.SettingsDependent)
+    new ColumnArrays(column.dataType, flags, PackedLongs.of(nullCounts), bounds.result())
+  }
+
+  /** A file is bounded where both values are there; one alone does not count. */
+  private def readBounds(column: IndexedColumn, bounds: BoundsBuilder, flags: Array[Byte]): Unit = {
+    val seen = new Array[Byte](numFiles)
+    def fill(name: String)(set: (Int, ColumnReader) => Unit): Unit =
+      each(name) { (i, reader) =>
+        set(i, reader)
+        seen(i) = (seen(i) + 1).toByte
+      }
+    val (least, greatest) = (IndexSchema.minValue(column), IndexSchema.maxValue(column))
+    bounds match {
+      case longs: LongBoundsBuilder =>
+        val read = SnapshotReader.longOf(column.dataType)
+        fill(least)((i, reader) => longs.mins(i) = read(reader))
+        fill(greatest)((i, reader) => longs.maxs(i) = read(reader))
+      case doubles: DoubleBoundsBuilder =>
+        val read = SnapshotReader.doubleOf(column.dataType)
+        fill(least)((i, reader) => doubles.mins(i) = read(reader))
+        fill(greatest)((i, reader) => doubles.maxs(i) = read(reader))
+      case objects: ObjectBoundsBuilder =>
+        val read = SnapshotReader.objectOf(column.dataType)
+        fill(least)((i, reader) => objects.mins(i) = read(reader))
+        fill(greatest)((i, reader) => objects.maxs(i) = read(reader))
+    }
+    var i = 0
+    while (i < numFiles) {
+      if (seen(i) == 2) flags(i) = (flags(i) | ColumnArrays.Bounded).toByte
+      i += 1
+    }
+  }
+
+  private def longs(name: String): PackedLongs = {
+    val values = new Array[Long](numFiles)
+    each(name)((i, reader) => values(i) = reader.getLong)
+    PackedLongs.of(values)
+  }
+
+  private def lists(name: String): InternedValues[Seq[String]] = {
+    val values = new InternedValues.Builder[Seq[Binary], Seq[String]](
+      numFiles, list => list.map(_.toStringUsingUTF8))
+    val list = ArrayBuffer.empty[Binary]
+    var current = 0
+    def goOnTo(file: Int): Unit = while (current < file) {
+      values.set(current, list.toList)
+      list.clear()
+      current += 1
+    }
+    each(name) { (i, reader) =>
+      goOnTo(i)
+      list += reader.getBinary
+    }
+    goOnTo(numFiles)
+    values.result()
+  }
+
+  private def checkLength(): Unit = {
+    val groups = SnapshotReader.rowGroups(input())
+    val found = only.map(groups(_)).getOrElse(groups.sum)
+    if (found != numFiles) {
+      throw new IllegalStateException(s"it has $found rows instead of $numFiles")
+    }
+  }
+
+  /** Calls `take` with the file's number for every value of the column that is not null. */
+  private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit = {
+    val reader = ParquetFileReader.open(input(), SnapshotReader.options())
+    try {
+      only.foreach(number => (0 until number).foreach(_ => reader.skipNextRowGroup()))
+      val metadata = reader.getFooter.getFileMetaData
+      val schema = metadata.getSchema
+      val wanted = new MessageType(schema.getName, schema.getType(schema.getFieldIndex(name)))
+      reader.setRequestedSchema(wanted)
+      val leaf = wanted.getColumns.get(0)
+      var file = -1
+      var pages = reader.readNextRowGroup()
+      while (pages != null) {
+        val store = new ColumnReadStoreImpl(
+          pages, new DummyRecordConverter(wanted).getRootConverter, wanted, metadata.getCreatedBy)
+        val values = store.getColumnReader(leaf)
+        var left = values.getTotalValueCount
+        while (left > 0) {
+          if (values.getCurrentRepetitionLevel == 0) file += 1
+          if (values.getCurrentDefinitionLevel == leaf.getMaxDefinitionLevel) take(file, values)
+          values.consume()
+          left -= 1
+        }
+        pages = if (only.isDefined) null else reader.readNextRowGroup()
+      }
+      if (file + 1 != numFiles) {
+        throw new IllegalStateException(
+          s"column $name has ${file + 1} rows instead of $numFiles")
+      }
+    } finally {
+      reader.close()
+    }
+  }
+}
+
+private[index] object SnapshotReader {
+
+  /** The rows of each row group. */
+  def rowGroups(input: InputFile): Seq[Int] = {
+    val reader = ParquetFileReader.open(input, options())
+    try reader.getRowGroups.asScala.map(group => Math.toIntExact(group.getRowCount)).toList
+    finally reader.close()
+  }
+
+  /** What Parquet would else read from Hadoop's files for each reader; nothing of it matters. */
+  private val noSettings = new Configuration(false)
+
+  /** Made for each reader: they hold its decompressors, which only one thread may use. */
+  private def options(): ParquetReadOptions =
+    HadoopReadOptions.builder(noSettings).usePageChecksumVerification(true).build()
+
+  private def longOf(dataType: DataType): ColumnReader => Long = dataType match {
+    case BooleanType => reader => if (reader.getBoolean) 1L else 0L
+    case ByteType | ShortType | IntegerType | DateType | _: YearMonthIntervalType =>
+      reader => reader.getInteger.toLong
+    case d: DecimalType if d.precision <= Decimal.MAX_INT_DIGITS =>
+      reader => reader.getInteger.toLong
+    case time if IndexedColumns.isTime(time) => reader => reader.getLong * 1000
+    case _ => reader => reader.getLong
+  }
+
+  private def doubleOf(dataType: DataType): ColumnReader => Double =
+    if (dataType == FloatType) reader => reader.getFloat.toDouble else reader => reader.getDouble
+
+  private def objectOf(dataType: DataType): ColumnReader => AnyRef = dataType match {
+    case BinaryType => reader => reader.getBinary.getBytes
+    case d: DecimalType =>
+      reader => {
+        val unscaled = new BigInteger(reader.getBinary.getBytesUnsafe)
+        Decimal(new JBigDecimal(unscaled, d.scale), d.precision, d.scale)
+      }
+    case _ => reader => UTF8String.fromBytes(reader.getBinary.getBytes)
+  }
+}
+
+/** Bytes in memory as Parquet's reader wants them. */
+private[index] final class MemoryInputFile(bytes: Array[Byte]) extends InputFile {
+
+  override def getLength: Long = bytes.length.toLong
+
+  override def newStream(): SeekableInputStream = {
+    val stream = new ByteArraySeek(bytes)
+    new DelegatingSeekableInputStream(stream) {
+      override def getPos: Long = stream.position
+      override def seek(position: Long): Unit = stream.seekTo(position)
+    }
+  }
+
+  private class ByteArraySeek(data: Array[Byte]) extends java.io.ByteArrayInputStream(data) {
+    def position: Long = pos.toLong
+    def seekTo(position: Long): Unit = pos = Math.toIntExact(position)
+  }
+}

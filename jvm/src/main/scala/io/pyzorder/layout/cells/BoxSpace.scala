@@ -1,0 +1,150 @@
+package io.pyzorder.layout.cells
+
+import org.apache.spark.sql.types.DataType
+
+import io.pyzorder.expressions.Boundaries
+import io.pyzorder.index.model.ColumnStatistics
+
+/**
+ * A data file as far as its layout goes.
+ *
+ * @param bytes   its size
+ * @param columns what is known of each clustering column, in order
+ */
+final case class FileBox(bytes: Long, columns: Seq[ColumnStatistics])
+
+/**
+ * Files as boxes in the space of the clustering columns. A box's side goes from the rank of the
+ * least value to the rank of the greatest, among the bounds of all files: rank 0 is null, the last
+ * one NaN. A file of which a column is unknown spans all ranks.
+ *
+ * Which share of the data a range of ranks holds is estimated from the boxes alone: each file's
+ * bytes are spread over the gaps between the ranks it spans, in proportion to the values' distance,
+ * or lie on its one rank. Files of 0 bytes have no say. A wrong estimate makes a layout worse than
+ * it could be, never an answer wrong.
+ */
+final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
+
+  private val sides: Array[BoxSpace.Side] = types.indices.map { c =>
+    BoxSpace.side(types(c), files.map(_.columns(c)), files.map(_.bytes))
+  }.toArray
+
+  def columns: Range = sides.indices
+
+  /** The least rank of a file in a column. */
+  def low(column: Int, file: Int): Int = sides(column).low(file)
+
+  /** The greatest rank of a file in a column. */
+  def high(column: Int, file: Int): Int = sides(column).high(file)
+
+  /** The greatest rank of a column. */
+  def lastRank(column: Int): Int = sides(column).on.length - 2
+
+  /** The share of the data within ranks `low` to `high`, both included: 0 to 1. */
+  def share(column: Int, low: Int, high: Int): Double = {
+    val side = sides(column)
+    if (high < low) 0.0
+    else side.on(high + 1) - side.on(low) + side.between(high) - side.between(low)
+  }
+
+  /** The share of the data within the ranks that a file spans. */
+  def width(column: Int, file: Int): Double = share(column, low(column, file), high(column, file))
+
+  /**
+   * How much of the data within ranks `low` to `high` shares its value with it, on average: no
+   * file can be narrower than that.
+   */
+  def grain(column: Int, low: Int, high: Int): Double = {
+    val squares = sides(column).squares
+    val all = share(column, low, high)
+    if (high >= low && all > 0) (squares(high + 1) - squares(low)) / all else 0.0
+  }
+}
+
+object BoxSpace {
+
+  /**
+   * One column.
+   *
+   * @param low     the files' least ranks
+   * @param high    the files' greatest ranks
+   * @param on      for each rank, and one more, the share of the data that lies on lesser ranks
+   * @param between for each rank the share of the data that lies between lesser ranks and up to it
+   */
+  private final class Side(
+      val low: Array[Int],
+      val high: Array[Int],
+      val on: Array[Double],
+      val between: Array[Double]) {
+
+    /** For each rank, and one more, the squares of the shares on lesser ranks, summed up. */
+    val squares: Array[Double] =
+      on.indices.dropRight(1).map(rank => math.pow(on(rank + 1) - on(rank), 2))
+        .scanLeft(0.0)(_ + _).toArray
+  }
+
+  private def side(
+      dataType: DataType,
+      statistics: IndexedSeq[ColumnStatistics],
+      bytes: IndexedSeq[Long]): Side = {
+    val values = Boundaries.fromValues(
+      dataType, statistics.iterator.flatMap(_.bounds).flatMap { case (a, b) => Iterator(a, b) })
+    val nan = values.idCount
+    val low, high = new Array[Int](statistics.length)
+    statistics.indices.foreach { i =>
+      val known = statistics(i)
+      val bounds = known.bounds.map { case (least, greatest) =>
+        (values.rangeId(least), values.rangeId(greatest))
+      }
+      val hasNull = !known.nullCount.contains(0L)
+      low(i) =
+        if (hasNull) 0
+        else if (known.empty) nan
+        else bounds.map(_._1).getOrElse(0)
+      high(i) =
+        if (known.nanSeen) nan
+        else if (known.empty) 0
+        else bounds.map(_._2).getOrElse(nan)
+    }
+    // Values have the ids 2 and up: id 1 would be below all bounds.
+    val distance = Array.tabulate(nan) { rank =>
+      if (rank < 2 || rank + 1 >= nan) 0.0
+      else values.position(rank - 1) - values.position(rank - 2)
+    }
+    spread(low, high, bytes, distance)
+  }
+
+  /** @param distance of each rank to the next one */
+  private def spread(
+      low: Array[Int],
+      high: Array[Int],
+      bytes: IndexedSeq[Long],
+      distance: Array[Double]): Side = {
+    val ranks = distance.length + 1
+    val total = math.max(1.0, bytes.iterator.map(_.toDouble).sum)
+    val reach = distance.scanLeft(0.0)(_ + _)
+    val on = new Array[Double](ranks + 1)
+    // How much denser, by distance or by number of gaps, the data becomes after each rank.
+    val byDistance, byNumber = new Array[Double](ranks + 1)
+    low.indices.foreach { i =>
+      val share = bytes(i) / total
+      val length = reach(high(i)) - reach(low(i))
+      if (low(i) == high(i)) on(low(i) + 1) += share
+      else {
+        val change = if (length > 0) byDistance else byNumber
+        val density = share / (if (length > 0) length else (high(i) - low(i)).toDouble)
+        change(low(i)) += density
+        change(high(i)) -= density
+      }
+    }
+    val between = new Array[Double](ranks)
+    var perDistance, perGap = 0.0
+    (0 until ranks - 1).foreach { rank =>
+      perDistance += byDistance(rank)
+      perGap += byNumber(rank)
+      between(rank + 1) = between(rank) + math.max(0.0, perDistance * distance(rank) + perGap)
+    }
+    (1 to ranks).foreach(rank => on(rank) += on(rank - 1))
+    new Side(low, high, on, between)
+  }
+}

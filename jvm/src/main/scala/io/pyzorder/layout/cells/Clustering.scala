@@ -1,0 +1,103 @@
+package io.pyzorder.layout.cells
+
+import org.apache.spark.unsafe.hash.Murmur3_x86_32
+
+import io.pyzorder.expressions.{Boundaries, InterleaveBits}
+
+/**
+ * Where each row goes: its file, and its place inside. Built on the driver from a sample, then
+ * broadcast. The files of all table partitions are numbered through.
+ *
+ * @param boundaries of every clustering column, over all table partitions
+ * @param trees      one a table partition
+ * @param curve      `zorder`, `hilbert` or `linear`
+ */
+final class Clustering(
+    val boundaries: Array[Boundaries],
+    private[layout] val trees: Array[KdTree],
+    curve: String)
+    extends Serializable {
+
+  private val firstLeaf: Array[Int] = trees.scanLeft(0)(_ + _.leafCount)
+
+  private val bits: Int = InterleaveBits.bitsPerColumn(boundaries.length)
+
+  /** Number of files of all table partitions together. */
+  def leafCount: Int = firstLeaf.last
+
+  /** The table partition of each file. */
+  def partitionOfLeaf: Array[Int] =
+    trees.indices.flatMap(p => Seq.fill(trees(p).leafCount)(p)).toArray
+
+  private val keys: Array[Int] = Clustering.keysOf(leafCount)
+
+  /**
+   * A number that Spark's hash partitioning sends to the task of the row's file. Turns are
+   * scattered: rows of a heavy cell may come at regular distances, such as every other one.
+   */
+  def shuffleKey(ids: Array[Int], partition: Int, turn: Int): Int = {
+    val scattered = Murmur3_x86_32.hashInt(turn, Clustering.HashSeed) & Int.MaxValue
+    keys(firstLeaf(partition) + trees(partition).leaf(ids, scattered))
+  }
+
+  /** The row's place inside its file, 0 or more. The ids are overwritten. */
+  def place(ids: Array[Int]): Long = {
+    var c = 0
+    while (c < ids.length) {
+      ids(c) = boundaries(c).stretched(ids(c), bits)
+      c += 1
+    }
+    if (curve == "hilbert") HilbertCurve.transpose(ids, bits)
+    InterleaveBits.long(ids, bits)
+  }
+}
+
+object Clustering {
+
+  /** So many distinct ranks of a column tell files apart well enough. */
+  private[pyzorder] val MaxBoundaries = 1 << 16
+
+  /** So many place rows well inside a file. */
+  private val MinBoundaries = 1 << 13
+
+  /**
+   * Boundaries of each column: no more than cut files to the sixty-fourth part of one, since those
+   * that stay in the processor's cache are searched faster.
+   */
+  private def boundariesFor(leaves: Int): Int =
+    math.max(MinBoundaries, math.min(64L * leaves, MaxBoundaries).toInt)
+
+  /**
+   * @param keys   as in `sample`, which may hold more columns after them
+   * @param groups number of files and regions of each table partition that `sample` numbers
+   */
+  def of(keys: ClusteringKeys, sample: Sample, groups: Seq[(Int, Regions)]): Clustering = {
+    val limit = boundariesFor(groups.map(_._1).sum)
+    val boundaries = keys.expressions.zipWithIndex.map { case (key, number) =>
+      sample.boundaries(key.dataType, number, limit, groups.flatMap(_._2.cutsOf(number)))
+    }.toArray
+    val trees = groups.zipWithIndex.map { case ((leaves, regions), number) =>
+      KdTree.build(
+        sample.ids(boundaries, number), leaves, keys.lexical, regions,
+        (column, value) => boundaries(column).rangeId(value))
+    }.toArray
+    new Clustering(boundaries, trees, keys.curve)
+  }
+
+  /** Seed of the hash that Spark partitions rows with. */
+  private val HashSeed = 42
+
+  /** For each of `count` tasks a number whose hash leads there. */
+  private[pyzorder] def keysOf(count: Int): Array[Int] = {
+    val keys = new Array[Int](count)
+    val found = new Array[Boolean](count)
+    var left = count
+    var key = 0
+    while (left > 0) {
+      val task = Math.floorMod(Murmur3_x86_32.hashInt(key, HashSeed), count)
+      if (!found(task)) { found(task) = true; keys(task) = key; left -= 1 }
+      key += 1
+    }
+    keys
+  }
+}

@@ -1,0 +1,50 @@
+package io.pyzorder.layout.cells
+
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.sql.catalyst.expressions.{Ascending, Expression, SortOrder}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution.{SortExec, SparkPlan}
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
+
+import io.pyzorder.expressions.ZOrderValue
+
+/**
+ * What rows are laid out by.
+ *
+ * @param expressions the clustering columns, or their byte[] z-value
+ * @param lexical     the expressions one after the other, not interleaved
+ * @param curve       `zorder`, `hilbert` or `linear`
+ */
+final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, curve: String) {
+
+  /**
+   * The rows, each in the task of its file, in the file's order.
+   *
+   * @param partition number of a row's table partition
+   * @param within    the order that comes first
+   * @param turn      see ShuffleKey
+   */
+  def layOut(
+      rows: SparkPlan,
+      partition: Expression,
+      clustering: Broadcast[Clustering],
+      within: Seq[SortOrder] = Nil,
+      turn: Option[Expression] = None): SparkPlan = {
+    val sent = HashPartitioning(
+      Seq(ShuffleKey(expressions, partition, clustering, turn)), clustering.value.leafCount)
+    val order = if (lexical) expressions else Seq(PlaceInFile(expressions, clustering))
+    SortExec(
+      within ++ order.map(SortOrder(_, Ascending)), global = false, ShuffleExchangeExec(sent, rows))
+  }
+}
+
+object ClusteringKeys {
+
+  /**
+   * @param direct z-values of the values' own ordered bytes, not of their ranks: the rows are
+   *               sorted by them alone, and cut into even files; only with curve `zorder`
+   */
+  def of(columns: Seq[Expression], curve: String, direct: Boolean): ClusteringKeys =
+    ClusteringKeys(
+      if (direct) Seq(ZOrderValue(columns)) else columns, direct || curve == "linear", curve)
+}

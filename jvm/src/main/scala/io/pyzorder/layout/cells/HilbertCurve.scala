@@ -1,0 +1,44 @@
+package io.pyzorder.layout.cells
+
+/** The Hilbert curve, as a change of coordinates after which their bits are interleaved. */
+object HilbertCurve {
+
+  /**
+   * Replaces a point by what its place on the curve is when the results' bits are interleaved,
+   * first coordinate highest (Skilling, "Programming the Hilbert curve", 2004).
+   *
+   * @param point coordinates of `bits` bits each
+   */
+  def transpose(point: Array[Int], bits: Int): Unit = {
+    var mask = 1 << (bits - 1)
+    while (mask > 1) {
+      val below = mask - 1
+      var c = 0
+      while (c < point.length) {
+        if ((point(c) & mask) != 0) {
+          point(0) ^= below
+        } else {
+          val swap = (point(0) ^ point(c)) & below
+          point(0) ^= swap
+          point(c) ^= swap
+        }
+        c += 1
+      }
+      mask >>>= 1
+    }
+    grayCode(point, bits)
+  }
+
+  private def grayCode(point: Array[Int], bits: Int): Unit = {
+    var c = 1
+    while (c < point.length) { point(c) ^= point(c - 1); c += 1 }
+    var flip = 0
+    var mask = 1 << (bits - 1)
+    while (mask > 1) {
+      if ((point(point.length - 1) & mask) != 0) flip ^= mask - 1
+      mask >>>= 1
+    }
+    c = 0
+    while (c < point.length) { point(c) ^= flip; c += 1 }
+  }
+}

@@ -1,0 +1,213 @@
+package io.pyzorder.layout.cells
+
+import java.util.Arrays
+
+import scala.collection.mutable.ArrayBuffer
+
+/**
+ * Grows a KdTree from a sample, top down: a node's leaves go to two sides in a proportion, and it
+ * is cut where the sampled rows have that. Where equal ids do not let it be cut there, the nearest
+ * possible cut decides how many leaves either side gets. Grows one tree.
+ *
+ * @param ids     range ids, first by column, then by sampled row
+ * @param lexical as in `KdTree.build`
+ * @param inGrid  into the slabs that `Grid` gives, as far as the ids let them be even, instead of
+ *                in halves
+ */
+private[layout] final class KdTreeBuilder(
+    ids: Array[Array[Int]],
+    lexical: Boolean,
+    inGrid: Boolean) {
+  import KdTreeBuilder._
+
+  private val numRows = ids.head.length
+  private val rows = Array.range(0, numRows)
+  private val scratch = new Array[Int](numRows)
+  private val places = ids.map(placesOf)
+  private val column, cut, right = ArrayBuffer.empty[Int]
+  private var widths = 0.0
+
+  /** What is left of the columns in the files grown: what lookups open, but for a factor. */
+  def width: Double = widths
+
+  /**
+   * @param leaves  of all regions together; each has one at least, and else its rows' share
+   * @param regions to grow a tree of its own in
+   * @param idAt    the first id on the right side of a cut of a column at a value
+   */
+  def build(leaves: Int, regions: Regions, idAt: (Int, Any) => Int): KdTree = {
+    val grown = growRegions(0, numRows, 0, leaves, regions, idAt)
+    new KdTree(column.toArray, cut.toArray, right.toArray, grown)
+  }
+
+  /** As `grow` in each region; returns the number of leaves. */
+  private def growRegions(
+      from: Int,
+      to: Int,
+      firstLeaf: Int,
+      leaves: Int,
+      regions: Regions,
+      idAt: (Int, Any) => Int): Int = regions match {
+    case Region =>
+      val own =
+        if (to - from == numRows) leaves
+        else math.max(1L, math.round((to - from).toDouble / numRows * leaves)).toInt
+      grow(from, to, firstLeaf, own, slabs(from, to, own))
+      own
+    case Cut(c, value, left, rest) =>
+      val at = idAt(c, value)
+      val node = add(c, at, 0)
+      val middle = partition(from, to, c, at)
+      val inLeft = growRegions(from, middle, firstLeaf, leaves, left, idAt)
+      right(node) = column.length
+      inLeft + growRegions(middle, to, firstLeaf + inLeft, leaves, rest, idAt)
+  }
+
+  /** The slabs that a region's columns are to be cut into, as `Grid` gives them; Nil: no grid. */
+  private def slabs(from: Int, to: Int, leaves: Int): Seq[Int] =
+    if (inGrid) Grid.slabs(leaves, ids.indices.map(spread(_, from, to))) else Nil
+
+  /**
+   * Adds the subtree of rows(from until to), whose files are firstLeaf and the following ones.
+   *
+   * @param slabs that each column is to be cut into yet; Nil, or 1 of all: in halves
+   */
+  private def grow(from: Int, to: Int, firstLeaf: Int, leaves: Int, slabs: Seq[Int]): Unit =
+    (if (leaves == 1) None else chooseSplit(from, to, leaves, slabs)) match {
+      case None =>
+        ids.indices.foreach(c => widths += leaves * spread(c, from, to))
+        add(-1, firstLeaf, leaves)
+      case Some(split) =>
+        val node = add(split.column, split.cut, 0)
+        val middle = partition(from, to, split.column, split.cut)
+        grow(from, middle, firstLeaf, split.leftLeaves, split.left(slabs))
+        right(node) = column.length
+        grow(middle, to, firstLeaf + split.leftLeaves, leaves - split.leftLeaves,
+          split.right(slabs))
+    }
+
+  private def add(nodeColumn: Int, nodeCut: Int, nodeRight: Int): Int = {
+    column += nodeColumn; cut += nodeCut; right += nodeRight
+    column.length - 1
+  }
+
+  /**
+   * The widest column that can be cut into even files, else the one that can be cut most evenly;
+   * None where all rows share their ids: such a cell is dealt out by count.
+   */
+  private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
+    val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
+    val inSlabs = wide.filter { case (c, _) => slabsOf(c, leaves, slabs) > 1 }
+    val able = if (inSlabs.isEmpty) wide else inSlabs
+    val ordered = if (lexical || able.isEmpty) able else widestFirst(able)
+    val splits = ordered.iterator.map { case (c, _) =>
+      splitOf(c, from, to, leaves, math.max(2, slabsOf(c, leaves, slabs)))
+    }
+    var best: Option[Split] = None
+    while (splits.hasNext && best.forall(_.unevenness > Tolerated)) {
+      val next = splits.next()
+      if (best.forall(_.unevenness > next.unevenness)) best = Some(next)
+      if (lexical) return best
+    }
+    best
+  }
+
+  private def widestFirst(wide: Seq[(Int, Double)]): Seq[(Int, Double)] = {
+    val (equal, narrower) = wide.partition(_._2 >= AboutAsWide * wide.map(_._2).max)
+    equal ++ narrower.sortBy { case (c, width) => (-width, c) }
+  }
+
+  /** The slabs that are left of a column where a grid is wanted. */
+  private def slabsOf(c: Int, leaves: Int, slabs: Seq[Int]): Int =
+    if (slabs.isEmpty) 1
+    else if (slabs(c) != Grid.Rest) slabs(c)
+    else math.round(leaves.toDouble / slabs.filter(_ != Grid.Rest).product).toInt
+
+  /** The cut of one column nearest to half of its slabs. The column has two ids at least. */
+  private def splitOf(c: Int, from: Int, to: Int, leaves: Int, slabs: Int): Split = {
+    val count = to - from
+    var i = 0
+    while (i < count) { scratch(i) = ids(c)(rows(from + i)); i += 1 }
+    Arrays.sort(scratch, 0, count)
+    val wanted = math.max(1, math.round(leaves.toDouble * (slabs / 2) / slabs).toInt)
+    val aim = (count.toLong * wanted / leaves).toInt
+    var before, after = aim
+    while (before > 0 && scratch(before - 1) == scratch(aim)) before -= 1
+    while (after < count && scratch(after) == scratch(aim)) after += 1
+    val at = if (before == 0 || (after < count && after - aim < aim - before)) after else before
+    val share = at.toDouble / count
+    val leftLeaves = math.min(leaves - 1, math.max(1, math.round(share * leaves).toInt))
+    val fullest = math.max(share / leftLeaves, (1 - share) / (leaves - leftLeaves)) * leaves
+    Split(c, scratch(at), slabs / 2, leftLeaves, fullest - 1)
+  }
+
+  /** Moves the rows left of the cut to the front; returns where the right ones begin. */
+  private def partition(from: Int, to: Int, byColumn: Int, at: Int): Int = {
+    var low = from
+    var high = to - 1
+    while (low <= high) {
+      if (ids(byColumn)(rows(low)) < at) low += 1
+      else { val row = rows(low); rows(low) = rows(high); rows(high) = row; high -= 1 }
+    }
+    low
+  }
+
+  /** Distance, as a share of all sampled rows, between the least and greatest id of a cell. */
+  private def spread(c: Int, from: Int, to: Int): Double = {
+    var least = Int.MaxValue
+    var greatest = -1
+    var i = from
+    while (i < to) {
+      val id = ids(c)(rows(i))
+      if (id < least) least = id
+      if (id > greatest) greatest = id
+      i += 1
+    }
+    if (greatest <= least) 0 else places(c)(greatest) - places(c)(least)
+  }
+}
+
+private[layout] object KdTreeBuilder {
+
+  /** A file may hold this share more than its neighbours before another column is tried. */
+  private val Tolerated = 0.25
+
+  /** What a sample says of widths is not more exact; the order of the columns decides then. */
+  private val AboutAsWide = 0.9
+
+  /**
+   * @param cut        first id of the right side
+   * @param leftSlabs  of the column's slabs those on the left side
+   * @param unevenness by how much the fuller side's files exceed an even share: 0 is even
+   */
+  private final case class Split(
+      column: Int,
+      cut: Int,
+      leftSlabs: Int,
+      leftLeaves: Int,
+      unevenness: Double) {
+
+    /** What is left of the slabs on the left side. */
+    def left(slabs: Seq[Int]): Seq[Int] = taking(slabs, _ => leftSlabs)
+
+    /** What is left of the slabs on the right side. */
+    def right(slabs: Seq[Int]): Seq[Int] = taking(slabs, _ - leftSlabs)
+
+    private def taking(slabs: Seq[Int], left: Int => Int): Seq[Int] =
+      if (slabs.isEmpty || slabs(column) <= 1) slabs else slabs.updated(column, left(slabs(column)))
+  }
+
+  /** For every id the share of rows below it and half of its own: its place among all rows. */
+  private def placesOf(column: Array[Int]): Array[Double] = {
+    var greatest = 0
+    column.foreach(id => if (id > greatest) greatest = id)
+    val counts = new Array[Int](greatest + 1)
+    column.foreach(id => counts(id) += 1)
+    var below = 0L
+    counts.map { count =>
+      val place = (below + count / 2.0) / column.length
+      below += count
+      place
+    }
+  }
+}

@@ -1,0 +1,68 @@
+package io.pyzorder.layout.select
+
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.types.DataType
+
+import io.pyzorder.index.memory.{ColumnArrays, IndexSnapshot}
+import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
+import io.pyzorder.layout.cells.FileBox
+import io.pyzorder.storage.{FileRef, TableFolder}
+
+/**
+ * What is known of the layout of a table's files: from the index, and from the files themselves
+ * where it does not know them.
+ *
+ * @param columns the clustering columns, in order
+ * @param index   None: the table has none
+ * @param collect every column's statistics of files, by their path in the table; files that cannot
+ *                be read are missing
+ */
+final class KnownFiles(
+    table: TableFolder,
+    columns: Seq[IndexedColumn],
+    index: Option[IndexSnapshot],
+    collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]) {
+
+  private val names = columns.map(_.name)
+
+  private lazy val arrays: Seq[Option[ColumnArrays]] =
+    columns.map(column =>
+      index.flatMap(_.column(column.path)).filter(_.dataType == column.dataType))
+
+  /** Types of the clustering columns. */
+  val types: Seq[DataType] = columns.map(_.dataType)
+
+  /** Whether an OPTIMIZE by exactly these columns wrote the file. */
+  def isClustered(file: FileStatus): Boolean =
+    entryOf(file).exists(entry => index.exists(_.clusteredBy(entry) == names))
+
+  /** Whether the index has bounds of every clustering column of the file. */
+  def isIndexed(file: FileStatus): Boolean = entryOf(file).exists { entry =>
+    indexed(entry).forall(column => column.bounds.isDefined || column.empty)
+  }
+
+  /** The files as boxes, in their order; one job at most. */
+  def boxes(files: Seq[FileStatus]): IndexedSeq[FileBox] = {
+    val unknown = files.filter(entryOf(_).isEmpty).map(PartitionListing.refOf(table, _))
+    val collected =
+      if (unknown.isEmpty) Map.empty[String, Seq[ColumnStatistics]] else collect(unknown)
+    files.map { file =>
+      val statistics = entryOf(file).map(indexed)
+        .orElse(collected.get(table.relativize(file.getPath)))
+      FileBox(
+        file.getLen, statistics.getOrElse(columns.map(_ => ColumnStatistics.unknown)))
+    }.toIndexedSeq
+  }
+
+  private def indexed(entry: Int): Seq[ColumnStatistics] =
+    arrays.map(_.map(_.statistics(entry)).getOrElse(ColumnStatistics.unknown))
+
+  /** The number of the entry for the file as it is now. */
+  private def entryOf(file: FileStatus): Option[Int] = index.flatMap { entries =>
+    val ref = PartitionListing.refOf(table, file)
+    val entry = entries.find(ref.path)
+    val valid = entry >= 0 && entries.size(entry) == ref.size &&
+      entries.modificationTime(entry) == ref.modificationTime
+    if (valid) Some(entry) else None
+  }
+}

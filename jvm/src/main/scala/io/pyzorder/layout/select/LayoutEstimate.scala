@@ -1,0 +1,85 @@
+package io.pyzorder.layout.select
+
+import org.apache.spark.sql.types.DataType
+
+import io.pyzorder.layout.cells.{BoxSpace, FileBox}
+
+/**
+ * The shares of a table's files that queries on one column open: 0 to 1, on average over the rows'
+ * values.
+ *
+ * @param lookup of `column = value`
+ * @param range  of a range that holds 1 % of the rows
+ */
+final case class OpenedShare(lookup: Double, range: Double)
+
+/** What a rewriting changes for the queries. */
+object LayoutEstimate {
+
+  private val Range = 0.01
+
+  /**
+   * For each column the shares before and after.
+   *
+   * @param before the files now
+   * @param after  the files then; their bounds decide what the rows' values are taken to be
+   */
+  def of(
+      types: Seq[DataType],
+      before: Seq[FileBox],
+      after: Seq[FileBox]): Seq[(OpenedShare, OpenedShare)] = {
+    val space = new BoxSpace(types, (before.map(_.copy(bytes = 0L)) ++ after).toIndexedSeq)
+    val (old, fresh) = space.files.indices.splitAt(before.length)
+    types.indices.map(c => (share(space, c, old), share(space, c, fresh)))
+  }
+
+  /** The same, as the pieces that `LayoutVerdict` judges. */
+  def pieces(
+      types: Seq[DataType],
+      before: Seq[FileBox],
+      after: Seq[FileBox]): (Seq[Piece], Seq[Piece]) = {
+    val space = new BoxSpace(types, (before.map(_.copy(bytes = 0L)) ++ after).toIndexedSeq)
+    val (old, fresh) = space.files.indices.splitAt(before.length)
+    (old.map(i => piece(space, i, before(i).bytes)), fresh.map(i => piece(space, i)))
+  }
+
+  /**
+   * What is foreseen of a layout without a look at the rows: each group's rows fill the box around
+   * its files evenly, as `Merge` takes them to.
+   *
+   * @param files  every file of the table now
+   * @param groups the numbers of the files that are laid out together, with how many they become
+   */
+  def foreseen(
+      types: Seq[DataType],
+      files: Seq[FileBox],
+      groups: Seq[(Seq[Int], Int)],
+      lexical: Boolean): (Seq[Piece], Seq[Piece]) = {
+    val space = new BoxSpace(types, files.toIndexedSeq)
+    val before = files.indices.map(piece(space, _))
+    val replaced = groups.flatMap(_._1).toSet
+    val written = groups.map { case (chosen, count) =>
+      Piece(
+        count.toDouble, chosen.map(files(_).bytes.toDouble).sum,
+        MergeSelection.widths(space, chosen, count, lexical))
+    }
+    (before, files.indices.filterNot(replaced).map(before(_)) ++ written)
+  }
+
+  private def piece(space: BoxSpace, file: Int): Piece =
+    piece(space, file, space.files(file).bytes)
+
+  private def piece(space: BoxSpace, file: Int, bytes: Long): Piece =
+    Piece(1.0, bytes.toDouble, space.columns.map(space.width(_, file)))
+
+  /** The shares of files as they are. */
+  def of(dataType: DataType, files: Seq[FileBox]): OpenedShare =
+    share(new BoxSpace(Seq(dataType), files.toIndexedSeq), 0, files.indices)
+
+  private def share(space: BoxSpace, column: Int, files: Seq[Int]): OpenedShare = {
+    val widths = files.map(space.width(column, _))
+    def opened(held: Double): Double =
+      if (widths.isEmpty) 0.0 else widths.map(w => math.min(1.0, w + held)).sum / widths.length
+    OpenedShare(opened(0.0), opened(Range))
+  }
+}

@@ -1,0 +1,137 @@
+package io.pyzorder.layout.select
+
+/**
+ * Some files of equal layout.
+ *
+ * @param bytes  of all of them
+ * @param widths for each column the share of the values that lie within one file's bounds: how
+ *               often a lookup of a value opens it
+ */
+final case class Piece(files: Double, bytes: Double, widths: Seq[Double]) {
+  private val opened: Double = if (widths.isEmpty) 1.0 else widths.sum / widths.length
+
+  def openedFiles: Double = files * opened
+  def openedBytes: Double = bytes * opened
+}
+
+/**
+ * What a lookup of one value opens, on average over the values and the clustering columns.
+ *
+ * @param share of the table's bytes, 0 to 1
+ */
+final case class Lookup(files: Double, bytes: Double, share: Double) {
+
+  /** In bytes, with what it takes to open the files. */
+  def cost: Double = bytes + files * LayoutVerdict.OpenCost
+}
+
+/**
+ * Whether an OPTIMIZE is worth running: the one judgement that DRY RUN, DESCRIBE SKIPPING INDEX,
+ * the report, the advisor and the command line show, and by which OPTIMIZE refuses to do harm.
+ *
+ * The rule. What counts is the cost of a lookup: the bytes of the files that it opens, and
+ * `OpenCost` for each of them.
+ *  - An OPTIMIZE *harms* if it replaces files that an earlier one has clustered, and lookups would
+ *    cost `Harm` times what they do. So joining 10,000 files of 10 KB is never harm unless they
+ *    were clustered so, and even then only where lookups open few of them; joining the 16 files of
+ *    a clustered table, of which a lookup opens four, into one is.
+ *  - It *pays* if `Lookups` lookups save as many bytes as it rewrites. That holds for a whole table
+ *    as well as for the few files that came last.
+ *  - It *joins* if files that are opened faster than read become fewer.
+ *  - Else it does not pay.
+ *
+ * @param kind     `nothing`, `pays`, `useless` or `harms`
+ * @param sentence for people
+ */
+final case class LayoutVerdict(kind: String, sentence: String) {
+  def isHarm: Boolean = kind == "harms"
+}
+
+object LayoutVerdict {
+
+  /**
+   * Opening a file costs as much as reading this many bytes: a request to an object store, or a
+   * footer and a task on a disk. Below it, sizes do not matter.
+   */
+  val OpenCost: Double = 256.0 * 1024
+
+  private val Harm = 1.25
+  private val Lookups = 10
+
+  /**
+   * @param replaced   number of files to replace
+   * @param rewritten  their bytes
+   * @param written    number of files to write
+   * @param partitions number of folders that they are in
+   * @param undoes     whether files are replaced that an OPTIMIZE has clustered
+   * @param columns    names of the clustering columns; Nil: small files are joined only
+   * @param targetSize bytes of a file
+   */
+  final case class Work(
+      replaced: Int,
+      rewritten: Long,
+      written: Int,
+      partitions: Int,
+      undoes: Boolean,
+      columns: Seq[String],
+      targetSize: Long)
+
+  /**
+   * @param before the table's files now
+   * @param after  the table's files then
+   */
+  def of(work: Work, before: Seq[Piece], after: Seq[Piece]): LayoutVerdict = {
+    val (now, next) = (lookup(before), lookup(after))
+    def saved = (now.bytes - next.bytes) * Lookups >= work.rewritten && now.bytes > next.bytes
+    def joins = work.written < work.replaced &&
+      (work.columns.isEmpty || work.rewritten < OpenCost * work.replaced)
+    val shares = s"${percent(next.share)} instead of ${percent(now.share)}"
+    if (work.replaced == 0) LayoutVerdict("nothing", "Nothing to do.")
+    else if (work.undoes && next.cost > Harm * now.cost) {
+      LayoutVerdict("harms",
+        s"Harms: a lookup opens $shares of the table, as " +
+          s"${files(work.replaced)} become ${files(work.written)} of about " +
+          s"${size(work.targetSize)}.")
+    } else if (work.columns.nonEmpty && saved) {
+      LayoutVerdict("pays", s"Pays off: a lookup opens $shares of the table.")
+    } else if (joins) {
+      LayoutVerdict("pays",
+        s"Pays off: ${files(work.replaced)} become ${files(work.written)}, which " +
+          "are opened faster.")
+    } else if (work.written <= work.partitions) LayoutVerdict("useless", tooSmall(work))
+    else LayoutVerdict("useless", s"Does not pay: a lookup opens $shares of the table.")
+  }
+
+  private def tooSmall(work: Work): String = {
+    val what = if (work.partitions == 1) "the table is" else "its partitions are"
+    val smaller = work.rewritten / work.partitions / 16
+    val least = LayoutSettings.Smallest / 16
+    val hint =
+      if (smaller < least) "; a table this small is read faster than files are skipped"
+      else s"; try ${option(smaller)}"
+    s"Does not pay: $what smaller than one file of ${size(work.targetSize)}, of which nothing " +
+      s"can be skipped$hint."
+  }
+
+  /** A size that is read easily, not greater than `bytes`. */
+  private def option(bytes: Long): String = {
+    val kilobytes = java.lang.Long.highestOneBit(math.max(1L, bytes >> 10))
+    val text = if (kilobytes < 1024) s"${kilobytes}k" else s"${kilobytes / 1024}m"
+    s"--target-size $text, in SQL spark.sql.zorder.optimize.targetFileSize=$text"
+  }
+
+  private def lookup(pieces: Seq[Piece]): Lookup = {
+    val all = pieces.map(_.bytes).sum
+    val opened = pieces.map(_.openedBytes).sum
+    Lookup(pieces.map(_.openedFiles).sum, opened, if (all > 0) opened / all else 0.0)
+  }
+
+  private def files(count: Int): String = if (count == 1) "1 file" else f"$count%,d files"
+
+  private def percent(share: Double): String =
+    if (share > 0 && share < 0.01) "less than 1 %" else s"${math.round(share * 100)} %"
+
+  private def size(bytes: Long): String =
+    if (bytes < (1L << 20)) s"${math.max(1L, bytes >> 10)} KB"
+    else s"${math.round(bytes / math.pow(2, 20))} MB"
+}

@@ -1,0 +1,50 @@
+package io.pyzorder.layout.select
+
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.catalyst.expressions.{And, Expression}
+import org.apache.spark.sql.execution.datasources.FileIndex
+
+import io.pyzorder.storage.{FileRef, TableFolder}
+
+/**
+ * The data files of one folder: of a table partition, or of a whole table without partitions. With
+ * Spark's recursiveFileLookup these have several folders, whose rows stay where they are.
+ *
+ * @param folder where they lie and new ones will, as TableFolder.relativize gives it
+ * @param files  at least one
+ */
+final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
+
+  /** Bytes of all files. */
+  def size: Long = files.iterator.map(_.getLen).sum
+}
+
+object PartitionListing {
+
+  /**
+   * Lists a table's files anew, whatever Spark has cached.
+   *
+   * @param where chooses partitions; None: all of them
+   */
+  def list(
+      index: FileIndex,
+      table: TableFolder,
+      where: Option[Expression]): Seq[PartitionFiles] = {
+    index.refresh()
+    val filters = where.toSeq.flatMap(conjuncts)
+    val folders = index.listFiles(filters, Nil)
+      .flatMap(_.files.map(_.fileStatus).groupBy(_.getPath.getParent))
+    folders.map { case (folder, files) =>
+      PartitionFiles(table.relativize(folder), files.sortBy(_.getPath).toSeq)
+    }.sortBy(_.folder).toSeq
+  }
+
+  /** A file as the journal calls it. */
+  def refOf(table: TableFolder, file: FileStatus): FileRef =
+    FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)
+
+  private def conjuncts(condition: Expression): Seq[Expression] = condition match {
+    case And(left, right) => conjuncts(left) ++ conjuncts(right)
+    case other => Seq(other)
+  }
+}

@@ -1,0 +1,159 @@
+package io.pyzorder.layout.write
+
+import java.io.FileNotFoundException
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{ChecksumFileSystem, FileSystem, Path}
+import org.apache.hadoop.mapreduce.{Job, TaskAttemptContext, TaskAttemptID, TaskID, TaskType}
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl
+import org.apache.parquet.hadoop.ParquetOutputFormat
+import org.apache.spark.sql.execution.datasources.{FileFormat, OutputWriter, OutputWriterFactory}
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.{MetadataBuilder, StructType}
+import org.apache.spark.util.SerializableConfiguration
+
+import io.pyzorder.storage.{Incarnation, MetadataFiles, TableFolder}
+
+/** Opens a format's own writers in tasks, all with the same options. */
+final class FileWriters private (
+    factory: OutputWriterFactory,
+    schema: StructType,
+    isParquet: Boolean,
+    conf: SerializableConfiguration)
+    extends Serializable {
+
+  @transient private lazy val keeping = FolderKeepingDisk.in(conf.value)
+
+  /** How the names of files end. */
+  def extension: String = factory.getFileExtension(contextOf(0, conf.value))
+
+  /** The store of a path. */
+  def fileSystem(path: Path): FileSystem = path.getFileSystem(conf.value)
+
+  /**
+   * A writer of the file number `leaf`, to lie at a path in the table's staging folder, which takes
+   * rows as they are stored.
+   *
+   * The writers of Parquet and ORC make the folders of a file that they open. Where the table is
+   * deleted or renamed at that very moment, its folder is made anew with the file, and goes with
+   * it. A folder that others make, or make use of, is left: it is that of a new table. On a disk,
+   * where deleting takes a while, no folder is made anew: FolderKeepingDisk.
+   */
+  def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
+    val keepsFolders = FolderKeepingDisk.serves(path, conf.value)
+    var opening = false
+    var opened: Option[OutputWriter] = None
+    try {
+      checkThere(table)
+      MetadataFiles.makeFolder(conf.value, path.getParent)
+      checkThere(table)
+      opening = true
+      opened = Some(
+        if (keepsFolders) open(path, leaf, keeping) else open(path, leaf))
+      checkThere(table)
+      opened.get
+    } catch {
+      case NonFatal(failure) =>
+        var madeAnew = false
+        FileWriters.afterFailure(failure)(
+          () =>
+            madeAnew = opening && !keepsFolders && isGone(table) &&
+              fileSystem(path).exists(path.getParent),
+          () => opened.foreach(_.close()),
+          () => discard(table, path),
+          () => if (madeAnew) MetadataFiles.removeUnused(conf.value, table.root))
+        throw failure
+    }
+  }
+
+  /** A writer of a file at any path, which takes rows as they are stored. */
+  def open(path: Path, leaf: Int): OutputWriter = open(path, leaf, conf.value)
+
+  private def open(path: Path, leaf: Int, conf: Configuration): OutputWriter = {
+    val context = contextOf(leaf, conf)
+    val flat =
+      if (isParquet) FlatParquetWriter.open(path.toString, context.getConfiguration, schema)
+      else None
+    flat.getOrElse(factory.newInstance(path.toString, schema, context))
+  }
+
+  /** Deletes a file in the staging folder and, where the table is gone, the folders around it. */
+  def discard(table: TableFolder, path: Path): Unit = {
+    fileSystem(path) match {
+      case disk: ChecksumFileSystem => // it leaves the checksums of a file that is gone
+        disk.delete(path, false)
+        disk.getRawFileSystem.delete(disk.getChecksumFile(path), false)
+      case store => store.delete(path, false)
+    }
+    if (isGone(table)) MetadataFiles.removeEmpty(conf.value, path.getParent)
+  }
+
+  private def checkThere(table: TableFolder): Unit =
+    if (isGone(table)) {
+      throw new FileNotFoundException(
+        s"${table.incarnation} is gone: the table was overwritten, renamed or dropped")
+    }
+
+  private def isGone(table: TableFolder): Boolean =
+    Incarnation.read(conf.value, table).isEmpty
+
+  private def contextOf(leaf: Int, conf: Configuration): TaskAttemptContext = {
+    val task = new TaskID("pyzorder", 0, TaskType.REDUCE, leaf)
+    new TaskAttemptContextImpl(conf, new TaskAttemptID(task, 0))
+  }
+}
+
+object FileWriters {
+
+  /**
+   * Takes away what a failure has left; what else fails then is told beside it. Also in a task that
+   * is being killed: a store would give up at once.
+   */
+  def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit = {
+    val interrupted = Thread.interrupted()
+    steps.foreach { step =>
+      try step()
+      catch { case NonFatal(further) => failure.addSuppressed(further) }
+    }
+    if (interrupted) Thread.currentThread().interrupt()
+  }
+
+  /** The setting that says whether a Parquet column is to have a dictionary. */
+  def dictionaryOf(column: String): String = s"${ParquetOutputFormat.ENABLE_DICTIONARY}#$column"
+
+  /**
+   * Bytes of a Parquet row group where neither the table nor the session says: readers skip row
+   * groups by their minima and maxima, which the order inside a file makes narrow. ORC's readers
+   * skip every 10,000 rows as it is.
+   */
+  private val RowGroupSize = 32L << 20
+
+  /**
+   * @param session RewriteSession.of the user's
+   * @param schema  of the files
+   * @param options the table's, with `compression`
+   */
+  def of(
+      session: shim.SparkSession,
+      format: FileFormat,
+      schema: StructType,
+      options: Map[String, String]): FileWriters = {
+    val stored = asWritten(schema)
+    val job = Job.getInstance(session.sessionState.newHadoopConfWithOptions(options))
+    job.getConfiguration.setIfUnset("parquet.block.size", RowGroupSize.toString)
+    val factory = format.prepareWrite(session, job, options, stored)
+    new FileWriters(
+      factory, stored, format.isInstanceOf[ParquetFileFormat],
+      new SerializableConfiguration(job.getConfiguration))
+  }
+
+  /** The schema that new files carry: without what only the catalog means. */
+  private def asWritten(schema: StructType): StructType =
+    StructType(InputRelation.asStored(schema).map { field =>
+      field.copy(metadata = new MetadataBuilder().withMetadata(field.metadata)
+        .remove("EXISTS_DEFAULT").remove("CURRENT_DEFAULT").build())
+    })
+}

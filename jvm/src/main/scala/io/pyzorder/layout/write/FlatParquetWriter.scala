@@ -1,0 +1,199 @@
+package io.pyzorder.layout.write
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.parquet.column.{ColumnWriteStore, ParquetProperties}
+import org.apache.parquet.hadoop.{
+  CodecFactory, ColumnChunkPageWriteStore, ParquetFileWriter, ParquetOutputFormat, ParquetWriter
+}
+import org.apache.parquet.hadoop.api.WriteSupport.WriteContext
+import org.apache.parquet.hadoop.util.HadoopOutputFile
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.execution.datasources.OutputWriter
+import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.unsafe.types.ByteArray
+
+import io.pyzorder.index.collect.BytesStatistics
+
+/**
+ * Writes the same Parquet file as Spark's own writer, for less processor time: a thousand rows at a
+ * time, column by column, so that the processor stays with one column's dictionary and one kind of
+ * value. What the file says of itself is asked of Spark's writer; pages, encodings,
+ * dictionaries, statistics and compression are made by the same classes of Parquet's.
+ *
+ * @param context what Spark's writer would tell Parquet
+ * @param columns one a column of `schema`
+ */
+private[layout] final class FlatParquetWriter private (
+    override val path: String,
+    conf: Configuration,
+    schema: StructType,
+    context: WriteContext,
+    columns: Array[ParquetColumn])
+    extends OutputWriter {
+  import FlatParquetWriter._
+
+  private val rowGroupSize = ParquetOutputFormat.getLongBlockSize(conf)
+
+  private val builder = ParquetProperties.builder()
+    .withDictionaryEncoding(ParquetOutputFormat.getEnableDictionary(conf))
+    .withWriterVersion(ParquetOutputFormat.getWriterVersion(conf))
+  settingsIn(conf).filter(_.startsWith(OfOneColumn)).foreach { key =>
+    builder.withDictionaryEncoding(key.stripPrefix(OfOneColumn), conf.getBoolean(key, true))
+  }
+  private val properties = builder.build()
+
+  private val codecs = new CodecFactory(conf, properties.getPageSizeThreshold)
+
+  private val file = new ParquetFileWriter(
+    HadoopOutputFile.fromPath(new Path(path), conf), context.getSchema,
+    ParquetFileWriter.Mode.CREATE, rowGroupSize, ParquetWriter.MAX_PADDING_SIZE_DEFAULT,
+    properties.getColumnIndexTruncateLength, properties.getStatisticsTruncateLength,
+    properties.getPageWriteChecksumEnabled)
+  file.start()
+
+  private val descriptors = context.getSchema.getColumns.asScala.toArray
+  private val levels = descriptors.map(_.getMaxDefinitionLevel)
+  private val batch = new RowBatch(columns.length)
+  private lazy val toUnsafe = UnsafeProjection.create(schema)
+
+  private var pages: ColumnChunkPageWriteStore = _
+  private var store: ColumnWriteStore = _
+  private var rowsInGroup = 0L
+  private var nextRowGroupSize = 0L
+  startRowGroup()
+
+  override def write(row: InternalRow): Unit = {
+    batch.add(row match {
+      case unsafe: UnsafeRow => unsafe
+      case other => toUnsafe(other)
+    })
+    if (batch.isFull) {
+      writeBatch()
+      if (store.getBufferedSize >= nextRowGroupSize) {
+        endRowGroup()
+        startRowGroup()
+      }
+    }
+  }
+
+  /** Whether `bytesIn` tells about a column of the schema. */
+  def holdsBytes(column: Int): Boolean = columns(column).isBytes
+
+  /** What Parquet has noted of a column of strings or bytes, after `close`. */
+  def bytesIn(column: Int): BytesStatistics = {
+    val noted = file.getFooter.getBlocks.asScala.map(_.getColumns.get(column).getStatistics)
+    val bounds = noted.filter(_.hasNonNullValue).map(s => (s.getMinBytes, s.getMaxBytes))
+    BytesStatistics(
+      noted.map(_.getNumNulls).sum,
+      bounds.reduceOption[(Array[Byte], Array[Byte])] { case ((min, max), (least, greatest)) =>
+        (
+          if (ByteArray.compareBinary(least, min) < 0) least else min,
+          if (ByteArray.compareBinary(greatest, max) > 0) greatest else max)
+      })
+  }
+
+  override def close(): Unit =
+    try {
+      writeBatch()
+      endRowGroup()
+      file.end(context.getExtraMetaData)
+    } catch {
+      case NonFatal(failure) =>
+        closeStream(failure)
+        throw failure
+    } finally codecs.release()
+
+  /** Where the file has no end, nothing else gives its stream back; before Parquet 1.14 nothing. */
+  private def closeStream(failure: Throwable): Unit = (file: Any) match {
+    case open: AutoCloseable =>
+      try open.close()
+      catch { case NonFatal(further) => failure.addSuppressed(further) }
+    case _ =>
+  }
+
+  private def startRowGroup(): Unit = {
+    pages = new ColumnChunkPageWriteStore(
+      codecs.getCompressor(ParquetOutputFormat.getCompression(conf)), context.getSchema,
+      properties.getAllocator, properties.getColumnIndexTruncateLength,
+      properties.getPageWriteChecksumEnabled)
+    store = properties.newColumnWriteStore(context.getSchema, pages)
+    nextRowGroupSize = math.min(file.getNextRowGroupSize, rowGroupSize)
+  }
+
+  private def writeBatch(): Unit = {
+    var c = 0
+    while (c < columns.length) {
+      val column = columns(c)
+      val to = store.getColumnWriter(descriptors(c))
+      val level = levels(c)
+      var row = 0
+      while (row < batch.length) {
+        if (batch.isNull(row, c)) to.writeNull(0, level - 1)
+        else column.write(batch, row, c, to, level)
+        row += 1
+      }
+      c += 1
+    }
+    // A page that ends in between counts the values it has, so that it holds all of the batch.
+    (0 until batch.length).foreach(_ => store.endRecord())
+    rowsInGroup += batch.length
+    batch.clear()
+  }
+
+  private def endRowGroup(): Unit =
+    if (rowsInGroup > 0) {
+      file.startBlock(rowsInGroup)
+      store.flush()
+      pages.flushToFileWriter(file)
+      file.endBlock()
+      rowsInGroup = 0
+    }
+}
+
+private[layout] object FlatParquetWriter {
+
+  /** The settings of Parquet's that are heeded here, and those that do not change files. */
+  private val Heeded = Set(
+    ParquetOutputFormat.BLOCK_SIZE,
+    ParquetOutputFormat.COMPRESSION,
+    ParquetOutputFormat.ENABLE_DICTIONARY,
+    ParquetOutputFormat.WRITER_VERSION,
+    ParquetOutputFormat.WRITE_SUPPORT_CLASS,
+    ParquetOutputFormat.JOB_SUMMARY_LEVEL,
+    "parquet.enable.summary-metadata")
+
+  /** Before the name of a column that is to have a dictionary or none. */
+  private val OfOneColumn = FileWriters.dictionaryOf("")
+
+  private def settingsIn(conf: Configuration): Iterable[String] =
+    conf.getPropsWithPrefix("parquet.").keySet.asScala.map("parquet." + _)
+
+  /**
+   * A writer; None where this is Spark's own writer's business: a column is nested or of a type
+   * whose values are no plain copies, Parquet is set to more than is heeded here (encryption, Bloom
+   * filters, pages of another size), or the row groups of all tasks might not fit memory.
+   */
+  def open(path: String, conf: Configuration, schema: StructType): Option[FlatParquetWriter] = {
+    val heeded = settingsIn(conf).forall(key => Heeded(key) || key.startsWith(OfOneColumn))
+    val runtime = Runtime.getRuntime
+    val small = ParquetOutputFormat.getLongBlockSize(conf) <=
+      runtime.maxMemory / 2 / runtime.availableProcessors // a row group for each task
+    if (!heeded || !small) None
+    else {
+      val context = new ParquetWriteSupport().init(conf)
+      val described = context.getSchema.getColumns.asScala
+      val columns =
+        if (described.length != schema.length || described.exists(_.getPath.length > 1)) Seq(None)
+        else schema.zip(described).map { case (field, d) => ParquetColumn.of(field.dataType, d) }
+      if (columns.contains(None) || columns.isEmpty) None
+      else Some(
+        new FlatParquetWriter(path, conf, schema, context, columns.map(_.get).toArray))
+    }
+  }
+}

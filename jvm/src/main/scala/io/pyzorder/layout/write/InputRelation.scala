@@ -1,0 +1,104 @@
+package io.pyzorder.layout.write
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.datasources.{FileFormat, HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types._
+
+import io.pyzorder.storage.ExactFileIndex
+
+/**
+ * The rows of chosen data files as they are stored: CHAR values unpadded, each row with the number
+ * of its table partition.
+ *
+ * @param dataSchema the columns of the files
+ * @param groups     the files of each table partition
+ */
+final class InputRelation(
+    session: shim.SparkSession,
+    root: Path,
+    format: FileFormat,
+    dataSchema: StructType,
+    options: Map[String, String],
+    groups: Seq[Seq[FileStatus]]) {
+  import InputRelation._
+
+  private val schema = asStored(dataSchema)
+
+  private val numbers =
+    new StructType().add(freeName(schema), IntegerType, nullable = false)
+
+  private val relation: LogicalPlan = LogicalRelation(HadoopFsRelation(
+      new ExactFileIndex(root, numbers,
+        groups.zipWithIndex.map { case (files, number) =>
+          (InternalRow(number), files)
+        }),
+      numbers,
+      schema,
+      bucketSpec = None,
+      format,
+      options -- choosing(options) -- forgiving(options))(session))
+
+  /** The columns of the files, in the table's order. */
+  val data: Seq[Attribute] = relation.output.take(schema.length)
+
+  /** The number of the row's table partition, in what `only` gives. */
+  val number: Attribute = relation.output.last
+
+  /** The same, in what `all` gives. */
+  val partition: Expression = if (groups.length == 1) Literal(0) else number
+
+  /** The column or struct field of a path, which exists. */
+  def column(path: Seq[String]): Expression =
+    path.tail.foldLeft[Expression](data(schema.fieldIndex(path.head))) { (parent, name) =>
+      GetStructField(parent, parent.dataType.asInstanceOf[StructType].fieldIndex(name), Some(name))
+    }
+
+  /** The physical plan that reads all columns, and the number where there are several. */
+  def all: SparkPlan =
+    planned(Project(if (groups.length == 1) data else data :+ number, relation))
+
+  /** The physical plan that reads only the top-level columns of these paths, and the number. */
+  def only(paths: Seq[Seq[String]]): SparkPlan = {
+    val names = paths.map(_.head).distinct
+    planned(Project(names.map(name => data(schema.fieldIndex(name))) :+ number, relation))
+  }
+
+  private def planned(plan: LogicalPlan): SparkPlan =
+    shim.dataFrame(session, plan).queryExecution.executedPlan
+}
+
+object InputRelation {
+
+  /** The options by which a table reads some of the files of its folder only. */
+  def choosing(options: Map[String, String]): Seq[String] =
+    among(options, "modifiedafter", "modifiedbefore", "pathglobfilter")
+
+  /** Those that find files, or forgive them: which files are read is decided already. */
+  private def forgiving(options: Map[String, String]): Seq[String] =
+    among(options, "ignorecorruptfiles", "ignoremissingfiles", "path", "paths",
+      "recursivefilelookup")
+
+  private def among(options: Map[String, String], names: String*): Seq[String] =
+    options.keys.filter(key => names.contains(key.toLowerCase)).toSeq
+
+  private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"
+
+  /**
+   * The schema without what makes Spark pad CHAR values; values of added columns' defaults stay.
+   */
+  private[layout] def asStored(schema: StructType): StructType =
+    StructType(schema.map { field =>
+      field.copy(nullable = true,
+        metadata =
+          new MetadataBuilder().withMetadata(field.metadata).remove(CharVarchar).build())
+    })
+
+  private def freeName(schema: StructType): String =
+    Iterator.iterate("_zorder_partition")(_ + "_")
+      .find(name => !schema.fieldNames.exists(_.equalsIgnoreCase(name))).get
+}

@@ -1,0 +1,125 @@
+package io.pyzorder.layout.write
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.TaskContext
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, UnsafeRow}
+import org.apache.spark.sql.types.StructType
+
+import io.pyzorder.index.collect.StatisticsTracker
+import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
+import io.pyzorder.storage.TableFolder
+
+/**
+ * A new file that waits in the staging folder.
+ *
+ * @param stagedPath where it lies now
+ * @param path       its name in the table, as TableFolder.relativize gives it
+ * @param size       bytes
+ * @param numRecords rows
+ * @param statistics by IndexedColumn.name
+ */
+final case class WrittenFile(
+    stagedPath: String,
+    path: String,
+    size: Long,
+    numRecords: Long,
+    statistics: Map[String, ColumnStatistics])
+
+/**
+ * Writes the rows of one task into one file in the staging folder. Every attempt of a task has a
+ * file name of its own, so that only files of attempts that succeeded are ever published.
+ *
+ * @param writers    the format's own
+ * @param schema     of the files
+ * @param columns    to take statistics of
+ * @param root       the table's folder
+ * @param run        number of the writing command in the journal
+ * @param folders    each file's folder, as TableFolder.relativize gives it
+ * @param id         part of all file names of this command
+ * @param millis     Parquet timestamps are stored in milliseconds
+ * @param curve      for rows that come in the order of their z-values: the index's column of these,
+ *                   and how to compute them
+ */
+final class LeafWriter(
+    writers: FileWriters,
+    schema: StructType,
+    columns: Seq[IndexedColumn],
+    format: String,
+    millis: Boolean,
+    root: String,
+    run: Long,
+    folders: Array[String],
+    id: String,
+    curve: Option[(IndexedColumn, Expression)])
+    extends Serializable {
+
+  /** Writes file number `leaf`; None when there are no rows. */
+  def write(leaf: Int, rows: Iterator[InternalRow]): Option[WrittenFile] =
+    if (!rows.hasNext) None
+    else {
+      val attempt = TaskContext.get().taskAttemptId()
+      val name = f"part-$leaf%05d-$id-a$attempt" + writers.extension
+      val relative = if (folders(leaf).isEmpty) name else s"${folders(leaf)}/$name"
+      val table = new TableFolder(new Path(root))
+      val staged = table.stagedPath(run, relative)
+      val along = curve.map { case (column, zValue) => new ZValueTracker(column, zValue) }
+      val writer = writers.stage(table, staged, leaf)
+      val tracker = writer match {
+        case flat: FlatParquetWriter => new StatisticsTracker(columns, schema, flat.holdsBytes)
+        case _ => new StatisticsTracker(columns, schema)
+      }
+      try {
+        while (rows.hasNext) {
+          val row = rows.next()
+          tracker.update(row)
+          along.foreach(_.update(row))
+          writer.write(row)
+        }
+        writer.close()
+        writer match {
+          case flat: FlatParquetWriter => tracker.tell(flat.bytesIn)
+          case _ =>
+        }
+      } catch {
+        case NonFatal(failure) =>
+          FileWriters.afterFailure(failure)(
+            () => writer.close(),
+            () => writers.discard(table, staged))
+          throw failure
+      }
+      Some(WrittenFile(
+          staged.toString,
+          relative,
+          writers.fileSystem(staged).getFileStatus(staged).getLen,
+          tracker.numRecords,
+          tracker.written(format, millis) ++ along.flatMap(_.result)))
+    }
+}
+
+/** The z-values of the first and the last of rows that come in their order. */
+private final class ZValueTracker(column: IndexedColumn, zValue: Expression) {
+
+  private var first: Array[Byte] = _
+  private var last: InternalRow = _
+
+  /** The row may be reused afterwards. */
+  def update(row: InternalRow): Unit = {
+    if (first == null) first = valueOf(row)
+    (last, row) match {
+      case (kept: UnsafeRow, next: UnsafeRow) => kept.copyFrom(next)
+      case _ => last = row.copy()
+    }
+  }
+
+  /** By IndexedColumn.name; None: there were no rows. */
+  def result: Option[(String, ColumnStatistics)] = Option(first).map { least =>
+    column.name -> ColumnStatistics(
+      bounds = Some((least, valueOf(last))), exact = true, nullCount = Some(0L), nanSeen = false,
+      empty = false, settingsDependent = false)
+  }
+
+  private def valueOf(row: InternalRow): Array[Byte] = zValue.eval(row).asInstanceOf[Array[Byte]]
+}

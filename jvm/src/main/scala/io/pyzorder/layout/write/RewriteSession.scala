@@ -1,0 +1,41 @@
+package io.pyzorder.layout.write
+
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.pyzorder.{shim, SessionAccess}
+
+/** The settings that rows are rewritten under: nothing may be skipped, merged or rebased. */
+object RewriteSession {
+
+  /**
+   * A session like the user's but for its settings.
+   *
+   * @param timestamps spark.sql.parquet.outputTimestampType of the new files; None: the user's
+   */
+  def of(user: shim.SparkSession, timestamps: Option[String]): shim.SparkSession = {
+    val session = SessionAccess.cloned(user)
+    val conf = session.sessionState.conf
+    (settings ++ timestamps.map(SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key -> _)).foreach {
+      case (key, value) => conf.setConfString(key, value)
+    }
+    session
+  }
+
+  /** Runs `body` with the session as the active one, here and in the tasks it starts. */
+  def use[T](session: shim.SparkSession)(body: => T): T =
+    SessionAccess.withActive(session)(SQLExecution.withSQLConfPropagated(session)(body))
+
+  private val settings: Map[String, String] = Map(
+    SQLConf.ADAPTIVE_EXECUTION_ENABLED.key -> "false",
+    SQLConf.IGNORE_CORRUPT_FILES.key -> "false",
+    SQLConf.IGNORE_MISSING_FILES.key -> "false",
+    SQLConf.READ_SIDE_CHAR_PADDING.key -> "false",
+    "spark.sql.parquet.datetimeRebaseModeInWrite" -> "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite" -> "CORRECTED",
+    "spark.sql.zorder.skipping.enabled" -> "false",
+    // They tell whether a task run again sent other rows. Here it sends the same ones to the same
+    // tasks: where a row goes depends on its values and, in a cell heavier than a file, on its
+    // place among the task's rows, which come from the same files in the same order.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
+}

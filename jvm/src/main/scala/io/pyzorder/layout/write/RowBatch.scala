@@ -1,0 +1,74 @@
+package io.pyzorder.layout.write
+
+import java.util.Arrays
+
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.bitset.BitSetMethods
+
+/**
+ * Rows side by side in one array, to be read column by column.
+ *
+ * @param columns how many each row has
+ */
+private[layout] final class RowBatch(columns: Int) {
+  import RowBatch._
+
+  private var rows = new Array[Byte](BytesAtFirst)
+
+  /** Address of row r in `rows`; one more than there are rows. */
+  private val starts = {
+    val starts = new Array[Long](MaxRows + 1)
+    starts(0) = Platform.BYTE_ARRAY_OFFSET.toLong
+    starts
+  }
+
+  private val nullBits = UnsafeRow.calculateBitSetWidthInBytes(columns)
+
+  private var count = 0
+
+  /** Rows added since the last `clear`. */
+  def length: Int = count
+
+  def isFull: Boolean = count == MaxRows || starts(count) >= MaxBytes
+
+  /** Copies a row. */
+  def add(row: UnsafeRow): Unit = {
+    val start = starts(count)
+    val end = start + row.getSizeInBytes
+    val needed = Math.toIntExact(end - Platform.BYTE_ARRAY_OFFSET)
+    if (needed > rows.length) rows = Arrays.copyOf(rows, math.max(needed, 2 * rows.length))
+    Platform.copyMemory(row.getBaseObject, row.getBaseOffset, rows, start, row.getSizeInBytes)
+    count += 1
+    starts(count) = end
+  }
+
+  def clear(): Unit = count = 0
+
+  /** The array all rows are in; another one after `add`. */
+  def array: Array[Byte] = rows
+
+  def isNull(row: Int, column: Int): Boolean = BitSetMethods.isSet(rows, starts(row), column)
+
+  /** Address in `array` of a value of up to eight bytes, or of what says where a longer one is. */
+  def address(row: Int, column: Int): Long = starts(row) + nullBits + 8L * column
+
+  /** Index in `array` of the first byte of a value of any length. */
+  def begin(row: Int, column: Int): Int =
+    (starts(row) - Platform.BYTE_ARRAY_OFFSET).toInt +
+      (Platform.getLong(rows, address(row, column)) >>> 32).toInt
+
+  /** Number of bytes of a value of any length. */
+  def size(row: Int, column: Int): Int = Platform.getLong(rows, address(row, column)).toInt
+}
+
+private[layout] object RowBatch {
+
+  /** So many fit Parquet's limit of 20,000 rows a page evenly. */
+  private val MaxRows = 1000
+
+  private val BytesAtFirst = 1 << 18
+
+  /** No row is added after these, which are far less than a row may have. */
+  private val MaxBytes = 1 << 20
+}

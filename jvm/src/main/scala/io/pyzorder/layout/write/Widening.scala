@@ -1,0 +1,38 @@
+package io.pyzorder.layout.write
+
+import org.apache.spark.sql.types._
+
+/**
+ * Which values of a file fit the type that the table has by now. Spark's ORC reader gives null for
+ * one that does not: a rewrite would keep the null and lose the value.
+ */
+private[layout] object Widening {
+
+  /** Whether each value of a file's type is a value of the table's. */
+  def keeps(file: DataType, table: DataType): Boolean = (file, table) match {
+    case (NullType, _) | (_, _: UserDefinedType[_]) => true
+    case (a: DecimalType, b: DecimalType) =>
+      a.scale <= b.scale && a.precision - a.scale <= b.precision - b.scale
+    case (a, b) if a.getClass == b.getClass => true
+    case (_: StructType | _: ArrayType | _: MapType, _) => false
+    case (_, _: StringType) | (_: StringType, BinaryType) | (FloatType, DoubleType) => true
+    case (DateType | TimestampType | TimestampNTZType, TimestampType | TimestampNTZType) => true
+    case (BooleanType, Bytes(_)) => true
+    case (Bytes(a), Bytes(b)) => a <= b
+    case (Bytes(a), DoubleType) => a < 8
+    case (Bytes(a), FloatType) => a < 4
+    case (Bytes(a), b: DecimalType) => keeps(DecimalType(Digits(a), 0), b)
+    case _ => false
+  }
+
+  /** Decimal digits of the greatest integer of so many bytes. */
+  private val Digits = Map(1 -> 3, 2 -> 5, 4 -> 10, 8 -> 19)
+
+  /** The bytes of an integer type. */
+  private object Bytes {
+    def unapply(dataType: DataType): Option[Int] = dataType match {
+      case ByteType | ShortType | IntegerType | LongType => Some(dataType.defaultSize)
+      case _ => None
+    }
+  }
+}

@@ -1,0 +1,69 @@
+package io.pyzorder.metadataonly
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.DataType
+
+import io.pyzorder.skipping.files.{ExaminedPartition, PruningResult}
+
+/**
+ * Lists the files that an aggregation must read, and answers for the others. A file needs no
+ * reading when it is as the index knows it and either no row of it passes the filters, or all do
+ * and the index tells every aggregate of them exactly.
+ */
+final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggregate])
+    extends PlanBoundFileIndex(scan) {
+
+  override protected type Decision = AnsweringFileIndex.Answers
+
+  override protected def identity: Any = functions
+
+  private val functions: IndexedSeq[IndexedAggregate] = aggregates.toIndexedSeq
+
+  /** Types of the answer's fields. */
+  private[pyzorder] def dataTypes: Seq[DataType] = aggregates.map(_.dataType)
+
+  override protected def decide(): AnsweringFileIndex.Answers = {
+    var buffers: IndexedSeq[Any] = functions.map(_.initial)
+    var answered = 0
+    var inexact = Set.empty[IndexedAggregate]
+    val opened = examined().map { partition =>
+      partition -> partition.files.map { file =>
+        file.verdict != PruningResult.Skipped && (file.known.filter(_.allRows) match {
+          case Some(known) =>
+            val answers = functions.map(_.of(known, partition.values))
+            val unknown = functions.zip(answers).collect { case (function, None) => function }
+            inexact ++= unknown
+            if (unknown.isEmpty) {
+              answered += 1
+              buffers = functions.indices.map { i =>
+                functions(i).merge(buffers(i), answers(i).get)
+              }
+            }
+            unknown.nonEmpty
+          case None => true
+        })
+      }
+    }
+    new AnsweringFileIndex.Answers(
+      InternalRow.fromSeq(buffers), answered, functions.filter(inexact), opened)
+  }
+}
+
+object AnsweringFileIndex {
+
+  /**
+   * @param row      the aggregation buffers after all rows of the files that are answered for
+   * @param answered number of these files
+   * @param inexact  what the index does not tell of some file all of whose rows count
+   */
+  final class Answers(
+      val row: InternalRow,
+      override val answered: Int,
+      inexact: Seq[IndexedAggregate],
+      partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
+      extends PlanBoundFileIndex.Decision(partitions) {
+    override def reasons: Seq[String] =
+      if (inexact.isEmpty) Nil
+      else Seq(s"not told exactly by the index: ${inexact.mkString(", ")}")
+  }
+}

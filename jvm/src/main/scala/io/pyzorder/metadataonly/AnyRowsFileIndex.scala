@@ -1,0 +1,43 @@
+package io.pyzorder.metadataonly
+
+import org.apache.hadoop.fs.FileStatus
+
+import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
+
+/**
+ * Lists files that are enough for `LIMIT limit` without an order, where any rows do that pass the
+ * filters. When files whose rows all pass have that many, no other file is opened, whatever it
+ * holds; so that of the others it need not even be known that they are as the index says. Else
+ * all are opened that may have one.
+ */
+final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFileIndex(scan) {
+
+  override protected type Decision = PlanBoundFileIndex.Needed
+
+  override protected def identity: Any = limit
+
+  override protected def decide(): PlanBoundFileIndex.Needed = {
+    val listed = examined(asked = false)
+    enough(listed.flatMap(_.files)).filter(scan.index.areUnchanged) match {
+      case Some(files) =>
+        val paths = files.map(_.getPath).toSet
+        new PlanBoundFileIndex.Needed(
+          listed.map(p => p -> p.files.map(f => paths(f.file.fileStatus.getPath))))
+      case None =>
+        new PlanBoundFileIndex.Needed(
+          examined().map(p => p -> p.files.map(_.verdict != PruningResult.Skipped)))
+    }
+  }
+
+  /** The first files that have enough rows; None: so many are not known. */
+  private def enough(files: Seq[ExaminedFile]): Option[Seq[FileStatus]] = {
+    var rows = 0L
+    val chosen = files.filter { file =>
+      val counts = rows < limit && file.verdict == PruningResult.Selected &&
+        file.known.exists(_.allRows)
+      if (counts) rows += file.known.map(_.numRecords).sum
+      counts
+    }
+    if (rows < limit) None else Some(chosen.map(_.file.fileStatus))
+  }
+}

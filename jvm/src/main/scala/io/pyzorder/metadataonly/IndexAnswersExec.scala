@@ -1,0 +1,63 @@
+package io.pyzorder.metadataonly
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeProjection}
+import org.apache.spark.sql.execution.{SQLExecution, SparkPlan, UnaryExecNode}
+import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
+
+/**
+ * Stands between the two halves of an aggregation without grouping: passes on the partial buffers
+ * of the files that are read, and adds one row of buffers for the files that the index answers for.
+ *
+ * Nothing of the answer is in the plan. Both the row and the list of files to read are one decision
+ * of the AnsweringFileIndex, made when the plan first executes, from the listing that the scan
+ * would use, the newest index and the files' status in the store at that moment: so that a query
+ * planned earlier counts what is there when it runs, as plain Spark does, and no file is counted
+ * twice or not at all.
+ */
+case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileIndex)
+    extends UnaryExecNode {
+
+  override def nodeName: String = "ZOrderAnswers"
+
+  override def output: Seq[Attribute] = child.output
+
+  override lazy val metrics: Map[String, SQLMetric] = Map(
+    "filesAnswered" ->
+      SQLMetrics.createMetric(sparkContext, "number of files answered from the index"),
+    "filesRead" -> SQLMetrics.createMetric(sparkContext, "number of files read"))
+
+  protected override def doExecute(): RDD[InternalRow] = {
+    val answers = index.take()
+    sendMetrics(answers)
+    val row = UnsafeProjection.create(output.map(_.dataType).toArray)(answers.row).copy()
+    val rows: Seq[InternalRow] = Seq(row)
+    sparkContext.union(child.execute(), sparkContext.parallelize(rows, 1))
+  }
+
+  private def sendMetrics(answers: AnsweringFileIndex.Answers): Unit = {
+    metrics("filesAnswered").set(answers.answered)
+    metrics("filesRead").set(read(answers))
+    val execution = sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY)
+    SQLMetrics.postDriverMetricUpdates(sparkContext, execution, metrics.values.toSeq)
+  }
+
+  private def read(answers: AnsweringFileIndex.Answers): Int = answers.files.count(_._2)
+
+  /** A plan must be printable even when its files are not to be listed any more. */
+  private def summary: String =
+    try {
+      val answers = index.preview()
+      s"answered from the index: ${answers.answered} files, read: ${read(answers)} files"
+    } catch { case NonFatal(failure) => s"files cannot be listed: ${failure.getMessage}" }
+
+  override def simpleString(maxFields: Int): String = s"$nodeName [$summary]"
+
+  override def verboseStringWithOperatorId(): String = s"$formattedNodeName\nFiles: $summary\n"
+
+  override protected def withNewChildInternal(newChild: SparkPlan): IndexAnswersExec =
+    copy(child = newChild)
+}

@@ -1,0 +1,134 @@
+package io.pyzorder.metadataonly
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, Count, Max, Min}
+import org.apache.spark.sql.catalyst.util.TypeUtils
+import org.apache.spark.sql.types.{DataType, DoubleType, FloatType, LongType}
+
+import io.pyzorder.skipping.files.{IndexedStatistics, KnownFile}
+import io.pyzorder.skipping.predicate.FilterColumn
+
+/**
+ * An aggregate function as the index answers it for all rows of a file: the value that Spark's own
+ * aggregation buffer, which is one field, has after these rows.
+ */
+sealed abstract class IndexedAggregate {
+
+  /** The type of the buffer. */
+  def dataType: DataType
+
+  /** The buffer before any row. */
+  def initial: Any
+
+  /**
+   * The buffer after all rows of a file; None: the index does not tell it exactly.
+   *
+   * @param partition the values of the file's partition columns
+   */
+  def of(file: KnownFile, partition: InternalRow): Option[Any]
+
+  /** The buffer after the rows of two buffers. */
+  def merge(a: Any, b: Any): Any
+}
+
+object IndexedAggregate {
+
+  /** The aggregate over a scan; None: the index never answers it. */
+  def of(aggregate: AggregateExpression, scan: IndexedScan): Option[IndexedAggregate] =
+    if (aggregate.isDistinct || aggregate.filter.isDefined) None
+    else aggregate.aggregateFunction match {
+      case Count(Seq(Literal(value, _))) if value != null => Some(CountRows)
+      case Count(Seq(child)) =>
+        scan.column(child).map(CountValues(_))
+          .orElse(scan.partitionColumn(child).map(CountPartitionValues(_)))
+      case Min(child) => extreme(child, least = true, scan)
+      case Max(child) => extreme(child, least = false, scan)
+      case _ => None
+    }
+
+  private def extreme(
+      child: Expression,
+      least: Boolean,
+      scan: IndexedScan): Option[IndexedAggregate] =
+    scan.column(child).map(Extreme(_, least)).orElse {
+      scan.partitionColumn(child).collect {
+        case i if FilterColumn.isOrdered(child.dataType) && !isFloating(child.dataType) =>
+          PartitionExtreme(i, child.dataType, least)
+      }
+    }
+
+  /** `count(*)`: rows. */
+  case object CountRows extends Counting {
+    override def of(file: KnownFile, partition: InternalRow): Option[Any] = Some(file.numRecords)
+    override def toString: String = "count(*)"
+  }
+
+  /** `count(c)`: rows less nulls, whose number must be known. NaN is a value. */
+  final case class CountValues(column: FilterColumn) extends Counting {
+    override def of(file: KnownFile, partition: InternalRow): Option[Any] =
+      file.facts(column).map(_.nullCount(file.entry)).collect {
+        case nulls if nulls >= 0 && nulls <= file.numRecords => file.numRecords - nulls
+      }
+    override def toString: String = s"count(${column.sql("")})"
+  }
+
+  /** `count(p)` of a partition column, which has one value in all rows of a file. */
+  final case class CountPartitionValues(ordinal: Int) extends Counting {
+    override def of(file: KnownFile, partition: InternalRow): Option[Any] =
+      Some(if (partition.isNullAt(ordinal)) 0L else file.numRecords)
+  }
+
+  sealed abstract class Counting extends IndexedAggregate {
+    override def dataType: DataType = LongType
+    override def initial: Any = 0L
+    override def merge(a: Any, b: Any): Any = a.asInstanceOf[Long] + b.asInstanceOf[Long]
+  }
+
+  /**
+   * `min(c)`, `max(c)`. Only from bounds that are values of the file, read as this scan reads them.
+   * Three kinds of floating values are read instead: NaN, which is greater than the bounds tell;
+   * what may be NaN; and zero, for which of -0.0 and 0.0 Spark returns depends on the rows' order.
+   * Of CHAR and collated strings there are no bounds.
+   */
+  final case class Extreme(column: FilterColumn, least: Boolean) extends Least(least) {
+    override def dataType: DataType = column.dataType
+    override def of(file: KnownFile, partition: InternalRow): Option[Any] =
+      file.facts(column).flatMap(valueOf(_, file.entry))
+
+    override def toString: String = s"${if (least) "min" else "max"}(${column.sql("")})"
+
+    private def valueOf(facts: IndexedStatistics, entry: Int): Option[Any] =
+      if (facts.nanSeen(entry)) None
+      else if (!facts.mayHaveValue(entry)) Some(null)
+      else if (!facts.exact(entry)) None
+      else Some(if (least) facts.min(entry) else facts.max(entry)).filterNot(isZero)
+  }
+
+  /** `min(p)`, `max(p)` of a partition column; only files with rows are asked. */
+  final case class PartitionExtreme(ordinal: Int, dataType: DataType, least: Boolean)
+      extends Least(least) {
+    override def of(file: KnownFile, partition: InternalRow): Option[Any] =
+      Some(if (partition.isNullAt(ordinal)) null else partition.get(ordinal, dataType))
+  }
+
+  /** The least or the greatest value so far; null: there was none. */
+  sealed abstract class Least(least: Boolean) extends IndexedAggregate {
+    override def initial: Any = null
+    override def merge(a: Any, b: Any): Any =
+      if (a == null) b
+      else if (b == null) a
+      else if (ordering.lteq(a, b) == least) a
+      else b
+    private lazy val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(dataType)
+  }
+
+  private def isFloating(dataType: DataType): Boolean =
+    dataType == FloatType || dataType == DoubleType
+
+  private def isZero(value: Any): Boolean = value match {
+    case d: Double => d == 0.0
+    case f: Float => f == 0.0f
+    case _ => false
+  }
+}

@@ -1,0 +1,140 @@
+package io.pyzorder.metadataonly
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, AttributeReference}
+import org.apache.spark.sql.catalyst.expressions.{AttributeSet, BoundReference, ExprId, Expression}
+import org.apache.spark.sql.catalyst.expressions.PlanExpression
+import org.apache.spark.sql.catalyst.planning.PhysicalOperation
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+
+import io.pyzorder.skipping.files.ZOrderFileIndex
+import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, PredicateJudgement}
+
+/**
+ * A scan of an indexed relation, below nothing but deterministic projections and filters: every
+ * row of a file for which all filters are TRUE is a row of the plan, and no other row is.
+ *
+ * @param partitionFilters on partition columns alone; the listing applies them
+ * @param dataFilters      all the others, names as the relation spells them
+ */
+final case class IndexedScan(
+    plan: LogicalPlan,
+    relation: LogicalRelation,
+    index: ZOrderFileIndex,
+    partitionFilters: Seq[Expression],
+    dataFilters: Seq[Expression],
+    private val aliases: Map[Long, Expression],
+    private val partitionColumns: Seq[Attribute]) {
+
+  private def files: HadoopFsRelation = relation.relation.asInstanceOf[HadoopFsRelation]
+
+  /** The column of the files that an expression over the plan's output is. */
+  def column(expression: Expression): Option[FilterColumn] = {
+    val resolved = IndexedScan.spelled(relation, resolve(expression))
+    if (resolved.references.exists(a => partitionColumns.exists(_.exprId == a.exprId))) None
+    else FilterColumn.unapply(resolved).filter(_.through.isEmpty)
+  }
+
+  /** The number of the partition column that an expression over the plan's output is. */
+  def partitionColumn(expression: Expression): Option[Int] = resolve(expression) match {
+    case a: AttributeReference =>
+      Some(partitionColumns.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)
+    case _ => None
+  }
+
+  /**
+   * Whether all rows of a partition pass the filters on partition columns. The listing has seen to
+   * it; should it ever list more, the scan must read them.
+   */
+  def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
+    try filter.eval(partition) == true
+    catch { case NonFatal(_) => false }
+  }
+
+  private lazy val boundPartitionFilters: Seq[Expression] = partitionFilters.map(_.transform {
+    case a: Attribute =>
+      val i = partitionColumns.indexWhere(_.exprId == a.exprId)
+      BoundReference(i, a.dataType, a.nullable)
+  })
+
+  /** The filters without what differs between two plans of one query: the attributes' ids. */
+  def normalizedFilters: Set[Expression] = (partitionFilters ++ dataFilters).map(_.transform {
+    case a: AttributeReference =>
+      AttributeReference(a.name, a.dataType, a.nullable, a.metadata)(ExprId(0L))
+  }).toSet
+
+  /** The same plan over another index of the same files. */
+  def over(index: PlanBoundFileIndex): LogicalPlan = plan.transform {
+    case r: LogicalRelation if r eq relation =>
+      val replaced = r.copy(relation = files.copy(location = index)(files.sparkSession))
+      replaced.copyTagsFrom(r)
+      replaced
+  }
+
+  private def resolve(expression: Expression): Expression = expression.transform {
+    case a: Attribute => aliases.getOrElse(a.exprId.id, a)
+  }
+}
+
+object IndexedScan {
+
+  /**
+   * The scan that the plan is; None: it is something else, may drop rows of the files, or has
+   * filters of which no file's rows are ever known to pass.
+   */
+  def of(plan: LogicalPlan): Option[IndexedScan] = plan match {
+    case PhysicalOperation(projects, filters, relation: LogicalRelation) =>
+      relation.relation match {
+        case files: HadoopFsRelation => files.location match {
+            case index: ZOrderFileIndex
+                if index.joins.isEmpty && index.mayAnswer && !relation.isStreaming &&
+                  files.bucketSpec.isEmpty && !ignoresCorruptFiles(files) &&
+                  filters.forall(isPlain(_, relation)) =>
+              Some(split(plan, projects, filters, relation, files, index)).filter(scan =>
+                PredicateJudgement(scan.dataFilters).mayNotBeTrue != IndexFilter.Always)
+            case _ => None
+          }
+        case _ => None
+      }
+    case _ => None
+  }
+
+  private def split(
+      plan: LogicalPlan,
+      projects: Seq[Expression],
+      filters: Seq[Expression],
+      relation: LogicalRelation,
+      files: HadoopFsRelation,
+      index: ZOrderFileIndex): IndexedScan = {
+    val same = files.sparkSession.sessionState.conf.resolver
+    val partitionColumns = files.partitionSchema.toList.map(f =>
+      relation.output.find(a => same(a.name, f.name)).getOrElse(
+        throw new IllegalStateException(s"no attribute of the partition column ${f.name}")))
+    val partitionSet = AttributeSet(partitionColumns)
+    val (ofPartitions, ofData) = filters.map(spelled(relation, _)).partition(f =>
+      f.references.nonEmpty && f.references.subsetOf(partitionSet))
+    val aliases = projects.collect { case a: Alias => a.exprId.id -> a.child }.toMap
+    IndexedScan(plan, relation, index, ofPartitions, ofData, aliases, partitionColumns)
+  }
+
+  private def spelled(relation: LogicalRelation, expression: Expression): Expression =
+    expression.transform {
+      case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
+    }
+
+  /** A filter that says the same of a row whenever, and wherever in a file, the row is read. */
+  private def isPlain(filter: Expression, relation: LogicalRelation): Boolean =
+    filter.deterministic && filter.resolved &&
+      !filter.exists(_.isInstanceOf[PlanExpression[_]]) &&
+      filter.references.subsetOf(relation.outputSet)
+
+  /** Then a scan leaves out rows that the index counts. */
+  private def ignoresCorruptFiles(files: HadoopFsRelation): Boolean =
+    files.options.find(_._1.equalsIgnoreCase("ignoreCorruptFiles")) match {
+      case Some((_, value)) => !value.trim.equalsIgnoreCase("false")
+      case None => files.sparkSession.sessionState.conf.ignoreCorruptFiles
+    }
+}

@@ -1,0 +1,66 @@
+package io.pyzorder.metadataonly
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
+import org.apache.spark.sql.catalyst.expressions.NamedExpression
+import org.apache.spark.sql.catalyst.planning.PhysicalAggregation
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.{SparkPlan, SparkStrategy}
+import org.apache.spark.sql.execution.aggregate.{AggUtils, BaseAggregateExec}
+import org.apache.spark.sql.pyzorder.shim
+import org.slf4j.LoggerFactory
+
+import io.pyzorder.skipping.plan.SkippingStrategy
+
+/**
+ * Plans COUNT, MIN and MAX of an indexed relation, without grouping, so that files the index
+ * answers for are not read. It is a strategy and no rewriting of the logical plan: all that Spark
+ * merges, caches and reuses by comparing logical plans never sees a difference.
+ */
+final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkStrategy {
+
+  override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
+    case PhysicalAggregation(Seq(), aggregates, results, child) if aggregates.nonEmpty =>
+      try planned(aggregates, results, child).toSeq
+      catch {
+        case NonFatal(failure) =>
+          MetadataOnlyStrategy.log.warn(s"The index answers no aggregates of this query: $failure")
+          Nil
+      }
+    case _ => Nil
+  }
+
+  private def planned(
+      aggregates: Seq[AggregateExpression],
+      results: Seq[NamedExpression],
+      child: LogicalPlan): Option[SparkPlan] =
+    for {
+      scan <- IndexedScan.of(child)
+      answered = aggregates.flatMap(IndexedAggregate.of(_, scan))
+      if answered.length == aggregates.length
+      index = new AnsweringFileIndex(scan, answered)
+      read <- SkippingStrategy(scan.over(index)).headOption
+      whole <- AggUtils.planAggregateWithoutDistinct(Nil, aggregates, results, read).headOption
+      plan <- withAnswers(whole, read, index)
+    } yield plan
+
+  /** None: the partial aggregation is not what this knows. */
+  private def withAnswers(
+      whole: SparkPlan,
+      read: SparkPlan,
+      index: AnsweringFileIndex): Option[SparkPlan] = {
+    var placed = 0
+    val plan = whole.transformUp {
+      case partial: BaseAggregateExec
+          if (partial.child eq read) && partial.output.map(_.dataType) == index.dataTypes =>
+        placed += 1
+        IndexAnswersExec(partial, index)
+    }
+    if (placed == 1) Some(plan) else None
+  }
+}
+
+object MetadataOnlyStrategy {
+  private val log = LoggerFactory.getLogger(classOf[MetadataOnlyStrategy])
+}

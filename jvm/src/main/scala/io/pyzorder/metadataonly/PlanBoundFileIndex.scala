@@ -1,0 +1,148 @@
+package io.pyzorder.metadataonly
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.datasources.PartitionDirectory
+import org.apache.spark.sql.types.StructType
+
+import io.pyzorder.skipping.files.{ExaminedFile, ExaminedPartition, PruningResult}
+import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome}
+import io.pyzorder.skipping.predicate.PredicateJudgement
+
+/**
+ * The file index of a scan whose files depend on what stands above it: on the aggregates, or on
+ * order and limit. It belongs to one physical plan and is made while that is planned, so that no
+ * rule of the optimizer ever meets it; and what it depends on is part of its equality.
+ *
+ * The filters are those of the whole plan, as IndexedScan found them, not those that Spark hands to
+ * `listFiles`: Spark hands over only what a scan can use.
+ */
+abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex {
+
+  /** What becomes of the listed files. */
+  protected type Decision <: PlanBoundFileIndex.Decision
+
+  protected def decide(): Decision
+
+  /** What an equal index must have too, beside the wrapped index and the filters. */
+  protected def identity: Any
+
+  private var shown: Option[(Long, Decision)] = None
+  private var taken: Option[Decision] = None
+
+  /**
+   * The decision that the execution of the plan goes by, made when it is first asked for. It stays
+   * the same from then on, for the scan and for whoever counts on what the scan leaves out.
+   */
+  private[pyzorder] final def take(): Decision = synchronized {
+    taken.getOrElse {
+      scan.index.fix()
+      val decision = decide()
+      taken = Some(decision)
+      decision
+    }
+  }
+
+  /** For showing only: the decision taken, else the one that would be taken about now. */
+  private[pyzorder] final def preview(): Decision = synchronized {
+    val now = System.nanoTime()
+    taken.orElse(shown.collect { case (at, d) if now - at < PlanBoundFileIndex.ShownNanos => d })
+      .getOrElse {
+        val decision = decide()
+        shown = Some((now, decision))
+        decision
+      }
+  }
+
+  /**
+   * The listed files and what the index says of them.
+   *
+   * @param asked whether the store was asked if the files still are what the index knows
+   */
+  protected final def examined(asked: Boolean = true): IndexedSeq[ExaminedPartition] =
+    scan.index.examine(scan.partitionFilters, scan.dataFilters, asked)
+      .map(partition => if (scan.takes(partition.values)) partition else partition.unknown)
+
+  override def listFiles(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): Seq[PartitionDirectory] = take().opened
+
+  override def outcome(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): SkippingOutcome = {
+    val decision = preview()
+    def open(verdict: PruningResult): Int =
+      decision.files.count(f => f._2 && f._1.verdict == verdict)
+    val opened = decision.files.filter(_._2).map(_._1.file.fileStatus)
+    SkippingOutcome(
+      scan.index.table,
+      selected = open(PruningResult.Selected),
+      skipped = decision.files.count(!_._2) - decision.answered,
+      skippedByJoins = 0,
+      unindexed = open(PruningResult.Unindexed),
+      selectedBytes = opened.map(_.getLen).sum,
+      totalBytes = decision.files.map(_._1.file.fileStatus.getLen).sum,
+      nanos = 0L,
+      filter = PredicateJudgement(scan.dataFilters).mayBeTrue,
+      joins = Nil,
+      reasons = decision.reasons,
+      openedFiles = opened,
+      answered = decision.answered)
+  }
+
+  override def rootPaths: Seq[Path] = scan.index.rootPaths
+
+  override def partitionSchema: StructType = scan.index.partitionSchema
+
+  override def inputFiles: Array[String] = scan.index.inputFiles
+
+  override def sizeInBytes: Long = scan.index.sizeInBytes
+
+  override def metadataOpsTimeNs: Option[Long] = scan.index.metadataOpsTimeNs
+
+  override def refresh(): Unit = scan.index.refresh()
+
+  private def essence: Any =
+    (getClass, scan.index, scan.normalizedFilters, identity)
+
+  override def equals(other: Any): Boolean = other match {
+    case that: PlanBoundFileIndex => that.essence == essence
+    case _ => false
+  }
+
+  override def hashCode: Int = scan.index.hashCode
+
+  override def toString: String = s"${getClass.getSimpleName}(${scan.index.wrapped})"
+}
+
+object PlanBoundFileIndex {
+
+  /** EXPLAIN and the UI ask several times for one text. */
+  private val ShownNanos = 1000000000L
+
+  /** @param partitions each file with whether it must be opened */
+  abstract class Decision(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])]) {
+
+    /** Files that are not opened because the index answers for all of their rows. */
+    def answered: Int
+
+    /** Why files are opened that the index might have answered for. */
+    def reasons: Seq[String]
+
+    private[pyzorder] val files: Seq[(ExaminedFile, Boolean)] =
+      partitions.flatMap { case (partition, open) => partition.files.zip(open) }
+
+    private[pyzorder] def opened: Seq[PartitionDirectory] = partitions.map {
+      case (partition, open) =>
+        PartitionDirectory(
+          partition.values, partition.files.zip(open).collect { case (f, true) => f.file })
+    }
+  }
+
+  /** Files left out because nothing of them is needed; no answer comes from the index. */
+  final class Needed(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
+      extends Decision(partitions) {
+    override def answered: Int = 0
+    override def reasons: Seq[String] = Nil
+  }
+}

@@ -1,0 +1,15 @@
+package io.pyzorder.metadataonly
+
+/** Lists the files that can hold one of the first rows of an order. */
+final class TopNFileIndex(scan: IndexedScan, topN: TopN) extends PlanBoundFileIndex(scan) {
+
+  override protected type Decision = PlanBoundFileIndex.Needed
+
+  override protected def identity: Any = topN
+
+  override protected def decide(): PlanBoundFileIndex.Needed = {
+    val partitions = examined()
+    val isOpen = topN.open(partitions.flatMap(_.files))
+    new PlanBoundFileIndex.Needed(partitions.map(p => p -> p.files.map(isOpen)))
+  }
+}

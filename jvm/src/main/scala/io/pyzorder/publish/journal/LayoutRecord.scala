@@ -1,0 +1,85 @@
+package io.pyzorder.publish.journal
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.hadoop.conf.Configuration
+
+import io.pyzorder.storage.{Incarnation, TableFolder}
+
+/**
+ * What an OPTIMIZE was given: the defaults of the next one.
+ *
+ * @param columns        paths of the clustering columns; Nil: it joined small files only
+ * @param targetFileSize in bytes; None: chosen by the table's size, as the next one shall do
+ * @param method         `boundaries` or `direct`
+ * @param curve          `zorder`, `hilbert` or `linear`
+ */
+final case class LayoutRecord(
+    columns: Seq[Seq[String]],
+    targetFileSize: Option[Long],
+    method: String,
+    curve: String)
+
+object LayoutRecord {
+
+  private val Field = "layout"
+  private val MaxColumns = 63
+  private val MaxNameLength = 4096
+  private val LeastSize = 1L << 10
+  private val GreatestSize = 1L << 40
+  private val Methods = Set("boundaries", "direct")
+  private val Curves = Set("zorder", "hilbert", "linear")
+
+  /**
+   * Of the last run that replaced files and is older than `before`; None: there is none, or it does
+   * not say. A RESTORE says what the run before the one it undid had said.
+   */
+  def last(
+      hadoopConf: Configuration,
+      folder: TableFolder,
+      before: Long = Long.MaxValue): Option[LayoutRecord] =
+    Incarnation.read(hadoopConf, folder).flatMap { life =>
+      Journal.runs(hadoopConf, folder).filter(_.run < before).sortBy(-_.run)
+        .find(run =>
+          run.outcome.exists(_.commit) && run.retire.exists(_.incarnation == life))
+        .flatMap(_.retire.get.layout)
+    }
+
+  private[publish] def put(node: ObjectNode, layout: LayoutRecord): Unit = {
+    val item = node.putObject(Field)
+    val columns = item.putArray("columns")
+    layout.columns.foreach { path =>
+      val parts = columns.addArray()
+      path.foreach(part => parts.add(part))
+    }
+    layout.targetFileSize.foreach(size => item.put("targetFileSize", size))
+    item.put("method", layout.method).put("curve", layout.curve)
+  }
+
+  /**
+   * None: the record has none, or one that OPTIMIZE cannot have written. Whoever writes into the
+   * folder can forge it: nothing but a few names, a bounded size and known words gets through, and
+   * the names count only if the table has such columns.
+   */
+  private[publish] def of(record: JsonNode): Option[LayoutRecord] =
+    try Option(record.get(Field)).filter(_.isObject).map { item =>
+        require(item.get("columns").isArray)
+        val columns = item.get("columns").elements().asScala
+          .map(_.elements().asScala.map(_.asText).toVector).toVector
+        val size = Option(item.get("targetFileSize")).map { node =>
+          require(node.isIntegralNumber && node.canConvertToLong)
+          node.asLong
+        }
+        val layout =
+          LayoutRecord(columns, size, item.get("method").asText, item.get("curve").asText)
+        require(columns.length <= MaxColumns && columns.forall(_.nonEmpty))
+        require(columns.flatten.map(_.length).sum <= MaxNameLength)
+        require(size.forall(bytes => bytes >= LeastSize && bytes <= GreatestSize))
+        require(Methods(layout.method) && Curves(layout.curve))
+        layout
+      }
+    catch { case NonFatal(_) => None }
+}

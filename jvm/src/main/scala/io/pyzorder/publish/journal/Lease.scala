@@ -1,0 +1,119 @@
+package io.pyzorder.publish.journal
+
+import java.io.FileNotFoundException
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.UUID
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path}
+
+import io.pyzorder.storage.{FileSystems, Links, MetadataFiles, ProcessId, TableFolder}
+
+/**
+ * A writer's sign of life: `_<n>.lease`, written anew every quarter of its length by a daemon
+ * thread. Whoever looks at it compares its modification time with the store's own clock.
+ */
+private[publish] final class Lease(
+    hadoopConf: Configuration,
+    folder: TableFolder,
+    run: Long,
+    owner: String,
+    length: Long) {
+
+  @volatile private var renewed = System.nanoTime()
+  @volatile private var ended = false
+  private var shared = false
+
+  private val thread = new Thread(() => keep(), s"zorder-lease-$run")
+  thread.setDaemon(true)
+
+  /** Before PREPARE: from now on nobody in this process takes the owner for dead. */
+  def claim(): Unit = Lease.live.add(owner)
+
+  /** After PREPARE. */
+  def start(): Unit = thread.start()
+
+  /** Whether nobody can have declared this writer dead yet: a pause of the process shows here. */
+  def held: Boolean = System.nanoTime() - renewed < length * 1000000L / 4 * 3
+
+  /** Ends a lease that was claimed, and perhaps started. */
+  def end(): Unit = {
+    val started = thread.isAlive
+    ended = true
+    Lease.live.remove(owner)
+    thread.interrupt()
+    thread.join(5000)
+    if (started)
+      try MetadataFiles.delete(hadoopConf, Lease.path(folder, run))
+      catch { case NonFatal(_) => () }
+  }
+
+  private def keep(): Unit =
+    while (!ended) {
+      val now = System.nanoTime()
+      try {
+        // Not recursive: an overwrite of the table must not find its `_zorder` made anew. Object
+        // stores know no folder that could be missing: there the run's first record tells.
+        val fs = Lease.fileSystem(hadoopConf, folder)
+        if (!FileSystems.exists(fs, Journal.path(folder, run, "prepare"))) {
+          throw new FileNotFoundException(s"$folder was overwritten")
+        }
+        if (Links.inOwn(Lease.path(folder, run))) throw new FileNotFoundException("it is a link")
+        val out = Lease.fileSystem(hadoopConf, folder).createFile(Lease.path(folder, run))
+          .overwrite(true).build()
+        try out.write(owner.getBytes(UTF_8))
+        finally out.close()
+        if (!shared) MetadataFiles.share(hadoopConf, Lease.path(folder, run))
+        shared = true
+        renewed = now
+      } catch {
+        case NonFatal(_) => () // the next try may succeed; until then `held` tells
+      }
+      try Thread.sleep(math.max(1L, length / 4))
+      catch { case _: InterruptedException => ended = true }
+    }
+}
+
+private[publish] object Lease {
+
+  /** Owners of the writers that run in this process. */
+  private val live = ConcurrentHashMap.newKeySet[String]()
+
+  /** Whether the last run's owner may still be at work. */
+  def isAlive(hadoopConf: Configuration, state: JournalState, defaultLength: Long): Boolean =
+    state.prepare match {
+      case Some(p) if p.process == ProcessId.current => live.contains(p.owner)
+      case Some(p) if p.process.isDead => false
+      case other =>
+        val length = other.map(_.lease).getOrElse(defaultLength)
+        storeTime(hadoopConf, state.folder) - lastSign(hadoopConf, state) <= length
+    }
+
+  private def lastSign(hadoopConf: Configuration, state: JournalState): Long = {
+    val fs = fileSystem(hadoopConf, state.folder)
+    FileSystems.status(fs, path(state.folder, state.run))
+      .map(_.getModificationTime).getOrElse(0L).max(state.prepareTime)
+  }
+
+  /** The time it is now by the clock that stamps the journal's files, milliseconds. */
+  private[publish] def storeTime(hadoopConf: Configuration, folder: TableFolder): Long = {
+    val fs = fileSystem(hadoopConf, folder)
+    val probe = new Path(folder.journal, s"_temporary-${UUID.randomUUID()}")
+    fs.createFile(probe).overwrite(false).build().close() // makes no folder
+    try fs.getFileStatus(probe).getModificationTime
+    finally fs.delete(probe, false)
+  }
+
+  private def path(folder: TableFolder, run: Long): Path =
+    new Path(folder.journal, s"_$run.lease")
+
+  /** Without the checksum files that Hadoop's local file system puts beside each file. */
+  private def fileSystem(hadoopConf: Configuration, folder: TableFolder): FileSystem =
+    folder.journal.getFileSystem(hadoopConf) match {
+      case local: LocalFileSystem => local.getRaw
+      case other => other
+    }
+}

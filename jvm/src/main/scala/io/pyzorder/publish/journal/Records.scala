@@ -1,0 +1,261 @@
+package io.pyzorder.publish.journal
+
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
+import org.apache.spark.sql.catalyst.TableIdentifier
+
+import io.pyzorder.storage.{FileRef, ProcessId, SiblingFolder, TableFolder}
+
+/** Who holds the lock: `owner` is random, which tells apart the writers of one process. */
+final case class PrepareRecord(
+    incarnation: String,
+    operation: String,
+    owner: String,
+    process: ProcessId,
+    began: Long,
+    lease: Long)
+
+/**
+ * What a run replaces by what, and the folders that carry its marker.
+ *
+ * @param layout what the table's layout was made with once the run is committed; None: unknown
+ */
+final case class RetireRecord(
+    incarnation: String,
+    retire: Seq[FileRef],
+    add: Seq[FileRef],
+    folders: Seq[String],
+    layout: Option[LayoutRecord] = None) {
+
+  /** Every folder that it names. */
+  def named: Seq[String] = ((retire ++ add).map(_.folder) ++ folders).distinct
+
+  /** What of it lies in folders of the table: the rest is as if it were not there. */
+  def within(table: TableFolder): RetireRecord = {
+    val strange = named.filterNot(table.holds).toSet
+    if (strange.isEmpty) this
+    else copy(
+      retire = retire.filterNot(file => strange(file.folder)),
+      add = add.filterNot(file => strange(file.folder)),
+      folders = folders.filterNot(strange))
+  }
+}
+
+/**
+ * What a run that publishes by a change in the catalog does: see LocationSwitch.
+ *
+ * @param table of the session catalog, with its database
+ * @param to    name of the folder, beside the table's, that the table's location is switched to
+ * @param read  every file of the table's folder, which `to` is filled from
+ */
+final case class SwitchRecord(
+    incarnation: String,
+    table: TableIdentifier,
+    to: String,
+    read: Seq[FileRef])
+
+/**
+ * One partition that a run switches to another folder.
+ *
+ * @param spec its values by column, as the catalog keeps them
+ * @param from its folder, named as in FileRef.folder
+ * @param to   its path within the folder that is filled, such as `day=1/hour=2`
+ */
+final case class PartitionMove(spec: Map[String, String], from: String, to: String)
+
+/**
+ * What a run that switches partitions does: see PartitionSwitch.
+ *
+ * @param table of the session catalog, with its database
+ * @param to    name of the folder, beside the table's, that the partitions' new folders are in
+ * @param read  every file of the partitions' folders
+ */
+final case class PartitionsRecord(
+    incarnation: String,
+    table: TableIdentifier,
+    to: String,
+    moves: Seq[PartitionMove],
+    read: Seq[FileRef])
+
+/** How a run ended: `commit`, or else it was aborted. */
+final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
+
+/** The journal's records as JSON. Reading what is torn gives None: a torn record is no record. */
+object Records {
+
+  /** The operation of a writer that undoes one. */
+  val Restore: String = "RESTORE"
+
+  private val mapper = new ObjectMapper()
+
+  def write(record: PrepareRecord): Array[Byte] = bytes("prepare", record.incarnation) { node =>
+    node.put("operation", record.operation).put("owner", record.owner)
+      .put("host", record.process.host).put("pid", record.process.pid)
+      .put("started", record.process.started)
+      .put("began", record.began).put("lease", record.lease)
+  }
+
+  def write(record: RetireRecord): Array[Byte] = bytes("retire", record.incarnation) { node =>
+    putFiles(node, "retire", record.retire)
+    putFiles(node, "add", record.add)
+    record.folders.foreach(node.withArray("folders").add)
+    record.layout.foreach(LayoutRecord.put(node, _))
+  }
+
+  def write(record: SwitchRecord): Array[Byte] = bytes("switch", record.incarnation) { node =>
+    node.put("database", record.table.database.get).put("table", record.table.table)
+      .put("to", record.to)
+    putFiles(node, "read", record.read)
+  }
+
+  def write(record: PartitionsRecord): Array[Byte] =
+    bytes("partitions", record.incarnation) { node =>
+      node.put("database", record.table.database.get).put("table", record.table.table)
+        .put("to", record.to)
+      val moves = node.putArray("partitions")
+      record.moves.foreach { move =>
+        val one = moves.addObject()
+        val values = one.putObject("values")
+        move.spec.toSeq.sorted.foreach { case (name, value) => values.put(name, value) }
+        one.put("from", move.from).put("to", move.to)
+      }
+      putFiles(node, "read", record.read)
+    }
+
+  def write(record: OutcomeRecord): Array[Byte] = bytes("outcome", record.incarnation) { node =>
+    node.put("outcome", if (record.commit) "COMMIT" else "ABORT").put("by", record.by)
+  }
+
+  /** `placed`: the files that have another time at their places than the run's RETIRE says. */
+  def writeDone(incarnation: String, placed: Seq[FileRef]): Array[Byte] =
+    bytes("done", incarnation)(node => if (placed.nonEmpty) putFiles(node, "placed", placed))
+
+  def prepare(text: Array[Byte]): Option[PrepareRecord] = parse(text, "prepare") { node =>
+    PrepareRecord(
+      string(node, "incarnation"),
+      string(node, "operation"),
+      string(node, "owner"),
+      ProcessId(string(node, "host"), long(node, "pid"), long(node, "started")),
+      long(node, "began"),
+      long(node, "lease"))
+  }
+
+  def retire(text: Array[Byte]): Option[RetireRecord] = parse(text, "retire") { node =>
+    RetireRecord(
+      string(node, "incarnation"),
+      files(node, "retire"),
+      files(node, "add"),
+      required(node, "folders").elements().asScala.map(_.asText)
+        .map(folder => if (folder.isEmpty) folder else inside(folder)).toVector,
+      LayoutRecord.of(node))
+  }
+
+  def switch(text: Array[Byte]): Option[SwitchRecord] = parse(text, "switch") { node =>
+    SwitchRecord(
+      string(node, "incarnation"),
+      tableOf(node),
+      sibling(node),
+      files(node, "read").map { file =>
+        if (file.folder.nonEmpty) throw new IllegalArgumentException(s"${file.path} lies elsewhere")
+        file
+      })
+  }
+
+  def partitions(text: Array[Byte]): Option[PartitionsRecord] =
+    parse(text, "partitions") { node =>
+      val moves = required(node, "partitions").elements().asScala.map { one =>
+        val values = required(one, "values").fields().asScala
+          .map(field => field.getKey -> field.getValue.asText).toMap
+        val to = inside(string(one, "to"))
+        if (TableFolder.isWhole(to)) {
+          throw new IllegalArgumentException(s"$to leaves the folder")
+        }
+        PartitionMove(values, inside(string(one, "from")), to)
+      }.toVector
+      PartitionsRecord(
+        string(node, "incarnation"),
+        tableOf(node),
+        sibling(node),
+        moves,
+        files(node, "read"))
+    }
+
+  private def tableOf(node: JsonNode): TableIdentifier =
+    TableIdentifier(string(node, "table"), Some(string(node, "database")))
+
+  private def sibling(node: JsonNode): String = {
+    val to = string(node, "to")
+    if (!SiblingFolder.isOne(to)) {
+      throw new IllegalArgumentException(s"$to is no folder of ours")
+    }
+    to
+  }
+
+  def outcome(text: Array[Byte]): Option[OutcomeRecord] = parse(text, "outcome") { node =>
+    val commit = string(node, "outcome") match {
+      case "COMMIT" => true
+      case "ABORT" => false
+    }
+    OutcomeRecord(string(node, "incarnation"), commit, string(node, "by"))
+  }
+
+  /** Whether the bytes are the DONE of a run in that life of the table. */
+  def isDone(text: Array[Byte], incarnation: String): Boolean =
+    parse(text, "done")(string(_, "incarnation")).contains(incarnation)
+
+  /** What `writeDone` was given; Nil: nothing, or the record is torn. */
+  def placed(text: Array[Byte]): Seq[FileRef] =
+    parse(text, "done")(node => if (node.has("placed")) files(node, "placed") else Nil)
+      .getOrElse(Nil)
+
+  /** The life of the table in which a record of any kind was made; None: it is torn. */
+  def incarnation(text: Array[Byte]): Option[String] =
+    try Option(mapper.readTree(text)).map(string(_, "incarnation"))
+    catch { case NonFatal(_) => None }
+
+  /** Whether the bytes are a whole record of that kind. */
+  def whole(text: Array[Byte], kind: String): Boolean = parse(text, kind)(_ => ()).isDefined
+
+  private def bytes(kind: String, incarnation: String)(fill: ObjectNode => Unit): Array[Byte] = {
+    val node = mapper.createObjectNode()
+    node.put("formatVersion", 1).put("record", kind).put("incarnation", incarnation)
+    node.putArray("folders")
+    if (kind != "retire") node.remove("folders")
+    fill(node)
+    mapper.writeValueAsBytes(node)
+  }
+
+  private def putFiles(node: ObjectNode, name: String, files: Seq[FileRef]): Unit = {
+    val array = node.putArray(name)
+    files.foreach(f =>
+      array.addObject().put("path", f.path).put("size", f.size)
+        .put("modificationTime", f.modificationTime))
+  }
+
+  private def files(node: JsonNode, name: String): Seq[FileRef] =
+    required(node, name).elements().asScala.map(f =>
+      FileRef(inside(string(f, "path")), long(f, "size"), long(f, "modificationTime"))).toVector
+
+  /** A record that names files outside of the table's folder, by `..` or so, is none of ours. */
+  private def inside(path: String): String =
+    if (TableFolder.leaves(path)) throw new IllegalArgumentException(s"$path leaves the folder")
+    else path
+
+  private def parse[T](text: Array[Byte], kind: String)(read: JsonNode => T): Option[T] =
+    try {
+      val node = mapper.readTree(text)
+      if (node == null || string(node, "record") != kind) None else Some(read(node))
+    } catch {
+      case NonFatal(_) => None
+    }
+
+  private def string(node: JsonNode, name: String): String = required(node, name).asText
+
+  private def long(node: JsonNode, name: String): Long = required(node, name).asLong
+
+  private def required(node: JsonNode, name: String): JsonNode =
+    Option(node.get(name)).getOrElse(throw new IllegalArgumentException(s"no $name"))
+}

@@ -1,0 +1,111 @@
+package io.pyzorder.publish.reading
+
+import java.io.FileNotFoundException
+
+import scala.collection.mutable
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.datasources.{InMemoryFileIndex, PartitionSpec}
+import org.apache.spark.sql.types.StructType
+
+import io.pyzorder.publish.journal.{Journal, Overlay}
+import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
+
+/**
+ * A listing that shows every row of the tables below `folders` once, whatever an OPTIMIZE is doing.
+ * Files appear under their own names, also while they lie elsewhere: ZOrder…FileFormat opens them.
+ *
+ * It reads the journals, lists, looks for the files an unfinished run has moved (see Overlay for
+ * why none is missed), reads the journals again, and starts over when they have changed meanwhile.
+ *
+ * @param folders the tables with a journal that the paths can belong to
+ * @param pinned  files that are root paths themselves, as they were when the query was made: should
+ *                one be gone, it is read where an OPTIMIZE put it
+ */
+final class JournaledFileIndex(
+    session: SparkSession,
+    paths: Seq[Path],
+    parameters: Map[String, String],
+    schema: Option[StructType],
+    spec: Option[PartitionSpec],
+    folders: Seq[TableFolder],
+    pinned: Seq[FileStatus])
+    extends InMemoryFileIndex(
+      session, paths, parameters, schema, userSpecifiedPartitionSpec = spec) {
+
+  // Runs in the constructor of the class above: only constructor parameters are set by then.
+  override def listLeafFiles(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] = {
+    var listed: mutable.LinkedHashSet[FileStatus] = null
+    var tries = 0
+    while (listed == null) {
+      val before = folders.map(look(_, roots))
+      val seen =
+        try Some(overlay(roots, super.listLeafFiles(roots), before))
+        catch { case _: FileNotFoundException if tries < MaxTries => None }
+      val unchanged = before == folders.map(look(_, roots))
+      tries += 1
+      if (unchanged || tries > MaxTries) {
+        listed = seen.getOrElse(super.listLeafFiles(roots))
+      }
+    }
+    listed
+  }
+
+  private def MaxTries: Int = 50
+
+  /** What must not change during a listing: the journal, and which folders have lost a marker. */
+  private case class Look(token: String, lost: Set[String])(val overlay: Option[Overlay])
+
+  private def look(folder: TableFolder, roots: Seq[Path]): Look = {
+    // Of a table in the catalog, the roots are what the catalog has said.
+    val state = Journal.read(
+      hadoopConf, if (folder.isInCatalog) folder.trusting(roots.toSet) else folder)
+    val lost = state.overlay.map(o =>
+      o.lost(hadoopConf,
+        o.folders.filter { name =>
+          val path = folder.resolve(name)
+          roots.exists(root =>
+            TableFolder.isAtOrBelow(path, root) || TableFolder.isAtOrBelow(root, path))
+        }))
+    Look(state.token, lost.getOrElse(Set.empty))(state.overlay)
+  }
+
+  private def overlay(
+      roots: Seq[Path],
+      listed: mutable.LinkedHashSet[FileStatus],
+      looks: Seq[Look]): mutable.LinkedHashSet[FileStatus] = {
+    val result = mutable.LinkedHashMap[Path, FileStatus]()
+    listed.foreach(status => result.put(status.getPath, status))
+    for (look <- looks; over <- look.overlay) {
+      val added = over.added.toSet
+      (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
+        val path = over.table.resolve(file.path)
+        // An old file that is hidden was never moved; a new one may have another time at its place.
+        val same = result.get(path).exists(s =>
+          s.getLen == file.size &&
+            (added(file) || s.getModificationTime == file.modificationTime))
+        if (same) result.remove(path)
+      }
+      for (file <- over.shown if !look.lost(file.folder)) {
+        val path = over.table.resolve(file.path)
+        if (!result.contains(path) && roots.exists(TableFolder.isAtOrBelow(path, _))) {
+          val fs = path.getFileSystem(hadoopConf)
+          if (FileSystems.status(fs, over.otherPlace(file)).exists(_.getLen == file.size)) {
+            result.put(path, statusOf(fs.getDefaultBlockSize(path), file, path))
+          } else {
+            FileSystems.status(fs, path).foreach(result.put(path, _))
+          }
+        }
+      }
+    }
+    pinned.foreach(status =>
+      if (!result.contains(status.getPath)) {
+        result.put(status.getPath, status)
+      })
+    mutable.LinkedHashSet[FileStatus]() ++= result.values
+  }
+
+  private def statusOf(blockSize: Long, file: FileRef, path: Path): FileStatus =
+    new FileStatus(file.size, false, 1, blockSize, file.modificationTime, path)
+}

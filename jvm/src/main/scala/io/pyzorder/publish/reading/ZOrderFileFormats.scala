@@ -1,0 +1,159 @@
+package io.pyzorder.publish.reading
+
+import java.io.{Closeable, IOException}
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.broadcast.Broadcast
+import org.apache.spark.paths.SparkPath
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.execution.datasources.PartitionedFile
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.sources.Filter
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.util.SerializableConfiguration
+
+import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.storage.FileSystems
+
+/**
+ * Spark's Parquet format, except that a planned file which an OPTIMIZE moved is read where it is.
+ */
+class ZOrderParquetFileFormat extends ParquetFileFormat {
+
+  // Spark's own equality is "any Parquet format"; hashes must agree with it.
+  override def hashCode(): Int = classOf[ParquetFileFormat].hashCode()
+
+  override def equals(other: Any): Boolean = other.isInstanceOf[ParquetFileFormat]
+
+  override def buildReaderWithPartitionValues(
+      sparkSession: SparkSession,
+      dataSchema: StructType,
+      partitionSchema: StructType,
+      requiredSchema: StructType,
+      filters: Seq[Filter],
+      options: Map[String, String],
+      hadoopConf: Configuration): PartitionedFile => Iterator[InternalRow] =
+    FollowMoved(sparkSession, hadoopConf,
+      super.buildReaderWithPartitionValues(
+        sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
+}
+
+/** Spark's ORC format, except that a planned file which an OPTIMIZE moved is read where it is. */
+class ZOrderOrcFileFormat extends OrcFileFormat {
+
+  override def hashCode(): Int = classOf[OrcFileFormat].hashCode()
+
+  override def equals(other: Any): Boolean = other.isInstanceOf[OrcFileFormat]
+
+  override def buildReaderWithPartitionValues(
+      sparkSession: SparkSession,
+      dataSchema: StructType,
+      partitionSchema: StructType,
+      requiredSchema: StructType,
+      filters: Seq[Filter],
+      options: Map[String, String],
+      hadoopConf: Configuration): PartitionedFile => Iterator[InternalRow] =
+    FollowMoved(sparkSession, hadoopConf,
+      super.buildReaderWithPartitionValues(
+        sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
+}
+
+/**
+ * A reader that opens a file which has gone from its place where MovedFiles finds it. It sits below
+ * FileScanRDD, which drops missing files under ignoreMissingFiles: here they are not missing.
+ */
+private final class FollowMoved(
+    conf: Broadcast[SerializableConfiguration],
+    read: PartitionedFile => Iterator[InternalRow])
+    extends (PartitionedFile => Iterator[InternalRow]) with Serializable {
+
+  override def apply(file: PartitionedFile): Iterator[InternalRow] =
+    new FollowedRows(file, conf.value.value, read)
+}
+
+/**
+ * What a file's reader gives, rows or batches of them. Where an open file is no more than its name,
+ * as on S3, it can go between two reads. Then the rest comes from where it is now: a moved file is
+ * the same bytes, of which a reader gives the same again, so as many are left out as were given.
+ */
+private final class FollowedRows[T](
+    file: PartitionedFile,
+    conf: Configuration,
+    read: PartitionedFile => Iterator[T])
+    extends Iterator[T] with Closeable {
+
+  private var at = file
+  private var rows: Iterator[T] = Iterator.empty
+  private var delivered = 0L
+  private var moves = 0
+
+  try rows = read(file)
+  catch { case NonFatal(failure) => follow(failure) }
+
+  override def hasNext: Boolean =
+    try rows.hasNext
+    catch {
+      case NonFatal(failure) =>
+        follow(failure)
+        hasNext
+    }
+
+  override def next(): T = {
+    val row =
+      try rows.next()
+      catch {
+        case NonFatal(failure) =>
+          follow(failure)
+          return next()
+      }
+    delivered += 1
+    row
+  }
+
+  override def close(): Unit = rows match {
+    case open: Closeable => open.close()
+    case _ => ()
+  }
+
+  /** Goes on where the file is now, or throws the failure if that is not why. */
+  private def follow(first: Throwable): Unit = {
+    var failure = first
+    while (failure != null) {
+      if (moves == FollowMoved.MaxMoves || !isGone(failure)) throw failure
+      moves += 1
+      close()
+      val now = MovedFiles.locate(conf, file.toPath, file.fileSize, file.modificationTime)
+      at = file.copy(filePath = SparkPath.fromPath(now.getOrElse(throw failure)))
+      failure =
+        try {
+          rows = read(at)
+          (0L until delivered).foreach(_ => rows.next())
+          null
+        } catch { case NonFatal(again) => again }
+    }
+  }
+
+  /** A stream that was closed when its file went may say only that it is closed. */
+  private def isGone(failure: Throwable): Boolean =
+    ZOrderErrors.isMissing(failure) ||
+      Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20)
+        .exists(_.isInstanceOf[IOException]) &&
+      !FileSystems.exists(at.toPath.getFileSystem(conf), at.toPath)
+}
+
+private object FollowMoved {
+
+  /** How often a file may move between being listed and being read to its end. */
+  val MaxMoves = 5
+
+  def apply(
+      session: SparkSession,
+      hadoopConf: Configuration,
+      read: PartitionedFile => Iterator[InternalRow]): PartitionedFile => Iterator[InternalRow] =
+    new FollowMoved(
+      session.sparkContext.broadcast(new SerializableConfiguration(hadoopConf)), read)
+}

@@ -1,0 +1,31 @@
+package io.pyzorder.publish.relocate
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.pyzorder.shim
+
+/** Tables of a database that lie in folders which another table lies in, or did. */
+object CoLocatedTables {
+
+  /** The tables in these folders, by the catalog, each with its folder; `own` does not count. */
+  def of(
+      session: shim.SparkSession,
+      database: String,
+      own: Option[TableIdentifier],
+      folders: Set[Path]): Seq[(Path, CatalogTable)] = {
+    val catalog = session.sessionState.catalog.externalCatalog
+    val conf = session.sessionState.newHadoopConf()
+    val names = folders.map(_.getName)
+    if (folders.isEmpty || !catalog.databaseExists(database)) Nil
+    else {
+      val others = catalog.getTablesByName(database, catalog.listTables(database))
+        .filterNot(other => own.exists(_.table == other.identifier.table))
+      others.flatMap { other =>
+        other.storage.locationUri.map(new Path(_)).filter(path => names(path.getName))
+          .map(path => path.getFileSystem(conf).makeQualified(path)).filter(folders)
+          .map(_ -> other)
+      }
+    }
+  }
+}

@@ -1,0 +1,267 @@
+package io.pyzorder.publish.relocate
+
+import java.io.IOException
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog.CatalogTablePartition
+import org.apache.spark.sql.catalyst.catalog.CatalogTypes.TablePartitionSpec
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.common.{ZOrderErrors, ZOrderException}
+import io.pyzorder.publish.journal.{FillingMark, PartitionMove, PartitionsRecord, Records}
+import io.pyzorder.publish.journal.{RetireRecord, RunFiles}
+import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, TableFolder}
+
+/**
+ * A run that publishes by a change of partitions' locations. Beside the table's folder, `sales`,
+ * one is filled with a folder for each partition that is rewritten, `sales-zorder-3f2a9c1d/day=1`;
+ * then one call of the catalog gives these partitions their new locations. No file of a partition's
+ * old folder is touched. LocationSwitch says why each reader sees all of the old folder or all of
+ * the new one; here it does for each partition.
+ *
+ * Journal, lock and index stay those of the table's folder: files of partitions that lie elsewhere
+ * are named there by their whole paths, so that entries of a partition's old files and of its new
+ * ones stand side by side, and each is held against its own files alone.
+ *
+ * @param table  the table's folder, whose journal the run is in
+ * @param run    its number
+ * @param record what it says of itself there
+ */
+final class PartitionSwitch private[publish] (
+    session: shim.SparkSession,
+    val table: TableFolder,
+    val run: Long,
+    val record: PartitionsRecord)
+    extends CatalogSwitch {
+  import PartitionSwitch.partitionsOf
+
+  private val hadoopConf = session.sessionState.newHadoopConf()
+  private val fs = table.root.getFileSystem(hadoopConf)
+
+  override val filled: TableFolder = SiblingFolder.of(table, record.to)
+
+  /** One partition, on its way from a folder to another. */
+  final class Move(val what: PartitionMove) {
+
+    lazy val from: Path = table.resolve(what.from)
+
+    val to: Path = new Path(filled.root, what.to)
+
+    /** The files that were read. */
+    val read: Seq[FileRef] = record.read.filter(_.folder == what.from)
+
+    /** What lies in `from`. */
+    lazy val left: PreviousLocation = new PreviousLocation(
+      hadoopConf, table, from, read,
+      new Path(table.zorder, s"_carried/_$run/${what.to.split('/').map("_" + _).mkString("/")}"),
+      record.to.takeRight(8))
+
+    /** What others did to the table or to the files that were read; None: nothing. */
+    def changed: Option[String] =
+      try {
+        new RunFiles(hadoopConf, table, run, RetireRecord(record.incarnation, read, Nil, Nil))
+          .checkInputs()
+        None
+      } catch {
+        case conflict: ZOrderException => Option(conflict.getMessageParameters.get("what"))
+            .orElse(Some(conflict.sentence))
+      }
+
+    def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, to)
+
+    /** Whether `to` is being filled by this very record, and not yet known to be the partition. */
+    def isMine: Boolean = FillingMark.isIn(hadoopConf, to, Records.write(record))
+
+    override def toString: String = s"partition ${what.to} of $tableName"
+  }
+
+  val moves: Seq[Move] = record.moves.map(new Move(_))
+
+  override def check(): Unit = {
+    val now = locations
+    moves.foreach { move =>
+      if (!now.get(move.what.spec).contains(move.from)) {
+        throw ZOrderErrors.conflict(
+          s"$move lies at ${now.get(move.what.spec).fold("no place")(_.toString)} by now")
+      }
+    }
+    new RunFiles(hadoopConf, table, run, RetireRecord(record.incarnation, Nil, Nil, Nil))
+      .checkFolders()
+    moves.flatMap(_.changed).headOption.foreach(what => throw ZOrderErrors.conflict(what))
+  }
+
+  /** Open to those whom the old folders are open to. */
+  override def make(): Unit = {
+    def folder(path: Path, like: Path): Unit = {
+      if (!fs.mkdirs(path)) throw new IOException(s"cannot create $path")
+      MetadataFiles.share(hadoopConf, path, like)
+    }
+    folder(filled.root, table.root)
+    moves.foreach { move =>
+      move.what.to.split('/').init.scanLeft(filled.root)(new Path(_, _)).tail
+        .foreach(folder(_, table.root))
+      folder(move.to, move.from)
+      FillingMark.put(hadoopConf, move.to, Records.write(record))
+    }
+  }
+
+  override def marked: Set[Path] = moves.filter(_.isMine).map(_.to).toSet
+
+  override def carry(): Unit = moves.foreach(move => move.left.carry(move.to))
+
+  override def undo(): Unit = remove(moves)
+
+  /** Folders without the mark are left alone: they are done, or the record is none of a run. */
+  override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
+    val mine = moves.filter(_.isMine)
+    val problems = if (mine.isEmpty) Nil else complete(mine, alive, reach)
+    mine.foreach(move => FillingMark.remove(hadoopConf, move.to))
+    problems
+  }
+
+  private def complete(
+      moves: Seq[Move],
+      alive: () => Boolean,
+      reach: String => Unit): Seq[String] = {
+    val now = locations
+    val (open, settled) = moves.partition(move => now.get(move.what.spec).contains(move.from))
+    val told = settled.flatMap { move =>
+      now.get(move.what.spec) match {
+        case Some(place) if place == move.to => settle(move)
+        case Some(place) => Some(s"the location of $move was changed to $place")
+        case None => Some(s"$move was dropped, or the table was")
+      }
+    }
+    val conflicts = open.flatMap(move => move.changed.map(move -> _))
+    remove(conflicts.map(_._1))
+    val ready = open.filterNot(move => conflicts.exists(_._1 eq move))
+    told ++ conflicts.map(_._2) ++ (if (ready.isEmpty) Nil else switch(ready, alive, reach))
+  }
+
+  private def switch(
+      ready: Seq[Move],
+      alive: () => Boolean,
+      reach: String => Unit): Seq[String] = {
+    ready.foreach(move => move.left.carry(move.to))
+    if (!alive()) throw ZOrderErrors.conflict(
+      "this process gave no sign of life for longer than its lease")
+    reach("before-switch")
+    val whole = ready.map(move => move -> move.visible.toSet)
+    alter(ready.map(move => move -> move.to))
+    reach("after-switch")
+    val conflicts = ready.flatMap(move => move.changed.map(move -> _))
+    // Overwritten around the moment of the switch: taken back, but not from under later rows.
+    val back = conflicts.map(_._1).filter(move => whole.contains(move -> move.visible.toSet))
+    if (back.nonEmpty) {
+      alter(back.map(move => move -> move.from))
+      remove(back)
+    }
+    ready.filterNot(move => conflicts.exists(_._1 eq move))
+      .foreach(move => move.left.carry(move.to))
+    conflicts.map(_._2)
+  }
+
+  /** After the switch of a partition. */
+  private def settle(move: Move): Option[String] = {
+    val conflict = move.changed
+    if (conflict.isEmpty) move.left.carry(move.to)
+    conflict
+  }
+
+  /** Deletes filled folders that the catalog does not name, and those that this leaves empty. */
+  private def remove(moves: Seq[Move]): Unit = {
+    val mine = moves.filter(_.isMine)
+    val named = if (mine.isEmpty) Set.empty[Path] else locations.values.toSet
+    mine.filterNot(move => named(move.to)).foreach { move =>
+      fs.delete(move.to, true)
+      Iterator.iterate(move.to.getParent)(_.getParent)
+        .takeWhile(TableFolder.isAtOrBelow(_, filled.root)).foreach(removeEmpty)
+    }
+  }
+
+  private def removeEmpty(folder: Path): Unit =
+    try fs.delete(folder, false)
+    catch { case _: IOException => () } // it holds something
+
+  private def tableName: String = record.table.copy(catalog = None).quotedString
+
+  /** Where the catalog says that the partitions lie; empty: it knows no such table. */
+  private def locations: Map[TablePartitionSpec, Path] =
+    partitionsOf(session, record.table).map { case (partition, place) => partition.spec -> place }
+
+  /** Notes where the partition lay, and forgets places that are gone. */
+  private def parameters(
+      partition: CatalogTablePartition,
+      move: Move,
+      place: Path): Map[String, String] = {
+    val noted =
+      if (place == move.to && TableFolder.isWhole(move.what.from)) {
+        Seq(s"${PartitionSwitch.Left}$run" -> move.what.from)
+      } else Nil
+    partition.parameters.filterNot { case (key, left) =>
+      key.startsWith(PartitionSwitch.Left) && !FileSystems.exists(fs, new Path(left))
+    } ++ noted
+  }
+
+  private def alter(places: Seq[(Move, Path)]): Unit = {
+    val bySpec = places.map { case (move, place) => move.what.spec -> (move -> place) }.toMap
+    val catalog = session.sessionState.catalog
+    val altered = partitionsOf(session, record.table).keys.toSeq.flatMap { partition =>
+      bySpec.get(partition.spec).map { case (move, place) =>
+        partition.copy(
+          storage = partition.storage.copy(locationUri = Some(place.toUri)),
+          parameters = parameters(partition, move, place))
+      }
+    }
+    catalog.externalCatalog.alterPartitions(
+      record.table.database.get, record.table.table, altered)
+    catalog.refreshTable(record.table.copy(catalog = None))
+  }
+}
+
+object PartitionSwitch {
+
+  /**
+   * A partition's parameter in the catalog, with the number of a run: where the partition lay
+   * before that run, outside of the table's folder. The table's own journal says so as well, but
+   * people may write there who may not write to that place.
+   */
+  private val Left = "zorder.left."
+
+  private def isPartitioned(session: shim.SparkSession, table: TableIdentifier): Boolean = {
+    val catalog = session.sessionState.catalog.externalCatalog
+    val database = table.database.get
+    catalog.databaseExists(database) && catalog.tableExists(database, table.table) &&
+    catalog.getTable(database, table.table).partitionColumnNames.nonEmpty
+  }
+
+  /** Where the catalog says that the partitions of a table lie, or lay. */
+  def places(session: shim.SparkSession, table: TableIdentifier): Set[Path] = {
+    val conf = session.sessionState.newHadoopConf()
+    if (!isPartitioned(session, table)) Set.empty
+    else partitionsOf(session, table).toSeq.flatMap { case (partition, place) =>
+      place +: partition.parameters.collect {
+        case (key, left) if key.startsWith(Left) =>
+          val path = new Path(left)
+          path.getFileSystem(conf).makeQualified(path)
+      }.toSeq
+    }.toSet
+  }
+
+  /** A table's partitions and where they lie, asked anew; empty: there is no such table. */
+  def partitionsOf(
+      session: shim.SparkSession,
+      table: TableIdentifier): Map[CatalogTablePartition, Path] = {
+    val catalog = session.sessionState.catalog.externalCatalog
+    val database = table.database.get
+    if (!catalog.databaseExists(database) || !catalog.tableExists(database, table.table)) Map.empty
+    else {
+      val conf = session.sessionState.newHadoopConf()
+      catalog.listPartitions(database, table.table).map { partition =>
+        val path = new Path(partition.location)
+        partition -> path.getFileSystem(conf).makeQualified(path)
+      }.toMap
+    }
+  }
+}

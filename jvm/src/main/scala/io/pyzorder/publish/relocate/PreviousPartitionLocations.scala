@@ -1,0 +1,179 @@
+package io.pyzorder.publish.relocate
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.common.{ZOrderErrors, ZOrderException}
+import io.pyzorder.publish.journal.{Journal, Records, RetireRecord, RunFiles, SummaryFiles}
+import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, MetadataFiles, SiblingFolder}
+import io.pyzorder.storage.TableFolder
+
+/**
+ * An OPTIMIZE that has switched partitions.
+ *
+ * @param add the files it has written, as they are
+ */
+final case class LastSwitch(switch: PartitionSwitch, add: Seq[FileRef])
+
+/**
+ * The folders that a table's partitions were switched away from and that VACUUM has not deleted, by
+ * the table's journal. For the holder of its lock.
+ *
+ * @param table in the catalog; None: named by its path, and then nothing is known of them
+ */
+final class PreviousPartitionLocations(
+    session: shim.SparkSession,
+    folder: TableFolder,
+    table: Option[TableIdentifier]) {
+
+  private val hadoopConf = session.sessionState.newHadoopConf()
+  private val fs = folder.root.getFileSystem(hadoopConf)
+
+  private lazy val locations: Map[Map[String, String], Path] =
+    table.fold(Map.empty[Map[String, String], Path])(PartitionSwitch.partitionsOf(session, _)
+        .map { case (partition, place) => partition.spec -> place })
+
+  /** With the time, by the store's clock, when the run was done; the first one first. */
+  private lazy val switches: Seq[(PartitionSwitch, Long)] =
+    if (table.isEmpty) Nil
+    else {
+      lazy val ended = Journal.ended(hadoopConf, folder)
+      committed.filterNot(switch => FileSystems.exists(fs, settled(switch)))
+        .flatMap(switch => ended.get(switch.run).map(switch -> _))
+    }
+
+  private lazy val committed: Seq[PartitionSwitch] =
+    Journal.runs(hadoopConf, folder).sortBy(_.run).flatMap { state =>
+      state.partitions.filter(_ => state.done && state.outcome.exists(_.commit))
+        .map(new PartitionSwitch(session, folder, state.run, _))
+    }
+
+  private lazy val named: Set[Path] = locations.values.toSet
+
+  /** Where another table of the database lies by now: what is there is not this table's. */
+  private lazy val taken: Set[Path] = table.fold(Set.empty[Path]) { own =>
+    val folders = committed.flatMap(_.moves.filter(move => folder.holds(move.what.from)))
+      .map(_.from).toSet
+    CoLocatedTables.of(session, own.database.get, table, folders + folder.root).map(_._1).toSet
+  }
+
+  /**
+   * Those of a run that lie where no partition does now. Not where one has lain again since, from
+   * which a later run moved it: that one has read what had come there after the first.
+   */
+  private def left(switch: PartitionSwitch): Seq[switch.Move] =
+    if (taken(folder.root)) Nil
+    else {
+      val again = committed.filter(_.run > switch.run).flatMap(_.moves)
+        .filter(move => folder.holds(move.what.from)).map(_.from).toSet
+      switch.moves.filter(move => folder.holds(move.what.from))
+        .filterNot(move => named(move.from) || again(move.from) || taken(move.from))
+    }
+
+  /**
+   * Copies what was written into these folders, by INSERTs that were planned before a switch, to
+   * where their partitions lie now. Throws overwrittenBehind where one was overwritten instead.
+   */
+  def carry(): Unit = for {
+    (switch, _) <- switches
+    move <- left(switch) if move.left.late.nonEmpty
+    place <- locations.get(move.what.spec)
+  } {
+    if (move.left.incomplete) {
+      throw ZOrderErrors.overwrittenBehind(move.from.toString, place.toString)
+    }
+    move.left.carry(place)
+  }
+
+  /** The partitions' files in the folders that are kept for long enough. */
+  def garbage(kept: Long, at: Long): Seq[FileStatus] =
+    for {
+      switch <- expired(kept, at)
+      move <- left(switch)
+      file <- move.left.ownFiles
+    } yield file
+
+  /**
+   * Deletes them, and folders that this leaves empty. A run of whose folders one holds rows that
+   * others have written there since is left as it is, and so are those after it.
+   *
+   * @param deleted told after each file of a run how many there were so far
+   */
+  def delete(kept: Long, at: Long, deleted: Int => Unit): Unit =
+    expired(kept, at).foreach { switch =>
+      var count = 0
+      left(switch).foreach { move =>
+        move.left.ownFiles.foreach { file =>
+          fs.delete(file.getPath, false)
+          count += 1
+          deleted(count)
+        }
+        fs.delete(new Path(move.from, TableFolder.Name), true)
+        SummaryFiles.delete(hadoopConf, move.from)
+        clear(move.from)
+      }
+      if (!taken(folder.root) && !switch.moves.exists(move =>
+          folder.holds(move.what.from) && named(move.from))) {
+        MetadataFiles.delete(hadoopConf, new Path(folder.zorder, s"_carried/_${switch.run}"))
+        MetadataFiles.makeFolder(hadoopConf, settled(switch).getParent)
+        CreateIfAbsent.of(hadoopConf, settled(switch))
+          .create(settled(switch), Array.emptyByteArray)
+      }
+    }
+
+  /** Takes a partition's folder away, and those around it up to the table's, while empty. */
+  private def clear(path: Path): Unit =
+    if (path != folder.root && path.getName.contains("=") || SiblingFolder.isOne(path.getName)) {
+      if (FileSystems.exists(fs, path) && FileSystems.list(fs, path).isEmpty) {
+        fs.delete(path, true)
+        clear(path.getParent)
+      }
+    }
+
+  /**
+   * The last OPTIMIZE, for who undoes it, if it has switched partitions. Throws
+   * ZORDER_CANNOT_RESTORE where it cannot be undone.
+   *
+   * @param after number of the last run that replaced files within their folders
+   */
+  def lastSwitch(after: Long): Option[LastSwitch] =
+    switches.lastOption.map(_._1).filter(_.run > after).map { switch =>
+      def cannot(why: String) = throw RestoreRefusal.cannot(folder, why)
+      val state = Journal.runs(hadoopConf, folder).find(_.run == switch.run).get
+      if (state.prepare.exists(_.operation == Records.Restore)) {
+        cannot(RestoreRefusal.OneAtMost)
+      }
+      val added = state.retire.fold(Seq.empty[FileRef])(_.add)
+        .map(file => state.placed.find(_.path == file.path).getOrElse(file))
+      switch.moves.foreach { move =>
+        if (!folder.holds(move.what.from)) {
+          cannot(s"the catalog does not say that $move lay in ${move.what.from}")
+        }
+        if (!locations.get(move.what.spec).contains(move.to)) {
+          cannot(s"$move was dropped, or its location changed")
+        }
+        if (move.left.incomplete) {
+          cannot(
+            s"files in ${move.from}, which the last OPTIMIZE replaced, were deleted or replaced")
+        }
+      }
+      val there = new RunFiles(
+        hadoopConf, folder, switch.run, RetireRecord(switch.record.incarnation, added, Nil, Nil))
+      try there.checkInputs()
+      catch {
+        case _: ZOrderException =>
+          cannot("files that the last OPTIMIZE wrote were replaced or deleted since")
+      }
+      LastSwitch(switch, added)
+    }
+
+  private def expired(kept: Long, at: Long): Seq[PartitionSwitch] =
+    switches.takeWhile { case (switch, since) =>
+      at - since >= kept && left(switch).forall(_.left.late.isEmpty)
+    }.map(_._1)
+
+  /** The note that nothing of a run's old folders is left. */
+  private def settled(switch: PartitionSwitch): Path =
+    new Path(folder.zorder, s"_carried/_${switch.run}.settled")
+}

@@ -1,0 +1,142 @@
+package io.pyzorder.skipping.files
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.datasources.PartitionDirectory
+import org.apache.spark.sql.pyzorder.shim
+import org.apache.spark.sql.types.StructType
+
+import io.pyzorder.common.ZOrderConf
+import io.pyzorder.index.memory.IndexSnapshot
+import io.pyzorder.index.model.ReadSettings
+import io.pyzorder.index.store.{IndexStore, SnapshotRef}
+import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColumn, IndexFilter}
+import io.pyzorder.skipping.predicate.{JoinKeys, PredicateJudgement, ZValueRangeFilter}
+
+/**
+ * Takes the files out of a listing that their index entries prove to hold no matching row. Its one
+ * condition for keeping a file: it has no valid entry, or the filter says "may match".
+ *
+ * @param table      for messages
+ * @param dataSchema the columns stored in the files, as the scan reads them
+ * @param options    the relation's options
+ * @param properties the table's
+ */
+final class FilePruner(
+    session: shim.SparkSession,
+    table: String,
+    dataSchema: StructType,
+    options: Map[String, String],
+    properties: Map[String, String]) {
+
+  /** Whether files of the table may be skipped at all. */
+  def isEnabled: Boolean = ZOrderConf.skippingEnabled.get(session.sessionState.conf, properties)
+
+  /**
+   * The partitions with the files that must be opened, and what happened.
+   *
+   * @param listed     the partitions
+   * @param indexes    the newest snapshots of the folders that the files lie under
+   * @param predicates on the rows of the files
+   * @param unknown    others, with subqueries that have not run
+   * @param joins      filters that the keys of joins above the scan give
+   */
+  def prune(
+      listed: ListedPartitions,
+      indexes: Seq[SnapshotRef],
+      predicates: Seq[Expression],
+      unknown: Seq[Expression],
+      joins: Seq[JoinKeys]): (Seq[PartitionDirectory], SkippingOutcome) = {
+    val start = System.nanoTime()
+    val filters = predicates.map(p => p -> PredicateJudgement(p).mayBeTrue)
+    val own = filters.map(_._2).foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)
+    val filter = joins.map(_.filter).foldLeft(own)(IndexFilter.and)
+    val enabled = isEnabled
+    val snapshots = if (enabled && filter != IndexFilter.Always) load(indexes) else Nil
+    val judges = judgesOf(snapshots, filter)
+    val withoutJoins =
+      if (joins.isEmpty || own == IndexFilter.Always) Array.empty[FileEvaluator]
+      else judgesOf(snapshots, own)
+    val judged = listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges))
+    forgetChanged(listed, judged, _ == PruningResult.Skipped)
+    val counts = new SkippingCounts
+    val kept = judged.map(_.pruned(counts, withoutJoins))
+
+    val notUsed = filters.collect { case (p, IndexFilter.Always) => p.sql } ++
+      unknown.map(p => s"${p.sql} (its subquery runs later)")
+    val evaluated = filters.collect { case (p, _: ConstantFileFilter) => p.sql }
+    val reasons =
+      if (!enabled) Seq(s"${ZOrderConf.skippingEnabled.key} is false")
+      else if (indexes.isEmpty) Seq("there is no index")
+      else if (predicates.isEmpty && unknown.isEmpty && joins.isEmpty)
+        Seq("there is no predicate on the files' columns")
+      else if (filter != IndexFilter.Always && judges.isEmpty) Seq("the index cannot be read")
+      else {
+        val bare = filter.columns.filterNot(c => judges.exists(_.knows(c))).map(_.sql(""))
+        (if (notUsed.isEmpty) Nil else Seq(s"not usable: ${notUsed.mkString(", ")}")) ++
+          (if (evaluated.isEmpty) Nil
+           else Seq(s"usable only on files of one value: ${evaluated.mkString(", ")}")) ++
+          (if (bare.isEmpty) Nil else Seq(s"no statistics: ${bare.distinct.mkString(", ")}"))
+      }
+    val nanos = System.nanoTime() - start
+    val asked = judges.nonEmpty || indexes.isEmpty
+    (kept, counts.outcome(table, filter, joins, reasons, nanos, asked))
+  }
+
+  /**
+   * What the index says of every file of a listing: of all of its rows too, and of columns beside
+   * those in the predicates; an index that is too large for the driver by now says nothing. Unlike
+   * for `prune`, every file that the index knows is asked for in the store again, and `predicates`
+   * must be all that the rows are filtered by.
+   *
+   * @param asked false: the store is not asked, and what is known may be of files since changed
+   */
+  def examine(
+      listed: ListedPartitions,
+      indexes: Seq[SnapshotRef],
+      predicates: Seq[Expression],
+      asked: Boolean): IndexedSeq[ExaminedPartition] = {
+    val snapshots = if (isEnabled) load(indexes.filterNot(isLarge)) else Nil
+    val judgement = PredicateJudgement(predicates)
+    val judges = judgesOf(snapshots, judgement.mayBeTrue)
+    val outcomes = judges.map(judge => judgement.bind(judge.facts))
+    val judged = listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges))
+    if (asked) forgetChanged(listed, judged, _ != PruningResult.Unindexed)
+    judged.map(_.examined(outcomes))
+  }
+
+  /** The index does not know a file with such a verdict that is not any more as it was listed. */
+  private def forgetChanged(
+      listed: ListedPartitions,
+      judged: Seq[PartitionEvaluation],
+      matters: PruningResult => Boolean): Unit =
+    if (!listed.isFresh && !ZOrderConf.indexTrusted.get(session.sessionState.conf, properties)) {
+      val files = judged.flatMap(_.filesOf(matters))
+      if (files.nonEmpty) {
+        val changed = ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator)
+        if (changed.nonEmpty) judged.foreach(_.forget(file => changed(file.getPath)))
+      }
+    }
+
+  private def load(indexes: Seq[SnapshotRef]): Seq[(SnapshotRef, IndexSnapshot)] =
+    indexes.flatMap(ref => IndexStore.load(session, ref).map(ref -> _))
+
+  /** Not loaded into the driver: a Spark job asks it which files to skip, and nothing else. */
+  def isLarge(ref: SnapshotRef): Boolean =
+    ref.length > ZOrderConf.indexDriverLimit.get(session.sessionState.conf, properties)
+
+  private def judgesOf(
+      snapshots: Seq[(SnapshotRef, IndexSnapshot)],
+      filter: IndexFilter): Array[FileEvaluator] = {
+    val settings = ReadSettings.of(session, options, dataSchema)
+    val reading =
+      ColumnReading(dataSchema, session.sessionState.conf.caseSensitiveAnalysis, settings.temporal)
+    snapshots.flatMap { case (ref, snapshot) =>
+      val facts = new SnapshotStatistics(snapshot, reading)
+      val whole = ZValueRangeFilter.added(filter, snapshot.columns)
+      def judge(test: FileTest, knows: FilterColumn => Boolean): FileEvaluator =
+        new FileEvaluator(ref.folder, ref.file, snapshot, settings, facts, test, knows)
+      if (isLarge(ref)) IndexQuery(session, ref, whole, reading).map(judge(_, facts.has))
+      else Some(judge(whole.bind(facts), facts(_).isDefined))
+    }.toArray
+  }
+}

@@ -1,0 +1,91 @@
+package io.pyzorder.skipping.files
+
+import org.apache.spark.sql.catalyst.util.TypeUtils
+import org.apache.spark.sql.types.{Decimal, DecimalType}
+
+import io.pyzorder.index.memory.{ColumnArrays, DoubleBounds, IndexSnapshot, LongBounds}
+import io.pyzorder.skipping.predicate.{BoundComparison, ColumnStatisticsView, FileTest}
+import io.pyzorder.skipping.predicate.FilterColumn
+
+/**
+ * A snapshot's column as the judge asks for it.
+ *
+ * @param temporal the scan's temporal read settings: bounds that depend on them are unknown in a
+ *                 file whose entry was made under others
+ */
+final class IndexedStatistics(snapshot: IndexSnapshot, column: ColumnArrays, temporal: String)
+    extends ColumnStatisticsView {
+
+  override val ordering: Ordering[Any] = TypeUtils.getInterpretedOrdering(column.dataType)
+
+  private val floating = FilterColumn.isFloating(column.dataType)
+
+  override def bounded(file: Int): Boolean = column.bounded(file) && agrees(file)
+
+  override def empty(file: Int): Boolean = column.empty(file) && agrees(file)
+
+  override def nanSeen(file: Int): Boolean =
+    floating && (column.nanSeen(file) || !column.bounded(file) && !column.empty(file))
+
+  override def mayBeNull(file: Int): Boolean = column.nullCount(file) != 0
+
+  override def mayHaveValue(file: Int): Boolean =
+    column.nullCount(file) != snapshot.numRecords(file) && (!empty(file) || nanSeen(file))
+
+  override def oneValue(file: Int): Boolean =
+    bounded(file) && column.nullCount(file) == 0 && !nanSeen(file) &&
+      ordering.equiv(min(file), max(file)) && !(floating && isZero(min(file)))
+
+  private def isZero(value: Any): Boolean = DoubleBounds.toDouble(value) == 0.0
+
+  override def min(file: Int): Any = column.minOf(file)
+
+  override def max(file: Int): Any = column.maxOf(file)
+
+  private def agrees(file: Int): Boolean =
+    !column.settingsDependent(file) || snapshot.readSettings(file).temporal == temporal
+
+  /** Both bounds are known, and values of the file. */
+  def exact(file: Int): Boolean = bounded(file) && column.exact(file)
+
+  /** Number of nulls; -1: unknown. */
+  def nullCount(file: Int): Long = if (agrees(file)) column.nullCount(file) else -1L
+
+  override def against(value: Any): BoundComparison = (column.bounds, value) match {
+    case (bounds: LongBounds, _) if hasColumnsScale(value) =>
+      val long = LongBounds.toLong(value)
+      new BoundComparison {
+        override def min(file: Int): Int = java.lang.Long.compare(bounds.mins(file), long)
+        override def max(file: Int): Int = java.lang.Long.compare(bounds.maxs(file), long)
+      }
+    case (bounds: DoubleBounds, _) =>
+      val double = DoubleBounds.toDouble(value)
+      new BoundComparison { // no NaN on either side; -0.0 equals 0.0
+        override def min(file: Int): Int = compare(bounds.mins(file), double)
+        override def max(file: Int): Int = compare(bounds.maxs(file), double)
+      }
+    case _ => super.against(value)
+  }
+
+  override def enclosesOneOf(sorted: Array[Any]): FileTest = column.bounds match {
+    case bounds: LongBounds if sorted.forall(hasColumnsScale) =>
+      val longs = sorted.map(LongBounds.toLong)
+      new FileTest {
+        override def mayMatch(file: Int): Boolean = {
+          val found = java.util.Arrays.binarySearch(longs, bounds.mins(file))
+          val next = if (found >= 0) found else -found - 1
+          next < longs.length && longs(next) <= bounds.maxs(file)
+        }
+      }
+    case _ => super.enclosesOneOf(sorted)
+  }
+
+  private def compare(a: Double, b: Double): Int = if (a < b) -1 else if (a > b) 1 else 0
+
+  /** Unscaled decimals can be compared only at one scale. */
+  private def hasColumnsScale(value: Any): Boolean = (value, column.dataType) match {
+    case (d: Decimal, t: DecimalType) =>
+      d.scale == t.scale && d.precision <= Decimal.MAX_LONG_DIGITS
+    case _ => true
+  }
+}

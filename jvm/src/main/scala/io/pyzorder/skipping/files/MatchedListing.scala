@@ -1,0 +1,76 @@
+package io.pyzorder.skipping.files
+
+import java.util.Arrays
+
+import scala.collection.mutable
+
+import com.google.common.cache.{Cache, CacheBuilder}
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMetadata}
+
+/**
+ * The numbers of a listing's files in an index snapshot: found once, since hashing a path takes
+ * longer than judging its file, and kept for as long as the listing is.
+ *
+ * A listing gives the same FileStatus objects until it is refreshed, so the files of a partition
+ * are known again by the objects themselves, and a mistake is not possible.
+ */
+private[skipping] final class MatchedListing {
+  import MatchedListing._
+
+  private val snapshots = mutable.HashMap.empty[String, OfSnapshot]
+
+  /**
+   * The number of each file's entry; -1: it has none.
+   *
+   * @param table    the folder of the snapshot's table, with the settings that entries depend on
+   * @param snapshot the name of the snapshot, which no other of the table has
+   * @param files    one partition's
+   * @param find     the number of one file
+   */
+  def entries(
+      table: String,
+      snapshot: String,
+      files: Array[FileStatusWithMetadata])(find: FileStatus => Int): Array[Int] = synchronized {
+    if (files.isEmpty) Array.emptyIntArray
+    else {
+      val known = snapshots.get(table).filter(_.snapshot == snapshot).getOrElse {
+        val made = new OfSnapshot(snapshot)
+        snapshots.put(table, made)
+        made
+      }
+      val first = files.head.fileStatus.getPath
+      known.partitions.get(first).filter(_.isOf(files)).map(_.entries).getOrElse {
+        val statuses = files.map(_.fileStatus)
+        val found = new Array[Int](files.length)
+        Arrays.parallelSetAll(found, (i: Int) => find(statuses(i)))
+        known.partitions.put(first, new Partition(statuses, found))
+        found
+      }
+    }
+  }
+}
+
+private[skipping] object MatchedListing {
+
+  private final class OfSnapshot(val snapshot: String) {
+    val partitions = mutable.HashMap.empty[Path, Partition] // by the first file
+  }
+
+  private final class Partition(files: Array[FileStatus], val entries: Array[Int]) {
+    def isOf(others: Array[FileStatusWithMetadata]): Boolean = {
+      var i = if (others.length == files.length) 0 else -1
+      while (i >= 0 && i < files.length) {
+        i = if (files(i) eq others(i).fileStatus) i + 1 else -1
+      }
+      i >= 0
+    }
+  }
+
+  /** By the identity of the listing, and gone with it: nothing kept here refers to the listing. */
+  private val cache: Cache[FileIndex, MatchedListing] =
+    CacheBuilder.newBuilder().weakKeys().build[FileIndex, MatchedListing]()
+
+  /** What is known of this listing. */
+  def of(listing: FileIndex): MatchedListing = cache.get(listing, () => new MatchedListing)
+}

@@ -1,0 +1,157 @@
+package io.pyzorder.skipping.plan
+
+import java.util.IdentityHashMap
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
+import org.apache.spark.sql.catalyst.expressions.{KnownFloatingPointNormalized, PlanExpression}
+import org.apache.spark.sql.catalyst.expressions.PredicateHelper
+import org.apache.spark.sql.catalyst.optimizer.{BuildLeft, NormalizeNaNAndZero}
+import org.apache.spark.sql.catalyst.plans.{ExistenceJoin, InnerLike, LeftSemi}
+import org.apache.spark.sql.execution.{FileSourceScanExec, FilterExec, ProjectExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.joins.{BaseJoinExec, BroadcastHashJoinExec}
+
+import io.pyzorder.common.ZOrderConf
+import io.pyzorder.skipping.files.{ReportingFileIndex, ZOrderFileIndex}
+import io.pyzorder.skipping.predicate.FilterColumn
+
+/**
+ * What a query asks of the rows of its scans that skips no file although it could be thought to:
+ * conditions that Spark keeps from the scan (those that are not deterministic and, Spark 3.5, those
+ * with a subquery) and the keys of joins.
+ * For showing alone; PruneByJoinKeys decides.
+ */
+final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelper {
+
+  private val found = new IdentityHashMap[FileSourceScanExec, mutable.ListBuffer[String]]
+
+  visit(plan, Nil, SkippingDiagnostics.NotAdaptive)
+
+  /** Sentences, in the order in which rows meet the conditions. */
+  def of(scan: FileSourceScanExec): Seq[String] =
+    Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
+
+  /** An expression of a plan's columns that rows are judged by, and why no file is. */
+  private case class WorkloadFilter(expression: Expression, why: String => String)
+
+  private def visit(
+      plan: SparkPlan,
+      asked: Seq[WorkloadFilter],
+      phase: SkippingDiagnostics.Phase): Unit = {
+    plan.subqueries.foreach(visit(_, Nil, SkippingDiagnostics.NotAdaptive))
+    plan match {
+      case adaptive: AdaptiveSparkPlanExec =>
+        val phase =
+          if (adaptive.isFinalPlan) SkippingDiagnostics.HasRun else SkippingDiagnostics.HasNotRun
+        visit(adaptive.executedPlan, asked, phase)
+      case stage: QueryStageExec => visit(stage.plan, asked, phase)
+      case scan: FileSourceScanExec => note(scan, asked)
+      case project: ProjectExec =>
+        val named = getAliasMap(project.projectList)
+        visit(
+          project.child, asked.map(a => a.copy(expression = replaceAlias(a.expression, named))),
+          phase)
+      case filter: FilterExec =>
+        val kept = splitConjunctivePredicates(filter.condition).collect {
+          case drawn if !drawn.deterministic =>
+            WorkloadFilter(drawn, condition => s"not usable: $condition (not deterministic)")
+          case compared if hasSubquery(compared) =>
+            WorkloadFilter(compared,
+              condition => s"not usable: $condition (its subquery runs too late)")
+        }
+        visit(filter.child, asked ++ kept, phase)
+      case join: BaseJoinExec =>
+        Seq(join.left -> join.leftKeys, join.right -> join.rightKeys).foreach {
+          case (side, keys) =>
+            val why = whyNot(join, side, phase)
+            visit(
+              side,
+              within(asked, side) ++
+                keys.map(key => WorkloadFilter(key, name => s"not usable: join key $name ($why)")),
+              phase)
+        }
+      case other => other.children.foreach(child => visit(child, within(asked, child), phase))
+    }
+  }
+
+  private def within(asked: Seq[WorkloadFilter], plan: SparkPlan): Seq[WorkloadFilter] =
+    asked.filter(_.expression.references.subsetOf(plan.outputSet))
+
+  private def whyNot(
+      join: BaseJoinExec,
+      side: SparkPlan,
+      phase: SkippingDiagnostics.Phase): String =
+    join match {
+      case hash: BroadcastHashJoinExec =>
+        if ((hash.buildSide == BuildLeft) == (side eq hash.left))
+          "this side is broadcast, and read before any key is known"
+        else if (!needsPartner(hash)) s"${nameOf(hash)} JOIN needs rows without a partner too"
+        else phase match {
+          case SkippingDiagnostics.NotAdaptive =>
+            "without spark.sql.adaptive.enabled it is not known before the scan"
+          case SkippingDiagnostics.HasNotRun => "it is known once the query has run"
+          case SkippingDiagnostics.HasRun =>
+            s"no column of the index, more than ${ZOrderConf.joinMaxKeys.key} allows, or below " +
+              "something that needs all rows"
+        }
+      case _ if phase == SkippingDiagnostics.HasNotRun => "it is known once the query has run"
+      case _ => "both sides are read before any key is known"
+    }
+
+  private def needsPartner(join: BroadcastHashJoinExec): Boolean = join.joinType match {
+    case _: InnerLike | LeftSemi => true
+    case _ => false
+  }
+
+  /** As SQL names it; what `IN` below OR becomes has no name there. */
+  private def nameOf(join: BroadcastHashJoinExec): String = join.joinType match {
+    case _: ExistenceJoin => "EXISTENCE"
+    case other => other.sql
+  }
+
+  /** Of those that a file could be judged by, had nothing been in the way. */
+  private def note(scan: FileSourceScanExec, asked: Seq[WorkloadFilter]): Unit =
+    scan.relation.location match {
+      case index: ZOrderFileIndex if !index.maySkip =>
+      case index: ReportingFileIndex =>
+        val used = index match {
+          case own: ZOrderFileIndex => own.joins.flatMap(_.filter.columns).toSet
+          case _ => Set.empty[FilterColumn]
+        }
+        val ofFolders = scan.relation.partitionSchema.fieldNames.toSet
+        val texts = for {
+          WorkloadFilter(expression, why) <- asked
+          plain = spelled(expression)
+          if !plain.references.forall(a => ofFolders(a.name)) || !plain.deterministic
+          if FilterColumn.unapply(plain).forall(column => !used(column))
+          if !hasSubquery(plain) || !scan.dataFilters.exists(hasSubquery)
+        } yield why(plain.sql)
+        found.computeIfAbsent(scan, _ => mutable.ListBuffer.empty) ++= texts
+      case _ =>
+    }
+
+  private def hasSubquery(expression: Expression): Boolean =
+    expression.exists(_.isInstanceOf[PlanExpression[_]])
+
+  /** As FilePruner spells columns: without the table's name. */
+  private def spelled(expression: Expression): Expression = {
+    val plain = expression match {
+      case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
+      case other => other
+    }
+    plain.transform { case a: AttributeReference => a.withQualifier(Nil) }
+  }
+}
+
+object SkippingDiagnostics {
+
+  private sealed trait Phase
+  private case object NotAdaptive extends Phase
+  private case object HasNotRun extends Phase
+  private case object HasRun extends Phase
+
+  /** Of all scans of a plan, its subqueries' too. */
+  def apply(plan: SparkPlan): SkippingDiagnostics = new SkippingDiagnostics(plan)
+}

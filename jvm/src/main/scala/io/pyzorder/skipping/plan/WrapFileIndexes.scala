@@ -1,0 +1,128 @@
+package io.pyzorder.skipping.plan
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
+import org.apache.spark.sql.catalyst.expressions.AttributeReference
+import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.planning.PhysicalOperation
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.datasources._
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.publish.reading.{JournaledListing, ZOrderOrcFileFormat, ZOrderParquetFileFormat}
+import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
+
+/**
+ * Gives every Parquet and ORC relation the ZOrderFileIndex, after Spark has pruned its partitions.
+ * A table that has no `_zorder` yet gets it too: a scan planned now must find its files after the
+ * first OPTIMIZE. The filters above a relation only tell the cost model what will be read.
+ */
+case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    val state = PlanState.ofPlan()
+    withoutFilters(withFilters(joined(plan, state), state), state)
+  }
+
+  /** Scans that another plan has wrapped see the state of this one. */
+  private def joined(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transform {
+    case relation: LogicalRelation if isOther(relation, state) =>
+      val files = relation.relation.asInstanceOf[HadoopFsRelation]
+      val joined = relation.copy(relation =
+        files.copy(location = indexOf(relation).in(state))(files.sparkSession))
+      joined.copyTagsFrom(relation)
+      joined
+  }
+
+  private def isOther(relation: LogicalRelation, state: PlanState): Boolean =
+    relation.relation match {
+      case HadoopFsRelation(index: ZOrderFileIndex, _, _, _, _, _) => index.plan ne state
+      case _ => false
+    }
+
+  /**
+   * In one step: a relation with an estimate equals one without, and Spark drops a rewriting whose
+   * result equals what was there.
+   */
+  private def withFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transformDown {
+    case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
+        if filters.nonEmpty && serves(relation) =>
+      val unfiltered = wrap(relation, state)
+      val wrapped =
+        if (indexOf(unfiltered).wasIndexed) estimated(unfiltered, filters) else unfiltered
+      operation.transform { case r: LogicalRelation if r eq relation => wrapped }
+  }
+
+  private def withoutFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transform {
+    case relation: LogicalRelation if serves(relation) => wrap(relation, state)
+  }
+
+  private def serves(relation: LogicalRelation): Boolean = relation.relation match {
+    case files: HadoopFsRelation =>
+      !relation.isStreaming && isSparks(files.location) && formatOf(files.fileFormat).isDefined
+    case _ => false
+  }
+
+  /** Exactly Spark's classes: a subclass belongs to somebody who knows more about the files. */
+  private def isSparks(location: FileIndex): Boolean =
+    location.getClass == classOf[InMemoryFileIndex] ||
+      location.getClass == classOf[CatalogFileIndex]
+
+  private def formatOf(format: FileFormat): Option[FileFormat] =
+    if (format.getClass == classOf[ParquetFileFormat]) Some(new ZOrderParquetFileFormat)
+    else if (format.getClass == classOf[OrcFileFormat]) Some(new ZOrderOrcFileFormat)
+    else None
+
+  private def wrap(relation: LogicalRelation, state: PlanState): LogicalRelation = {
+    val files = relation.relation.asInstanceOf[HadoopFsRelation]
+    val location = relation.catalogTable.flatMap(_.storage.locationUri).map(new Path(_))
+    val folders = JournaledListing.foldersOf(
+      session.sessionState.newHadoopConf(), files.location.rootPaths, location)
+    val name = relation.catalogTable.map(_.identifier.table)
+      .orElse(folders.headOption.map(_.root).orElse(files.location.rootPaths.headOption)
+          .map(_.getName)).getOrElse("files")
+    val source =
+      new FileSource(session, files.location, files.options, files.partitionSchema, folders)
+    val index = ZOrderFileIndex(
+      session, source, state, files.dataSchema, name,
+      relation.catalogTable.fold(Map.empty[String, String])(_.properties))
+    val format = formatOf(files.fileFormat).getOrElse(files.fileFormat)
+    val wrapped = relation.copy(relation =
+      files.copy(location = index, fileFormat = format)(files.sparkSession))
+    wrapped.copyTagsFrom(relation)
+    wrapped
+  }
+
+  private def indexOf(wrapped: LogicalRelation): ZOrderFileIndex =
+    wrapped.relation.asInstanceOf[HadoopFsRelation].location.asInstanceOf[ZOrderFileIndex]
+
+  private def estimated(relation: LogicalRelation, filters: Seq[Expression]): LogicalRelation = {
+    val files = relation.relation.asInstanceOf[HadoopFsRelation]
+    val index = indexOf(relation)
+    val usable = filters
+      .filter(f => f.deterministic && !SubqueryExpression.hasSubquery(f))
+      .map(_.transform { // names as the relation spells them
+        case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
+      })
+    val (partitionFilters, dataFilters) =
+      DataSourceUtils.getPartitionFiltersAndDataFilters(files.partitionSchema, usable)
+    val outcome = index.outcome(partitionFilters, dataFilters)
+    if (outcome.skipped == 0) relation
+    else {
+      val bytes = math.max(1L, outcome.selectedBytes)
+      // Statistics of ANALYZE TABLE go before the index's size. Rows and columns stay: the cost
+      // model takes the filter off them itself.
+      val catalogTable = relation.catalogTable.map(table =>
+        table.copy(stats = table.stats.map((stats: CatalogStatistics) =>
+          stats.copy(sizeInBytes = stats.sizeInBytes.min(bytes)))))
+      val copied = relation.copy(
+        relation = files.copy(location = index.withEstimate(bytes))(files.sparkSession),
+        catalogTable = catalogTable)
+      copied.copyTagsFrom(relation)
+      copied
+    }
+  }
+}

@@ -1,0 +1,300 @@
+package io.pyzorder.skipping.predicate
+
+import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.catalyst.util.TypeUtils
+import org.apache.spark.unsafe.types.UTF8String
+
+/**
+ * A filter over the index table. It answers for each file: may some row be such that a predicate
+ * is TRUE (or FALSE, or NULL) for it? "No" is a proof, and everything unknown is a "yes".
+ *
+ * Each kind says which rows are sought and why a file without such bounds has none. They compose
+ * through AND and OR alone. There is no negation: that some row may be sought does not say that
+ * another is not.
+ */
+trait IndexFilter {
+
+  /**
+   * The filter over a snapshot's columns; a column that `facts` does not know keeps every file.
+   *
+   * @param facts the statistics of the column, of exactly its path and type; its cast aside
+   */
+  final def bind(facts: FilterColumn => Option[ColumnStatisticsView]): FileTest =
+    bound(facts).getOrElse(IndexFilter.Keep)
+
+  /** None: keeps every file. */
+  private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]): Option[FileTest]
+
+  /** The columns that the filter asks for. */
+  def columns: Seq[FilterColumn]
+
+  /** How many filters it is made of. */
+  def size: Int = 1
+}
+
+object IndexFilter {
+
+  private[skipping] object Keep extends FileTest {
+    override def mayMatch(file: Int): Boolean = true
+  }
+
+  /** No proof is possible: every file is kept. */
+  case object Always extends IndexFilter {
+    override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) = None
+    override def columns: Seq[FilterColumn] = Nil
+    override def toString: String = "true"
+  }
+
+  /** There is no such row whatever the file holds (a comparison with NULL). */
+  case object Never extends IndexFilter {
+    override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
+      Some(new FileTest { override def mayMatch(file: Int): Boolean = false })
+    override def columns: Seq[FilterColumn] = Nil
+    override def toString: String = "false"
+  }
+
+  /** Rows that both sides seek: one side's proof that there is none is enough. */
+  final case class And(left: IndexFilter, right: IndexFilter) extends IndexFilter {
+    override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
+      (left.bound(facts), right.bound(facts)) match {
+        case (Some(l), Some(r)) => Some(new FileTest {
+            override def mayMatch(file: Int): Boolean = l.mayMatch(file) && r.mayMatch(file)
+            override def select(files: Array[Int], places: Array[Int], count: Int): Int =
+              r.select(files, places, l.select(files, places, count))
+          })
+        case (l, r) => l.orElse(r)
+      }
+    override def columns: Seq[FilterColumn] = (left.columns ++ right.columns).distinct
+    override val size: Int = saturated(left.size, right.size)
+    override def toString: String = s"($left AND $right)"
+  }
+
+  /** Rows that one of the sides seeks: both must prove that there is none. */
+  final case class Or(left: IndexFilter, right: IndexFilter) extends IndexFilter {
+    override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
+      for (l <- left.bound(facts); r <- right.bound(facts)) yield new FileTest {
+        override def mayMatch(file: Int): Boolean = l.mayMatch(file) || r.mayMatch(file)
+      }
+    override def columns: Seq[FilterColumn] = (left.columns ++ right.columns).distinct
+    override val size: Int = saturated(left.size, right.size)
+    override def toString: String = s"($left OR $right)"
+  }
+
+  private def saturated(left: Int, right: Int): Int =
+    math.min(left.toLong + right, Int.MaxValue).toInt
+
+  /** `a AND b`, where a side without a proof is no loss. */
+  def and(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
+    case (Never, _) | (_, Never) => Never
+    case (Always, other) => other
+    case (other, Always) => other
+    case (l, r) if l == r => l
+    case (l, r) => And(l, r)
+  }
+
+  /** `a OR b`, where a side without a proof leaves none. */
+  def or(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
+    case (Always, _) | (_, Always) => Always
+    case (Never, other) => other
+    case (other, Never) => other
+    case (l, r) if l == r => l
+    case (l, r) => Or(l, r)
+  }
+
+  /** A filter that asks for one column. */
+  sealed trait OfColumn extends IndexFilter {
+    def column: FilterColumn
+    protected def test(facts: ColumnStatisticsView): FileTest
+    override def columns: Seq[FilterColumn] = Seq(column)
+    override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
+      facts(column).map(f => test(seenAs(column, f)))
+
+    protected def min: String = column.sql("_minValue")
+    protected def max: String = column.sql("_maxValue")
+    protected def orNaN(filter: String): String =
+      if (column.mayBeNaN) s"($filter OR ${column.plain.sql("_nan_seen")})" else filter
+    protected def literal(value: Any): String = Literal(value, column.comparedType).sql
+  }
+
+  private def seenAs(column: FilterColumn, facts: ColumnStatisticsView): ColumnStatisticsView =
+    if (column.through.isEmpty) facts else new FunctionStatisticsView(facts, column)
+
+  /** `c IS NULL` is TRUE for a null only. */
+  final case class HasNull(column: FilterColumn) extends OfColumn {
+    override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
+      override def mayMatch(file: Int): Boolean = facts.mayBeNull(file)
+    }
+    override def toString: String = column.plain.sql("_num_nulls") + " > 0"
+  }
+
+  /** `c IS NOT NULL`, and whatever is NULL for a null, is TRUE for a value only (NaN is one). */
+  final case class HasValue(column: FilterColumn) extends OfColumn {
+    override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
+      override def mayMatch(file: Int): Boolean = facts.mayHaveValue(file)
+    }
+    override def toString: String =
+      column.plain.sql("_num_nulls") + " < num_records"
+  }
+
+  /** `c = NaN`, `c >= NaN`, `isnan(c)`: TRUE for NaN only, which Spark equals to itself. */
+  final case class HasNaN(column: FilterColumn) extends OfColumn {
+    override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
+      override def mayMatch(file: Int): Boolean = facts.nanSeen(file)
+    }
+    override def toString: String = column.plain.sql("_nan_seen")
+  }
+
+  /**
+   * `c < value`, `c <= value`. A row v that makes it TRUE is no null, and no NaN because NaN is
+   * above every value; so min <= v < value. `value` is neither null nor NaN.
+   */
+  final case class Below(column: FilterColumn, value: Any, orEqual: Boolean) extends OfColumn {
+    override protected def test(facts: ColumnStatisticsView): FileTest = {
+      val bounds = facts.against(value)
+      new FileTest {
+        override def mayMatch(file: Int): Boolean =
+          if (facts.bounded(file)) {
+            val sign = bounds.min(file)
+            sign < 0 || orEqual && sign == 0
+          } else !facts.empty(file) && facts.mayHaveValue(file)
+      }
+    }
+    override def toString: String = s"$min ${if (orEqual) "<=" else "<"} ${literal(value)}"
+  }
+
+  /**
+   * `c > value`, `c >= value`. A row v that makes it TRUE is NaN, which is above every value, or
+   * value < v <= max. `value` is neither null nor NaN.
+   */
+  final case class Above(column: FilterColumn, value: Any, orEqual: Boolean) extends OfColumn {
+    override protected def test(facts: ColumnStatisticsView): FileTest = {
+      val bounds = facts.against(value)
+      new FileTest {
+        override def mayMatch(file: Int): Boolean = facts.nanSeen(file) || {
+          if (facts.bounded(file)) {
+            val sign = bounds.max(file)
+            sign > 0 || orEqual && sign == 0
+          } else !facts.empty(file) && facts.mayHaveValue(file)
+        }
+      }
+    }
+    override def toString: String = orNaN(s"$max ${if (orEqual) ">=" else ">"} ${literal(value)}")
+  }
+
+  /**
+   * `c = value`, `c IN (values)`, with the values sorted, neither null nor NaN. A row v that makes
+   * it TRUE equals one of them, and min <= v <= max. Each value is searched, not the list's span:
+   * IN (1, 1000000) drops a file of 5 to 10.
+   */
+  final case class OneOf(column: FilterColumn, values: Seq[Any]) extends OfColumn {
+    override protected def test(facts: ColumnStatisticsView): FileTest = {
+      val encloses =
+        if (values.length == 1) {
+          val bounds = facts.against(values.head)
+          new FileTest {
+            override def mayMatch(file: Int): Boolean =
+              bounds.min(file) <= 0 && bounds.max(file) >= 0
+          }
+        } else facts.enclosesOneOf(values.toArray)
+      new FileTest {
+        override def mayMatch(file: Int): Boolean =
+          if (facts.bounded(file)) encloses.mayMatch(file)
+          else !facts.empty(file) && facts.mayHaveValue(file)
+      }
+    }
+    override def toString: String =
+      if (values.length == 1) {
+        val value = literal(values.head)
+        s"($min <= $value AND $max >= $value)"
+      } else s"exists(array(${listed(values.map(literal))}), v -> v BETWEEN $min AND $max)"
+  }
+
+  /**
+   * `c != value`, `c NOT IN (values)`, `values` as in OneOf and not ±0.0. FALSE or NULL for every
+   * row only where all rows are null or equal to one listed value: where both bounds are that
+   * value (then all between them are it, inexact bounds included) and no NaN was seen. Tempting
+   * and wrong: `NOT (min <= value AND value <= max)`, which drops 1, 2, 3 for `c != 2`.
+   */
+  final case class Other(column: FilterColumn, values: Seq[Any]) extends OfColumn {
+    override protected def test(facts: ColumnStatisticsView): FileTest = {
+      val encloses = facts.enclosesOneOf(values.toArray)
+      new FileTest {
+        override def mayMatch(file: Int): Boolean = facts.mayHaveValue(file) && (
+          facts.nanSeen(file) || !facts.bounded(file) ||
+            !(facts.ordering.equiv(facts.min(file), facts.max(file)) && encloses.mayMatch(file)))
+      }
+    }
+    override def toString: String =
+      orNaN(s"NOT ($min = $max AND $min IN (${listed(values.map(literal))}))")
+  }
+
+  /**
+   * `c LIKE 'p%'`. Strings are compared as unsigned bytes of UTF-8. A v that starts with p has
+   * p <= v <= max; and the first bytes of min, as many as p has, are at most v's, which are p.
+   * "The first bytes of min are at most p" is the same as "min <= p or min starts with p".
+   */
+  final case class Prefix(column: FilterColumn, prefix: UTF8String) extends OfColumn {
+    override protected def test(facts: ColumnStatisticsView): FileTest = {
+      val bounds = facts.against(prefix)
+      new FileTest {
+        override def mayMatch(file: Int): Boolean =
+          if (facts.bounded(file)) {
+            bounds.max(file) >= 0 && (bounds.min(file) <= 0 ||
+              facts.min(file).asInstanceOf[UTF8String].startsWith(prefix))
+          } else !facts.empty(file) && facts.mayHaveValue(file)
+      }
+    }
+    override def toString: String =
+      s"($max >= ${literal(prefix)} AND left($min, ${prefix.numChars}) <= ${literal(prefix)})"
+  }
+
+  /**
+   * `c NOT LIKE 'p%'`. Where both bounds start with p, all between them do: a longer or equal v
+   * that first differs from p upwards would be above every string that starts with p, so above
+   * max; downwards it is below min. Nulls give NULL.
+   */
+  final case class NotPrefix(column: FilterColumn, prefix: UTF8String) extends OfColumn {
+    override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
+      override def mayMatch(file: Int): Boolean = facts.mayHaveValue(file) && !(
+        facts.bounded(file) && facts.min(file).asInstanceOf[UTF8String].startsWith(prefix) &&
+          facts.max(file).asInstanceOf[UTF8String].startsWith(prefix))
+    }
+    override def toString: String = {
+      val like = Literal(UTF8String.concat(prefix, UTF8String.fromString("%")), column.dataType)
+      s"NOT ($min LIKE ${like.sql} AND $max LIKE ${like.sql})"
+    }
+  }
+
+  /**
+   * `l < r`, `l <= r` of two columns. A row that makes it TRUE has two values with
+   * l.min <= l < r <= r.max, or r is NaN; l is NaN only where r is too (`<=`).
+   */
+  final case class ColumnBelow(left: FilterColumn, right: FilterColumn, orEqual: Boolean)
+      extends IndexFilter {
+    override def columns: Seq[FilterColumn] = Seq(left, right)
+    override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
+      for (l <- facts(left).map(seenAs(left, _)); r <- facts(right).map(seenAs(right, _)))
+        yield new FileTest {
+          override def mayMatch(file: Int): Boolean =
+            l.mayHaveValue(file) && r.mayHaveValue(file) && (r.nanSeen(file) ||
+              !l.empty(file) && !r.empty(file) && (!l.bounded(file) || !r.bounded(file) || {
+                val sign = l.ordering.compare(l.min(file), r.max(file))
+                sign < 0 || orEqual && sign == 0
+              }))
+        }
+    override def toString: String = {
+      val sign = if (orEqual) "<=" else "<"
+      val filter = s"${left.sql("_minValue")} $sign ${right.sql("_maxValue")}"
+      if (right.mayBeNaN) s"($filter OR ${right.plain.sql("_nan_seen")})" else filter
+    }
+  }
+
+  /** The first values of a list, for showing. */
+  private def listed(values: Seq[String]): String =
+    if (values.length <= 20) values.mkString(", ")
+    else values.take(20).mkString("", ", ", s", … ${values.length} values")
+
+  /** The values sorted as their type is. */
+  private[skipping] def sorted(column: FilterColumn, values: Iterable[Any]): Seq[Any] =
+    values.toSeq.sorted(TypeUtils.getInterpretedOrdering(column.comparedType))
+}

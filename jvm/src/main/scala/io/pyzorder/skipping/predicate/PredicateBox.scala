@@ -1,0 +1,56 @@
+package io.pyzorder.skipping.predicate
+
+import org.apache.spark.sql.catalyst.util.TypeUtils
+import org.apache.spark.sql.types.DataType
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.pyzorder.skipping.predicate.IndexFilter._
+
+/**
+ * The box around the rows that a filter looks for, along one column: none is below `least`, none
+ * above `greatest`; None: no limit. It is to be shown: no file is skipped by it.
+ */
+final case class PredicateBox(least: Option[Any], greatest: Option[Any])
+
+object PredicateBox {
+
+  private val Everything = PredicateBox(None, None)
+
+  /** Functions of the column, and whatever is no range of it, set no limit. */
+  def of(filter: IndexFilter, isColumn: FilterColumn => Boolean): PredicateBox = filter match {
+    case And(left, right) =>
+      typeOf(filter, isColumn).fold(Everything)(both(of(left, isColumn), of(right, isColumn), _))
+    case Or(left, right) =>
+      typeOf(filter, isColumn).fold(Everything)(either(of(left, isColumn), of(right, isColumn), _))
+    case range: OfColumn if range.column.through.isEmpty && isColumn(range.column) => ofRange(range)
+    case _ => Everything
+  }
+
+  private def ofRange(range: OfColumn): PredicateBox = range match {
+    case Below(_, value, _) => PredicateBox(None, Some(value))
+    case Above(_, value, _) => PredicateBox(Some(value), None)
+    case OneOf(_, values) => PredicateBox(values.headOption, values.lastOption)
+    case Prefix(_, prefix) => PredicateBox(Some(prefix), Some(UTF8String.concat(prefix, Last)))
+    case _ => Everything
+  }
+
+  /** The last character there is: what begins with `p` is hardly above `p` and this. */
+  private val Last = UTF8String.fromString(new String(Character.toChars(Character.MAX_CODE_POINT)))
+
+  private def typeOf(filter: IndexFilter, isColumn: FilterColumn => Boolean): Option[DataType] =
+    filter.columns.find(isColumn).map(_.dataType)
+
+  private def both(a: PredicateBox, b: PredicateBox, dataType: DataType): PredicateBox = {
+    val order = TypeUtils.getInterpretedOrdering(dataType)
+    PredicateBox(
+      (a.least ++ b.least).reduceOption(order.max(_, _)),
+      (a.greatest ++ b.greatest).reduceOption(order.min(_, _)))
+  }
+
+  private def either(a: PredicateBox, b: PredicateBox, dataType: DataType): PredicateBox = {
+    val order = TypeUtils.getInterpretedOrdering(dataType)
+    PredicateBox(
+      for (x <- a.least; y <- b.least) yield order.min(x, y),
+      for (x <- a.greatest; y <- b.greatest) yield order.max(x, y))
+  }
+}

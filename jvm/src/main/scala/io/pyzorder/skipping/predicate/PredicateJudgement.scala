@@ -1,0 +1,271 @@
+package io.pyzorder.skipping.predicate
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.expressions.{And, CaseWhen, Coalesce, Contains, EndsWith}
+import org.apache.spark.sql.catalyst.expressions.{EqualNullSafe, EqualTo, Expression, GreaterThan}
+import org.apache.spark.sql.catalyst.expressions.{GreaterThanOrEqual, If, In, InSet, IsNaN}
+import org.apache.spark.sql.catalyst.expressions.{IsNotNull, IsNull, LessThan, LessThanOrEqual}
+import org.apache.spark.sql.catalyst.expressions.{Like, Literal, Not, Or, StartsWith}
+import org.apache.spark.sql.types.{BooleanType, DataType, DecimalType, StringType}
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.pyzorder.skipping.predicate.ColumnFilters.{
+  above, below, columnsEqual, eitherNull, notPrefix
+}
+import io.pyzorder.skipping.predicate.ColumnFilters.{oneOf, other, prefix}
+import io.pyzorder.skipping.predicate.IndexFilter.{
+  Always, ColumnBelow, HasNaN, HasNull, HasValue, Never
+}
+import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, True}
+
+/**
+ * Judges a predicate over a table's rows: pure, and the one place that decides what is sound. Each
+ * predicate has one rule, which gives the filters of its three outcomes; the proofs of the filters
+ * are beside their kinds in IndexFilter, those of what composes predicates in Judgement. The
+ * fixtures in sql/skipping are the examples, and docs/how-skipping-is-proved.md teaches how to
+ * write a rule.
+ */
+object PredicateJudgement {
+
+  /** Of the conjunction of the predicates; TRUE when there are none. */
+  def apply(predicates: Seq[Expression]): Judgement =
+    predicates.map(apply).reduceOption(_.and(_)).getOrElse(Judgement.constant(true))
+
+  def apply(predicate: Expression): Judgement = predicate match {
+    case And(l, r) => apply(l).and(apply(r))
+    case Or(l, r) => apply(l).or(apply(r))
+    case Not(child) => !apply(child)
+    case Literal(value, BooleanType) => Judgement.constant(value)
+    case constant if constant.foldable =>
+      try Judgement.constant(constant.eval())
+      catch { case NonFatal(_) => unruled(constant) }
+    case FilterColumn(c) if c.comparedType == BooleanType =>
+      ruled(predicate)(oneOf(c, Seq(true)), oneOf(c, Seq(false)), HasNull(c))
+    case If(condition, yes, no) => chosen(predicate, Seq(condition -> yes), Some(no))
+    case CaseWhen(branches, otherwise) => chosen(predicate, branches, otherwise)
+    case Coalesce(parts) => coalesced(predicate, parts)
+
+    // IS NULL, IS TRUE, IS FALSE: never NULL themselves.
+    case IsNull(value) => nullness(value).fold(unruled(predicate))(isNull =>
+        ruled(predicate, isNull.isTotal)(isNull.may(True), isNull.may(False), Never))
+    case IsNotNull(value) => nullness(value).fold(unruled(predicate))(isNull =>
+        ruled(predicate, isNull.isTotal)(isNull.may(False), isNull.may(True), Never))
+    case EqualNullSafe(value, Literal(null, _)) => apply(IsNull(value))
+    case EqualNullSafe(Literal(null, _), value) => apply(IsNull(value))
+    case EqualNullSafe(part, Literal(is: Boolean, _)) =>
+      val same = if (is) apply(part) else !apply(part)
+      ruled(predicate, same.isTotal)(same.may(True), same.may(NotTrue), Never)
+    case EqualNullSafe(l, r) if l.dataType == BooleanType =>
+      ifTotal(predicate, Seq(apply(l), apply(r)))(_.reduce(Judgement.equalNullSafe))
+    case EqualTo(l, r) if l.dataType == BooleanType =>
+      ifTotal(predicate, Seq(apply(l), apply(r)))(_.reduce(Judgement.equal))
+
+    case Comparison(Coalesce(parts), against) => coalesced(predicate, parts.map(against))
+    case LessThan(l, r) => ordered(predicate, l, r, orEqual = false)
+    case LessThanOrEqual(l, r) => ordered(predicate, l, r, orEqual = true)
+    case GreaterThan(l, r) => apply(LessThan(r, l))
+    case GreaterThanOrEqual(l, r) => apply(LessThanOrEqual(r, l))
+    case EqualTo(l, r) =>
+      compared(predicate, l, r)(
+        (c, v, _) => ruled(predicate)(oneOf(c, Seq(v)), other(c, Seq(v)), HasNull(c)),
+        (a, b) => ruled(predicate)(columnsEqual(a, b), Always, eitherNull(a, b)))
+    case EqualNullSafe(l, r) =>
+      compared(predicate, l, r)(
+        (c, v, _) =>
+          ruled(predicate)(
+            oneOf(c, Seq(v)), IndexFilter.or(HasNull(c), other(c, Seq(v))), Never),
+        (a, b) =>
+          ruled(predicate)(
+            IndexFilter.or(IndexFilter.and(HasNull(a), HasNull(b)), columnsEqual(a, b)),
+            Always,
+            Never))
+    case In(FilterColumn(c), list) if list.forall(isLiteral(c, _)) =>
+      inList(predicate, c, list.map(_.eval()))
+    case InSet(FilterColumn(c), set) => inList(predicate, c, set)
+
+    // isnan(NULL) is FALSE.
+    case IsNaN(FilterColumn(c)) => ruled(predicate)(HasNaN(c), Always, Never)
+    case StartsWith(FilterColumn(c), Literal(p: UTF8String, StringType)) =>
+      ruled(predicate)(prefix(c, p), notPrefix(c, p), HasNull(c))
+    case like: Like => LikePattern.of(like).fold(unruled(like)) {
+        case (c, LikePattern.Exactly(v)) =>
+          ruled(like)(oneOf(c, Seq(v)), other(c, Seq(v)), HasNull(c))
+        case (c, LikePattern.StartingWith(p, true)) =>
+          ruled(like)(prefix(c, p), notPrefix(c, p), HasNull(c))
+        case (c, LikePattern.StartingWith(p, false)) =>
+          ruled(like)(
+            IndexFilter.and(prefix(c, p), evaluated(like, True, Always)), Always, HasNull(c))
+      }
+    case _ => unruled(predicate)
+  }
+
+  /** The judgement by three filters; where one proves nothing, files of one value are evaluated. */
+  private def ruled(predicate: Expression, isTotal: Boolean = true)(
+      whenTrue: => IndexFilter,
+      whenFalse: => IndexFilter,
+      whenNull: => IndexFilter): Judgement =
+    Judgement(isTotal)(
+      evaluated(predicate, True, whenTrue),
+      evaluated(predicate, False, whenFalse),
+      evaluated(predicate, Null, whenNull))
+
+  private def evaluated(predicate: => Expression, outcome: Int, filter: IndexFilter): IndexFilter =
+    if (filter != Always) filter
+    else ConstantFileFilter.of(outcome match {
+      case True => predicate
+      case False => Not(predicate)
+      case Null => IsNull(predicate)
+    }).getOrElse(Always)
+
+  /**
+   * A predicate that no rule knows: evaluated on files of one value, where it may fail. Its
+   * `mayNotBeTrue` is left open unless it is known when the predicate is NULL: for the few files of
+   * one value it is not worth asking the store about all files.
+   */
+  private def unruled(predicate: Expression): Judgement = {
+    lazy val whenNull = nullsOf(predicate)
+    def open = whenNull == Always || predicate.isInstanceOf[EndsWith] ||
+      predicate.isInstanceOf[Contains]
+    new Judgement(isTotal = false,
+      {
+        case Null => evaluated(predicate, Null, whenNull)
+        case outcome @ (True | False) => evaluated(predicate, outcome, Always)
+        case _ if open => Always
+      })
+  }
+
+  /** Where the predicate may be NULL: never, only where an operand is, or nobody knows. */
+  private def nullsOf(predicate: Expression): IndexFilter = predicate match {
+    case IsNull(_) | IsNotNull(_) | IsNaN(_) | EqualNullSafe(_, _) => Never
+    case InSet(_, set) if set.contains(null) => Always
+    case EqualTo(_, _) | LessThan(_, _) | LessThanOrEqual(_, _) | In(_, _) | InSet(_, _) |
+        StartsWith(_, _) | EndsWith(_, _) | Contains(_, _) | (_: Like) =>
+      predicate.children.map(nullness(_).fold(Always: IndexFilter)(_.may(True)))
+        .reduce(IndexFilter.or)
+    case _ => Always
+  }
+
+  /** The judgement of `value IS NULL`; None: no rule knows. What FilterColumn takes is a column. */
+  private def nullness(value: Expression): Option[Judgement] = value match {
+    case FilterColumn(c) => Some(Judgement(isTotal = true)(HasNull(c), HasValue(c), Never))
+    case Literal(v, _) => Some(Judgement.constant(v == null))
+    case predicate if predicate.dataType == BooleanType =>
+      val part = apply(predicate)
+      Some(Judgement(part.isTotal)(part.may(Null), part.may(NotNull), Never))
+    case _ => None
+  }
+
+  /**
+   * Conditions that may fail are not composed: whoever reads the rows is to meet the error, even
+   * where all that could follow is known.
+   */
+  private def chosen(
+      predicate: Expression,
+      branches: Seq[(Expression, Expression)],
+      otherwise: Option[Expression]): Judgement =
+    ifTotal(predicate, branches.map(branch => apply(branch._1))) { conditions =>
+      conditions.zip(branches.map(branch => apply(branch._2)))
+        .foldRight(otherwise.fold(Judgement.constant(null))(apply)) {
+          case ((condition, yes), no) => Judgement.choice(condition, yes, no)
+        }
+    }
+
+  private def coalesced(predicate: Expression, parts: Seq[Expression]): Judgement =
+    ifTotal(predicate, parts.init.map(apply))(first =>
+      (first :+ apply(parts.last)).reduceRight(Judgement.coalesce))
+
+  private def ifTotal(predicate: Expression, parts: Seq[Judgement])(
+      compose: Seq[Judgement] => Judgement): Judgement =
+    if (!parts.forall(_.isTotal)) unruled(predicate)
+    else {
+      val whole = compose(parts)
+      new Judgement(whole.isTotal,
+        {
+          case outcome @ (True | False | Null) =>
+            evaluated(predicate, outcome, notTooLarge(whole.may(outcome)))
+          case outcomes => notTooLarge(whole.may(outcomes))
+        })
+    }
+
+  /** Each level of predicates compared with predicates doubles the filter. */
+  private def notTooLarge(filter: IndexFilter): IndexFilter =
+    if (filter.size > MaxSize) Always else filter
+
+  private val MaxSize = 2000
+
+  /**
+   * A comparison with a literal, which is NULL for a null on its other side: with coalesce, it is
+   * coalesce of the comparisons.
+   */
+  private object Comparison {
+    def unapply(predicate: Expression): Option[(Expression, Expression => Expression)] =
+      predicate match {
+        case EqualTo(_, _) | LessThan(_, _) | LessThanOrEqual(_, _) =>
+          predicate.children.filterNot(_.isInstanceOf[Literal]) match {
+            case Seq(value) => Some((value,
+                  other =>
+                    predicate.mapChildren(child =>
+                      if (child eq value) other else child)))
+            case _ => None
+          }
+        case _ => None
+      }
+  }
+
+  /** Values are in one total order, NaN at its end: what is not below is above or equal. */
+  private def ordered(
+      predicate: Expression,
+      left: Expression,
+      right: Expression,
+      orEqual: Boolean): Judgement =
+    compared(predicate, left, right)(
+      (c, v, isLeft) =>
+        if (isLeft) ruled(predicate)(below(c, v, orEqual), above(c, v, !orEqual), HasNull(c))
+        else ruled(predicate)(above(c, v, orEqual), below(c, v, !orEqual), HasNull(c)),
+      (a, b) =>
+        ruled(predicate)(
+          ColumnBelow(a, b, orEqual), ColumnBelow(b, a, !orEqual), eitherNull(a, b)))
+
+  /**
+   * A comparison of a column with a literal of its type, or of two columns; a NULL literal makes
+   * it NULL for every row.
+   *
+   * @param value gets the column, the literal, and whether the column is left
+   */
+  private def compared(predicate: Expression, left: Expression, right: Expression)(
+      value: (FilterColumn, Any, Boolean) => Judgement,
+      columns: (FilterColumn, FilterColumn) => Judgement): Judgement = (left, right) match {
+    case (FilterColumn(_), Literal(null, _)) | (Literal(null, _), FilterColumn(_)) =>
+      Judgement.constant(null)
+    case (FilterColumn(c), Literal(v, t)) if sameType(c, t) => value(c, v, true)
+    case (Literal(v, t), FilterColumn(c)) if sameType(c, t) => value(c, v, false)
+    case (FilterColumn(a), FilterColumn(b)) if sameType(a, b.comparedType) => columns(a, b)
+    case _ => unruled(predicate)
+  }
+
+  private def isLiteral(column: FilterColumn, expression: Expression): Boolean = expression match {
+    case Literal(value, dataType) => value == null || sameType(column, dataType)
+    case _ => false
+  }
+
+  /** Decimals compare by value whatever their scales. */
+  private def sameType(column: FilterColumn, dataType: DataType): Boolean =
+    (column.comparedType, dataType) match {
+      case (_: DecimalType, _: DecimalType) => true
+      case (a, b) => a == b
+    }
+
+  /**
+   * A null in the list: for a row that equals no other value, IN is NULL instead of FALSE. Of an
+   * empty list, which is FALSE for a null too, nothing is said.
+   */
+  private def inList(predicate: Expression, c: FilterColumn, list: Iterable[Any]): Judgement = {
+    lazy val none = other(c, list.filter(_ != null))
+    lazy val hasNull = list.exists(_ == null)
+    ruled(predicate)(
+      oneOf(c, list),
+      if (list.isEmpty) Always else if (hasNull) Never else none,
+      if (hasNull) IndexFilter.or(HasNull(c), none) else HasNull(c))
+  }
+}

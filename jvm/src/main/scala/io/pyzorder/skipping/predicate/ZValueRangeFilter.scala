@@ -1,0 +1,124 @@
+package io.pyzorder.skipping.predicate
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.types.{DataType, StringType}
+import org.apache.spark.unsafe.types.UTF8String
+
+import io.pyzorder.expressions.{CurveBox, OrderedBytes}
+import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
+
+/**
+ * The part of a filter that concerns the clustering columns of the direct method, as a box in the
+ * space of their ordered bits. A row that makes the filter TRUE lies in the box, its z-value in the
+ * box and between the file's least and greatest z-values; where the box has no z-value between
+ * those, the file has no such row. This skips files that minima and maxima do not: a file's rows
+ * fill only part of the box of its bounds where it was cut anywhere along the curve.
+ *
+ * @param curve the index's column of z-values
+ * @param low   of each clustering column the least bits of rows in the box, unsigned
+ * @param high  of each clustering column the greatest
+ */
+final case class ZValueRangeFilter(curve: FilterColumn, low: Seq[Long], high: Seq[Long])
+    extends IndexFilter {
+
+  override def columns: Seq[FilterColumn] = Seq(curve)
+
+  override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
+    facts(curve).map { known =>
+      val box = new CurveBox(low.toArray, high.toArray)
+      new FileTest {
+        override def mayMatch(file: Int): Boolean = !known.bounded(file) ||
+          box.meets(
+            known.min(file).asInstanceOf[Array[Byte]], known.max(file).asInstanceOf[Array[Byte]])
+      }
+    }
+
+  override def toString: String = s"${curve.sql("")} meets the box"
+}
+
+object ZValueRangeFilter {
+
+  /** The filter, and what it tells of the curves among an index's columns. */
+  def added(filter: IndexFilter, columns: Seq[IndexedColumn]): IndexFilter =
+    columns.foldLeft(filter) {
+      case (all, curve @ ZValueColumn(paths)) =>
+        val clusteredBy = paths.flatMap(path => columns.find(_.path == path))
+        if (clusteredBy.length < paths.length) all
+        else of(filter, curve, clusteredBy).fold(all)(IndexFilter.and(all, _))
+      case (all, _) => all
+    }
+
+  private def of(
+      filter: IndexFilter,
+      curve: IndexedColumn,
+      clusteredBy: Seq[IndexedColumn]): Option[ZValueRangeFilter] = {
+    val ranges = clusteredBy.map(Bits.of(filter, _))
+    if (ranges.forall(_ == Bits.All)) None
+    else Some(ZValueRangeFilter(
+        FilterColumn(curve.path, curve.dataType), ranges.map(_.low), ranges.map(_.high)))
+  }
+
+  /** The ordered bits, unsigned, of a column's values in rows that a filter may be TRUE for. */
+  private final case class Bits(low: Long, high: Long) {
+
+    def and(other: Bits): Bits = Bits(
+      if (lessOrEqual(low, other.low)) other.low else low,
+      if (lessOrEqual(high, other.high)) high else other.high)
+
+    def or(other: Bits): Bits = Bits(
+      if (lessOrEqual(low, other.low)) low else other.low,
+      if (lessOrEqual(high, other.high)) other.high else high)
+
+    private def lessOrEqual(a: Long, b: Long): Boolean = java.lang.Long.compareUnsigned(a, b) <= 0
+  }
+
+  private object Bits {
+    private val Greatest = -1L
+
+    /** Null's bits are 0, those of the least value 1 or more. */
+    private val Least = 1L
+
+    val All: Bits = Bits(0L, Greatest)
+
+    /**
+     * Of two values the greater never has the lesser bits, -0.0 and 0.0 have the same, NaN has the
+     * greatest. What is TRUE for no null is TRUE only for values with bits of 1 and more.
+     */
+    def of(filter: IndexFilter, column: IndexedColumn): Bits = {
+      def bits(value: Any): Long = OrderedBytes.of(value, column.dataType)
+      def isColumn(other: FilterColumn): Boolean =
+        other.path == column.path && other.dataType == column.dataType && other.through.isEmpty
+      filter match {
+        case IndexFilter.And(left, right) => of(left, column).and(of(right, column))
+        case IndexFilter.Or(left, right) => of(left, column).or(of(right, column))
+        case leaf =>
+          // A decimal of more digits than the column's has no bits there.
+          try ofLeaf(leaf, column, isColumn, bits)
+          catch { case NonFatal(_) => All }
+      }
+    }
+
+    private def ofLeaf(
+        filter: IndexFilter,
+        column: IndexedColumn,
+        isColumn: FilterColumn => Boolean,
+        bits: Any => Long): Bits =
+      filter match {
+        case IndexFilter.Below(c, value, _) if isColumn(c) => Bits(Least, bits(value))
+        case IndexFilter.Above(c, value, _) if isColumn(c) => Bits(bits(value), Greatest)
+        case IndexFilter.OneOf(c, values) if isColumn(c) =>
+          Bits(bits(values.head), bits(values.last))
+        case IndexFilter.Prefix(c, prefix) if isColumn(c) =>
+          Bits(bits(prefix), lastWith(prefix, column.dataType))
+        case IndexFilter.HasNull(c) if isColumn(c) => Bits(0L, 0L)
+        case IndexFilter.HasValue(c) if isColumn(c) => Bits(Least, Greatest)
+        case _ => All
+      }
+
+    /** The bits are the string's first 8 bytes: after a prefix all others may follow. */
+    private def lastWith(prefix: UTF8String, dataType: DataType): Long =
+      if (dataType != StringType || prefix.numBytes >= 8) OrderedBytes.of(prefix, dataType)
+      else OrderedBytes.of(prefix, dataType) | (Greatest >>> (8 * prefix.numBytes))
+  }
+}

@@ -1,0 +1,155 @@
+package io.pyzorder.storage
+
+import java.io.{FileNotFoundException, IOException}
+import java.nio.file.{FileAlreadyExistsException, Files, NoSuchFileException, Paths}
+import java.nio.file.{Path => LocalPath}
+import java.nio.file.attribute.{PosixFileAttributeView, PosixFileAttributes, PosixFilePermission}
+import java.util.concurrent.TimeUnit
+
+import scala.jdk.CollectionConverters._
+
+import com.google.common.util.concurrent.Uninterruptibles
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileContext, FileSystem, Path}
+import org.apache.hadoop.fs.permission.{FsAction, FsPermission}
+import org.slf4j.LoggerFactory
+
+import io.pyzorder.common.ZOrderErrors
+
+/**
+ * Makes the folders below `_zorder`, and gives them and the files in them the permissions, group
+ * and owner of the folder they lie in, so in the end the table's. What index and journal tell must
+ * be open to nobody whom the table is closed to, and closed to nobody who works on it, whatever the
+ * writer's umask. Stores without permissions stay as they are.
+ */
+object MetadataFiles {
+
+  private val log = LoggerFactory.getLogger(getClass)
+
+  /** Within so many milliseconds whoever makes a table's folder has made use of it. */
+  private val MomentMillis = 500L
+  private val Moments = 4
+
+  /**
+   * Makes a folder at or below a `_zorder`, with those on the way. Not the folder that holds the
+   * `_zorder`: where a table was dropped or renamed, nothing is left in its place that would keep
+   * another table from it.
+   */
+  def makeFolder(hadoopConf: Configuration, folder: Path): Unit = {
+    val fs = folder.getFileSystem(hadoopConf)
+    if (Links.inOwn(folder)) throw ZOrderErrors.linked(folder.toString)
+    if (!FileSystems.exists(fs, folder)) {
+      if (folder.getName == TableFolder.Name) {
+        if (!FileSystems.exists(fs, folder.getParent)) {
+          throw new FileNotFoundException(s"$folder cannot be made where no folder is any more")
+        }
+      } else {
+        makeFolder(hadoopConf, folder.getParent)
+      }
+      if (make(fs, hadoopConf, folder)) share(hadoopConf, folder)
+    }
+  }
+
+  /** Deletes a folder of ours with what is in it; not behind a link. */
+  def delete(hadoopConf: Configuration, folder: Path): Unit =
+    if (!Links.above(folder)) folder.getFileSystem(hadoopConf).delete(folder, true)
+
+  /**
+   * Deletes a folder at or below a `_zorder`, and those around it up to that, as far as they are
+   * empty: for what was left where no table is any more. Not the folder that holds the `_zorder`:
+   * who has just made it for a new table counts on it.
+   */
+  def removeEmpty(hadoopConf: Configuration, folder: Path): Unit = {
+    val fs = folder.getFileSystem(hadoopConf)
+    try fs.delete(folder, false)
+    catch { case _: IOException => () } // it holds something
+    if (folder.getName != TableFolder.Name && !FileSystems.exists(fs, folder)) {
+      removeEmpty(hadoopConf, folder.getParent)
+    }
+  }
+
+  /** Deletes an empty folder when nobody changes it for a moment; waits for that a few moments. */
+  def removeUnused(hadoopConf: Configuration, folder: Path): Unit = {
+    val fs = folder.getFileSystem(hadoopConf)
+    def changed: Option[Long] = FileSystems.status(fs, folder).map(_.getModificationTime)
+    def isQuiet: Boolean = {
+      val before = changed
+      Uninterruptibles.sleepUninterruptibly(MomentMillis, TimeUnit.MILLISECONDS)
+      before.nonEmpty && changed == before
+    }
+    if (Iterator.continually(isQuiet).take(Moments).contains(true)) fs.delete(folder, false)
+  }
+
+  /** Gives a file or folder that was just made what the folder around it has, as far as it may. */
+  def share(hadoopConf: Configuration, made: Path): Unit =
+    share(hadoopConf, made, made.getParent)
+
+  /** Gives it what another folder of the same store has. */
+  def share(hadoopConf: Configuration, made: Path, like: Path): Unit =
+    try {
+      val fs = made.getFileSystem(hadoopConf)
+      fs.getUri.getScheme match {
+        case "file" =>
+          shareLocal(Paths.get(made.toUri.getPath), Paths.get(like.toUri.getPath))
+        case "s3a" => ()
+        case _ => shareRemote(fs, made, like)
+      }
+    } catch {
+      case failure @ (_: IOException | _: UnsupportedOperationException) =>
+        log.info(s"$made keeps its own permissions: ${failure.getMessage}")
+    }
+
+  /** False: someone else made it. */
+  private def make(fs: FileSystem, hadoopConf: Configuration, folder: Path): Boolean =
+    fs.getUri.getScheme match {
+      case "file" =>
+        try {
+          Files.createDirectory(Paths.get(folder.toUri.getPath))
+          true
+        } catch {
+          case _: FileAlreadyExistsException => false
+          case gone: NoSuchFileException => throw new FileNotFoundException(gone.getMessage)
+        }
+      case "s3a" => fs.mkdirs(folder)
+      case _ =>
+        try {
+          FileContext.getFileContext(folder.toUri, hadoopConf)
+            .mkdir(folder, FsPermission.getDirDefault, false)
+          true
+        } catch {
+          case _: org.apache.hadoop.fs.FileAlreadyExistsException => false
+        }
+    }
+
+  private def shareLocal(made: LocalPath, like: LocalPath): Unit = {
+    def view(path: LocalPath) = Files.getFileAttributeView(path, classOf[PosixFileAttributeView])
+    val around: PosixFileAttributes = view(like).readAttributes()
+    val own: PosixFileAttributes = view(made).readAttributes()
+    val wanted =
+      if (own.isDirectory) around.permissions.asScala.toSet
+      else around.permissions.asScala.toSet.filterNot(_.name.endsWith("_EXECUTE"))
+    // First those who must not: a file with a stranger's group is not opened to that group.
+    if (wanted != own.permissions.asScala.toSet) {
+      view(made).setPermissions(
+        own.permissions.asScala.filter(wanted).asJava: java.util.Set[PosixFilePermission])
+    }
+    if (own.group != around.group) view(made).setGroup(around.group)
+    if (wanted != own.permissions.asScala.toSet) view(made).setPermissions(wanted.asJava)
+    if (own.owner != around.owner) view(made).setOwner(around.owner)
+  }
+
+  private def shareRemote(fs: FileSystem, made: Path, like: Path): Unit = {
+    val (around, own) = (fs.getFileStatus(like), fs.getFileStatus(made))
+    val granted = around.getPermission
+    val wanted =
+      if (own.isDirectory) granted
+      else {
+        def data(action: FsAction): FsAction = action.and(FsAction.READ_WRITE)
+        new FsPermission(
+          data(granted.getUserAction), data(granted.getGroupAction), data(granted.getOtherAction))
+      }
+    if (own.getGroup != around.getGroup) fs.setOwner(made, null, around.getGroup)
+    if (own.getPermission != wanted) fs.setPermission(made, wanted)
+    if (own.getOwner != around.getOwner) fs.setOwner(made, around.getOwner, null)
+  }
+}

@@ -1,0 +1,65 @@
+package io.pyzorder.storage
+
+import java.lang.management.ManagementFactory
+import java.net.InetAddress
+import java.nio.charset.StandardCharsets.ISO_8859_1
+import java.nio.file.{Files, Path, Paths}
+
+import scala.util.control.NonFatal
+
+/**
+ * A process, told apart from every other one that ever runs.
+ *
+ * @param host    machine, its boot, and the space in which process numbers count (two containers
+ *                may share a host name)
+ * @param pid     the process's number
+ * @param started when it began, in the system's own unit; -1: not known
+ */
+final case class ProcessId(host: String, pid: Long, started: Long) {
+
+  /**
+   * Proved: the process has ended. False for processes of other hosts, and when it is not known.
+   */
+  def isDead: Boolean =
+    host == ProcessId.current.host && started >= 0 && Files.exists(ProcessId.Proc) &&
+      !ProcessId.startOf(pid).contains(started)
+
+  /** As an error shows it. */
+  def describe: String = s"process $pid on ${host.takeWhile(_ != '/')}"
+}
+
+object ProcessId {
+
+  private val Proc: Path = Paths.get("/proc/self/stat")
+
+  /** This process. */
+  lazy val current: ProcessId = {
+    val pid = ManagementFactory.getRuntimeMXBean.getName.takeWhile(_ != '@').toLong
+    ProcessId(hostId, pid, startOf(pid).getOrElse(-1L))
+  }
+
+  private def hostId: String = {
+    val name =
+      try InetAddress.getLocalHost.getHostName
+      catch { case NonFatal(_) => "localhost" }
+    val boot = text(Paths.get("/proc/sys/kernel/random/boot_id")).map(_.trim).getOrElse("")
+    val space =
+      try Files.readSymbolicLink(Paths.get("/proc/self/ns/pid")).toString
+      catch { case NonFatal(_) => "" }
+    s"$name/$boot/$space"
+  }
+
+  /**
+   * Clock ticks from boot to the process's start; None: it runs no more (a zombie does not run).
+   */
+  private def startOf(pid: Long): Option[Long] =
+    text(Paths.get(s"/proc/$pid/stat")).flatMap { stat =>
+      val fields = stat.drop(stat.lastIndexOf(')') + 2).split(' ')
+      if (fields.length < 20 || fields(0) == "Z" || fields(0) == "X") None
+      else Some(fields(19).toLong)
+    }
+
+  private def text(path: Path): Option[String] =
+    try Some(new String(Files.readAllBytes(path), ISO_8859_1))
+    catch { case NonFatal(_) => None }
+}

@@ -1,0 +1,52 @@
+package io.pyzorder.layout.select
+
+import org.apache.spark.sql.types.LongType
+import org.scalatest.funsuite.AnyFunSuite
+
+import io.pyzorder.index.model.ColumnStatistics
+import io.pyzorder.layout.cells.{BoxSpace, FileBox}
+
+class MergeSelectionSuite extends AnyFunSuite {
+
+  private val target = 100L
+
+  private def space(ranges: (Long, Long)*): BoxSpace =
+    new BoxSpace(Seq(LongType),
+      ranges.toIndexedSeq.map { case (low, high) =>
+        FileBox(target,
+          Seq(ColumnStatistics(
+              Some((low, high)), exact = true, Some(0L), nanSeen = false, empty = false,
+              settingsDependent = false)))
+      })
+
+  private val apart = Seq((0L, 99L), (100L, 199L), (200L, 299L), (300L, 399L))
+
+  private def chosen(factor: Double, fresh: Seq[(Long, Long)], old: Seq[(Long, Long)]): Seq[Int] = {
+    val files = fresh ++ old
+    val (news, olds) = files.indices.partition(_ < fresh.length)
+    MergeSelection.choose(space(files: _*), news, olds, target, factor, lexical = false).files
+  }
+
+  /** Factor, new files, clustered files, and which of the latter join (counted after the new). */
+  private val cases = Seq[(String, Double, Seq[(Long, Long)], Seq[(Long, Long)], Seq[Int])](
+    ("no budget, nothing joins", 0.0, Seq((0L, 399L)), Seq.fill(4)((0L, 399L)), Nil),
+    ("new rows beyond all files leave them alone", 4.0, Seq((400L, 499L)), apart, Nil))
+
+  for ((name, factor, fresh, old, expected) <- cases) test(name) {
+    assert(chosen(factor, fresh, old) == expected)
+  }
+
+  for (factor <- Seq(1.0, 2.0, 3.0)) test(s"wide files join up to $factor times the new bytes") {
+    val files = chosen(factor, Seq((0L, 399L)), Seq.fill(6)((0L, 399L)))
+    assert(files.nonEmpty && files.length <= factor)
+    assert(files.distinct == files && files.forall((1 to 6).contains(_)))
+  }
+
+  test("excess is about 1 of files apart, and grows when all span everything") {
+    def excess(ranges: Seq[(Long, Long)]): Double =
+      MergeSelection.excess(space(ranges: _*), ranges.indices, target, lexical = false)
+    assert(excess(apart) < 1.5)
+    assert(excess(Seq.fill(4)((0L, 399L))) >= 1.0)
+    assert(excess(apart.map { case (low, high) => (low, high + 300) }) > excess(apart))
+  }
+}
