@@ -15,7 +15,7 @@ import build  # noqa: E402
 
 def load(spark: SparkSession) -> Any:
     """Compiles the jar if need be, adds it to a session's JVM, and returns `io.pyzorder` there."""
-    jvm = spark._jvm
+    jvm: Any = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader.addURL(jvm.java.io.File(str(build.bench_jar())).toURI().toURL())
     return jvm.io.pyzorder
