@@ -16,7 +16,7 @@ class RecordsSuite extends AnyFunSuite {
   private val prepare =
     PrepareRecord("life", "OPTIMIZE", "me", ProcessId("host/boot", 7, 8), 9, 10)
   private val retire = RetireRecord("life", Seq(file), Seq(file.copy(size = 11)), Seq("", "day=1"))
-  private val switch = SwitchRecord("life", table, to, Seq(file))
+  private val switch = SwitchRecord("life", table, to, Seq(FileRef("part-0.parquet", 10, 20)))
   private val partitions = PartitionsRecord(
     "life", table, to, Seq(PartitionMove(Map("day" -> "1"), "day=1", "day=1")), Seq(file))
   private val outcome = OutcomeRecord("life", commit = true, "me")
