@@ -32,9 +32,10 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  * The rule. What counts is the cost of a lookup: the bytes of the files that it opens, and
  * `OpenCost` for each of them.
  *  - An OPTIMIZE *harms* if it replaces files that an earlier one has clustered, and lookups would
- *    cost `Harm` times what they do. So joining 10,000 files of 10 KB is never harm unless they
- *    were clustered so, and even then only where lookups open few of them; joining the 16 files of
- *    a clustered table, of which a lookup opens four, into one is.
+ *    cost `Harm` times what they do, by `Noticed` or more: nobody notices whether a lookup opens
+ *    one tiny file or two. So joining 10,000 files of 10 KB is never harm unless they were
+ *    clustered so, and even then only where lookups open few of them; joining the 16 files of a
+ *    clustered table, of which a lookup opens four, into one is.
  *  - It *pays* if `Lookups` lookups save as many bytes as it rewrites. That holds for a whole table
  *    as well as for the few files that came last.
  *  - It *joins* if files that are opened faster than read become fewer.
@@ -56,6 +57,7 @@ object LayoutVerdict {
   val OpenCost: Double = 256.0 * 1024
 
   private val Harm = 1.25
+  private val Noticed = 2 * OpenCost
   private val Lookups = 10
 
   /**
@@ -87,7 +89,7 @@ object LayoutVerdict {
       (work.columns.isEmpty || work.rewritten < OpenCost * work.replaced)
     val shares = s"${percent(next.share)} instead of ${percent(now.share)}"
     if (work.replaced == 0) LayoutVerdict("nothing", "Nothing to do.")
-    else if (work.undoes && next.cost > Harm * now.cost) {
+    else if (work.undoes && next.cost > Harm * now.cost && next.cost - now.cost >= Noticed) {
       LayoutVerdict("harms",
         s"Harms: a lookup opens $shares of the table, as " +
           s"${files(work.replaced)} become ${files(work.written)} of about " +
