@@ -178,25 +178,6 @@ def test_a_dataframe_executed_twice(spark, table) -> None:
     assert spark.sql(PAIRS["a join"].format(t=table.name)).first() == (30, 30)
 
 
-def test_a_plan_executed_again_after_a_failure(spark, table, tmp_path) -> None:
-    broken = tmp_path / "broken"
-    broken.touch()
-    at = str(broken)
-
-    def slow(value: int) -> int:
-        if Path(at).exists():
-            raise ValueError("not yet")
-        return value
-
-    spark.udf.register("slow", slow, "bigint")
-    df = spark.sql(PAIRS["a join"].format(t=table.name))
-    with pytest.raises(FAILURES):
-        df.collect()
-    table.append(spark)
-    broken.unlink()
-    assert_one_state(df.collect())
-
-
 def test_explain_fixes_nothing(spark, table) -> None:
     spark.udf.register("slow", lambda value: value, "bigint")
     df = spark.sql(PAIRS["a join"].format(t=table.name))

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
  * later they start. A fixed file that an OPTIMIZE moves is opened where it lies by then.
  *
  * Why the plan owns the state, and not an execution: a physical scan keeps its list of files, so
- * that a plan which is executed again, after a failure perhaps, would mix old lists with new ones.
+ * that a plan which is executed again could mix old lists with new ones.
  * Every DataFrame action plans anew and sees the newest state. Planning and EXPLAIN fix nothing.
  *
  * One plan is what one QueryExecution optimizes, subqueries included, and what adaptive execution
