@@ -123,3 +123,34 @@ def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, ta
         found, place = hive_session.run(tmp_path, "t", plain=True, partition="day = 1")
         assert found == ALL
         assert ("-zorder-" in str(place)) == switched
+
+
+@pytest.mark.parametrize("table", TABLES, ids=["Spark's", "Hive's"])
+def test_a_metastore_remembers_a_place_elsewhere(
+    spark: SparkSession, tmp_path: Path, table: str
+) -> None:
+    """Where a partition outside of the table's folder was, which RESTORE must know, and VACUUM."""
+    home, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
+    rows = spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day")
+    rows.write.partitionBy("day").parquet(str(home))
+    (home / "day=1").rename(elsewhere)
+    found, place = hive_session.run(
+        tmp_path,
+        "t",
+        f"CREATE {table} LOCATION '{home}' {BY_LOCATION}",
+        "ALTER TABLE t ADD PARTITION (day = 0)",
+        f"ALTER TABLE t ADD PARTITION (day = 1) LOCATION '{elsewhere}'",
+        "OPTIMIZE t ZORDER BY (id)",
+        partition="day = 1",
+    )
+    assert found == ALL
+    assert place != elsewhere
+    found, _ = hive_session.run(tmp_path, "t", "RESTORE t TO BEFORE OPTIMIZE")
+    assert found == ALL
+    found, _ = hive_session.run(
+        tmp_path, "t",
+        "SET spark.sql.zorder.vacuum.retentionCheck = false",
+        "VACUUM t RETAIN 0 HOURS",
+    )  # fmt: skip
+    assert found == ALL
+    assert not list(elsewhere.glob("*.parquet"))
