@@ -133,6 +133,10 @@ bench-joins: $(VENV)/made-demo ## TPC-DS star joins: files and seconds with and 
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/joins.py
 
+bench-small: $(VENV)/made-demo,bench ## What the extension costs where nothing is to be gained: tiny tables, small ones cut finer
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/small_tables.py
+
 bench-planning: jar ## What the index adds to planning, for tables of 10k, 100k and 1M files
 	$(RUN) benchmarks/planning.py
 

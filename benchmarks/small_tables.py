@@ -1,0 +1,118 @@
+"""What the extension costs where there is nothing to gain: tiny tables, and a small one cut finer.
+
+    python benchmarks/small_tables.py [--rounds 60]
+
+Tables of 3 files of 10 rows, optimized, in one session: each query is run with skipping and without
+it, one right after the other, and the figure is the median of the ratios of these pairs. Then a
+table of some 100 MB as OPTIMIZE writes it by default (32 files or fewer, of 1 MiB or more) beside
+the same rows in one file: seconds to read all of it, in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import report
+from pyspark.sql import SparkSession
+
+import pyzorder
+
+QUERIES = {
+    "lookup": "SELECT * FROM fact WHERE a = {i}",
+    "range": "SELECT count(*), max(c) FROM fact WHERE a BETWEEN {i} AND {i} + 3 AND b > 2",
+    "whole table": "SELECT sum(c) FROM fact WHERE {i} >= 0",
+    "join": "SELECT count(*) FROM fact JOIN dim ON fact.a = dim.a WHERE dim.b = {i}",
+    "star join": "SELECT sum(fact.c) FROM fact JOIN dim ON fact.a = dim.a "
+    "JOIN dim2 ON fact.b = dim2.a WHERE dim.c = {i} AND dim2.c < 20",
+    "join without a filter": "SELECT count(*) FROM fact JOIN dim ON fact.a = dim.a AND {i} >= 0",
+    "self join": "SELECT count(*) FROM fact x JOIN fact y ON x.a = y.b WHERE x.c = {i}",
+}
+SKIPPING = "spark.pyzorder.skipping.enabled"
+#: the ratio of a join's seconds with skipping to those without it, at most
+MOST = 1.05
+
+
+def seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def figures(taken: list[float], beside: list[float]) -> list[str]:
+    """Milliseconds of `beside`, and how many times as long `taken` took; both are medians."""
+    ratio = statistics.median(a / b for a, b in zip(taken, beside, strict=True))
+    return [f"{1000 * statistics.median(beside):.1f} ms", f"{ratio:.3f}"]
+
+
+def costs(spark: SparkSession, rounds: int) -> list[list[str]]:
+    """A row for each query: milliseconds without skipping, and the ratio with it."""
+    for name in ("fact", "dim", "dim2"):
+        spark.range(0, 30, 1, 3).selectExpr(
+            "CAST(id AS INT) AS a", "CAST(id * 7 % 30 AS INT) AS b", "CAST(id % 10 AS INT) AS c"
+        ).write.saveAsTable(name)
+        spark.sql(f"OPTIMIZE {name} ZORDER BY (a, b)")
+    rows = [["query", "without skipping", "with / without"]]
+    for name, text in QUERIES.items():
+        taken: dict[str, list[float]] = {"true": [], "false": []}
+        for i in range(2 * rounds):
+            for on in ("true", "false") if i % 2 else ("false", "true"):
+                spark.conf.set(SKIPPING, on)
+                query = text.format(i=i % 30)
+                taken[on].append(seconds(lambda query=query: spark.sql(query).collect()))
+        spark.conf.unset(SKIPPING)
+        rows.append([name, *figures(taken["true"][rounds:], taken["false"][rounds:])])
+        print(" | ".join(rows[-1]), flush=True)
+    return rows
+
+
+def finer(spark: SparkSession, rounds: int) -> list[str]:
+    """A row: lineitem as OPTIMIZE cuts it by default, over the same rows in one file."""
+    rows = datasets.DATASETS[0].read(spark)
+    rows.where("l_orderkey % 3 = 0").coalesce(1).write.saveAsTable("one")
+    rows.where("l_orderkey % 3 = 0").coalesce(1).write.saveAsTable("cut")
+    spark.sql("OPTIMIZE cut ZORDER BY (l_partkey, l_shipdate)")
+    files = len(spark.table("cut").inputFiles())
+    taken: dict[str, list[float]] = {"one": [], "cut": []}
+    for i in range(rounds):
+        for table in ("one", "cut") if i % 2 else ("cut", "one"):
+            read = spark.table(table).write.format("noop").mode("overwrite")
+            taken[table].append(seconds(read.save))
+    return [f"reading all of a table in {files} files, not one",
+            *figures(taken["cut"][3:], taken["one"][3:])]  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=60)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        spark = pyzorder.configure(
+            SparkSession.builder.master("local[2]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.memory", "4g")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.warehouse.dir", str(Path(folder)))
+        ).getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        rows = costs(spark, rounds)
+        rows.append(finer(spark, max(10, rounds // 3)))
+        spark.stop()
+    print(" | ".join(rows[-1]))
+    report.write(
+        "small_tables", "What the extension costs on small tables",
+        "Seconds with skipping over those without it, in pairs in one session: medians. The last "
+        "line: the two tables in pairs.", rows)  # fmt: skip
+    worst = max(float(row[2]) for row in rows[1:] if "join" in row[0])
+    print(f"joins: at most {worst:.3f}; {MOST} is the limit")
+    return 0 if worst <= MOST else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
