@@ -14,7 +14,8 @@ import org.apache.spark.sql.catalyst.catalog.{CatalogTable, CatalogTableType}
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
 import io.pyzorder.advisor.{Advisor, WorkloadFilter}
-import io.pyzorder.commands.{OptimizeRun, TableFunctions}
+import io.pyzorder.commands.TableFunctions
+import io.pyzorder.commands.optimize.OptimizePlanner
 import io.pyzorder.index.model.IndexedColumn
 
 /** What pyzorder.advisor calls: plain types in, JSON out. */
@@ -97,7 +98,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     item.put("rows", advisor.present.partitions.iterator.map(_.numRows).sum)
     item.put("newFiles", advisor.present.leaves.sum)
     put(item.putArray("clusteredBy"), advisor.present.clusteredBy)
-    item.put("verdict", OptimizeRun.verdict(session, advisor.table).sentence)
+    item.put("verdict", OptimizePlanner.verdict(session, advisor.table).sentence)
     mapper.writeValueAsString(item)
   }
 

@@ -14,7 +14,8 @@ import org.apache.spark.sql.types.Decimal
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.pyzorder.catalog.ResolvedTable
-import io.pyzorder.commands.{OptimizeRun, TableFunctions, TableLayout}
+import io.pyzorder.commands.{TableFunctions, TableLayout}
+import io.pyzorder.commands.optimize.OptimizePlanner
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.skipping.predicate.{PredicateBox, PredicateJudgement}
 import io.pyzorder.storage.TableFolder
@@ -66,7 +67,7 @@ object LayoutApi {
 
   /** Whether an OPTIMIZE that names nothing pays: an object with `kind` and `sentence`. */
   def verdict(session: shim.SparkSession, target: String): String = {
-    val verdict = OptimizeRun.verdict(session, TableFunctions.tableOf(session, target))
+    val verdict = OptimizePlanner.verdict(session, TableFunctions.tableOf(session, target))
     val node = mapper.createObjectNode()
     node.put("kind", verdict.kind).put("sentence", verdict.sentence)
     mapper.writeValueAsString(node)

@@ -9,6 +9,8 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
+import io.pyzorder.commands.action.{ResultColumns, SkippingIndex}
+import io.pyzorder.commands.optimize.OptimizePlanner
 import io.pyzorder.expressions.OrderedBytes
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, ZValueColumn}
@@ -96,8 +98,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     else {
       val default = ClusteringColumns.default(session, table)
       val columns = if (default.isEmpty) clustered else default
-      val (choice, verdict) =
-        new OptimizeRun(session, table, None, columns, full = false).outlook()
+      val (choice, verdict) = OptimizePlanner.outlook(session, table, columns)
       val optimize = table.optimizeBy(columns)
       val next =
         if (choice.groups.isEmpty) s"$optimize has nothing to do."

@@ -15,6 +15,7 @@ import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 
 import io.pyzorder.catalog.{ClusteringColumns, PartitionPredicate, ResolvedTable, StoredTypes}
 import io.pyzorder.catalog.TargetLookup
+import io.pyzorder.commands.optimize.OptimizeTableCommand
 import io.pyzorder.common.{TableFormats, ZOrderErrors}
 import io.pyzorder.index.model.DeniedColumns
 import io.pyzorder.layout.write.InputRelation

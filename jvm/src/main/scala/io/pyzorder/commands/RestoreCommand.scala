@@ -10,12 +10,13 @@ import org.apache.spark.sql.types.LongType
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.catalog.{ResolvedTable, TableFiles}
-import io.pyzorder.common.StoreFailures
+import io.pyzorder.commands.action.{FileCopies, ResultColumns, SkippingIndex, SwitchingTables}
+import io.pyzorder.commands.action.TableAction
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.publish.{Filled, LastOptimize, Writer}
 import io.pyzorder.publish.journal.{LayoutRecord, Records, RetireRecord, SummaryFiles}
 import io.pyzorder.publish.relocate.{LastSwitch, PartitionSwitch, PreviousLocations}
-import io.pyzorder.publish.relocate.{PreviousPartitionLocations, Replaced, RestoreRefusal}
+import io.pyzorder.publish.relocate.RestoreRefusal
 import io.pyzorder.storage.FileRef
 
 /**
@@ -32,58 +33,48 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     .always("removed_files_size", LongType, "Their bytes")
     .attributes
 
-  override def run(sparkSession: SparkSession): Seq[Row] =
-    StoreFailures.told(table.root) {
-      val session = sparkSession.asInstanceOf[shim.SparkSession]
-      SwitchingTables.following(session, table)(restore(session, _))
+  override def run(sparkSession: SparkSession): Seq[Row] = {
+    val session = sparkSession.asInstanceOf[shim.SparkSession]
+    Seq(TableAction.execute(session, table)(new RestoreAction(session, _)))
+  }
+}
+
+private final class RestoreAction(session: shim.SparkSession, table: ResolvedTable)
+    extends TableAction[Row](session, table, Records.Restore) {
+
+  private val hadoopConf = session.sessionState.newHadoopConf()
+  private val folder = table.folder(session)
+
+  override def validate(): Option[Row] = {
+    val fs = folder.root.getFileSystem(hadoopConf)
+    if (!fs.exists(folder.zorder)) throw RestoreRefusal.cannot(folder, RestoreRefusal.NoneToUndo)
+    None
+  }
+
+  override def run(writer: Writer): Row =
+    new PreviousLocations(session, folder, table.identifier)
+      .lastSwitch(within = LastOptimize.number(hadoopConf, writer)) match {
+      case Some(last: LastSwitch.OfPartitions) => switchBack(writer, last)
+      case Some(last: LastSwitch.OfTable) => switchBack(writer, last)
+      case None => putBack(writer, LastOptimize.find(hadoopConf, writer))
     }
 
-  private def restore(session: shim.SparkSession, table: ResolvedTable): Seq[Row] = {
-    val folder = table.folder(session)
-    val fs = folder.root.getFileSystem(session.sessionState.newHadoopConf())
-    if (!fs.exists(folder.zorder)) throw RestoreRefusal.cannot(folder, RestoreRefusal.NoneToUndo)
-    val writer = Writer.begin(session, folder, Records.Restore)
-    try {
-      SwitchingTables.carry(session, table)
-      val behind = new PreviousLocations(session, writer.folder)
-      val hadoopConf = session.sessionState.newHadoopConf()
-      val within = LastOptimize.number(hadoopConf, writer)
-      val partitions =
-        new PreviousPartitionLocations(session, table.folder(session), table.identifier)
-          .lastSwitch(after = within.getOrElse(0L))
-      if (partitions.isDefined) {
-        switchBack(session, table, writer, partitions.get)
-      } else if (within.isDefined || behind.isEmpty) {
-        val last = LastOptimize.find(hadoopConf, writer)
-        checkPartitions(session, table, last.record)
-        writer.checkSpace(last.record.retire.map(_.size).sum)
-        val places = last.record.retire.map(file =>
-          file.path -> writer.folder.retiredPath(last.run, file.path))
-        val copies = FileCopies.stage(session, writer, places, Records.Restore)
-        writer.layout = LayoutRecord.last(hadoopConf, writer.folder, before = last.run)
-        writer.publish(last.record.add, copies, Nil, identity)
-        reindex(session, table)
-        told(SummaryFiles.without(last.record.retire), last.record.add)
-      } else {
-        val last = behind.lastOptimize
-        switchBack(session, table, writer, last)
-        told(last.retire, last.add)
-      }
-    } catch {
-      case NonFatal(failure) => throw writer.reason(failure, Nil)
-    } finally {
-      writer.abort()
-      table.refresh(session)
-    }
+  /** Within the table's folder. */
+  private def putBack(writer: Writer, last: LastOptimize): Row = {
+    checkPartitions(last.record)
+    writer.checkSpace(last.record.retire.map(_.size).sum)
+    val places = last.record.retire.map(file =>
+      file.path -> writer.folder.retiredPath(last.run, file.path))
+    val copies = FileCopies.stage(session, writer, places, Records.Restore)
+    writer.layout = LayoutRecord.last(hadoopConf, writer.folder, before = last.run)
+    writer.publish(last.record.add, copies, Nil, identity)
+    reindex()
+    told(SummaryFiles.without(last.record.retire), last.record.add)
   }
 
   /** Files where the catalog knows no partition any more would come back unseen. */
-  private def checkPartitions(
-      session: shim.SparkSession,
-      table: ResolvedTable,
-      record: RetireRecord): Unit =
+  private def checkPartitions(record: RetireRecord): Unit =
     if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
-      val folder = table.folder(session)
       val known = PartitionSwitch.partitionsOf(session, table.identifier.get).values
         .map(folder.relativize).toSet
       val folders = SummaryFiles.without(record.retire).map(_.folder)
@@ -99,48 +90,38 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
     Iterator(folder) ++ folder.indices.reverseIterator.filter(folder(_) == '/').map(folder.take)
 
   /** Into a folder of copies: of what was replaced, and of what others have added since. */
-  private def switchBack(
-      session: shim.SparkSession,
-      table: ResolvedTable,
-      writer: Writer,
-      last: Replaced): Unit = {
+  private def switchBack(writer: Writer, last: LastSwitch.OfTable): Row = {
     SwitchingTables.check(session, table)
     val now = TableFiles.list(session, table)
     SwitchingTables.checkFlat(session, table, now)
     val added = last.add.map(_.path).toSet
-    val summaries = SummaryFiles.in(
-      session.sessionState.newHadoopConf(), last.home, last.retire.map(_.folder))
+    val summaries = SummaryFiles.in(hadoopConf, last.home, last.retire.map(_.folder))
     val places = SwitchingTables.placesOf(last.home, last.retire ++ summaries) ++
       SwitchingTables.placesOf(writer.folder, now.filterNot(file => added(file.path)))
     val to = writer.switchLocation(table.identifier.get, now) { to =>
       val filler = Writer.begin(session, to.root, Records.Restore)
-      try {
+      Writer.use(filler) {
         filler.checkSpace(last.retire.map(_.size).sum)
         val copies = FileCopies.stage(session, filler, places, Records.Restore)
-        filler.layout = LayoutRecord.last(session.sessionState.newHadoopConf(), last.home)
+        filler.layout = LayoutRecord.last(hadoopConf, last.home)
         filler.publish(Nil, copies, Nil, identity,
           rowsOf = places.collect { case (name, place) if !SummaryFiles.isOne(name) => place })
-      } finally filler.abort()
+      }
     }
     val columns = SkippingIndex.latest(session, table).map(_.columns)
     val restored = SwitchingTables.current(session, table)
-    columns.filter(_ => restored.root == to.root).foreach(reindex(session, restored, _))
+    columns.filter(_ => restored.root == to.root).foreach(reindex(restored, _))
+    told(last.retire, last.add)
   }
 
   /** Partitions into folders of copies, as above. */
-  private def switchBack(
-      session: shim.SparkSession,
-      table: ResolvedTable,
-      writer: Writer,
-      last: LastSwitch): Seq[Row] = {
+  private def switchBack(writer: Writer, last: LastSwitch.OfPartitions): Row = {
     SwitchingTables.check(session, table)
-    val folder = writer.folder
     val places = last.switch.moves.map(move => folder.relativize(move.to) -> move).toMap
     val now = TableFiles.list(session, table).filter(file => places.contains(file.folder))
     val added = now.filterNot(last.add.toSet)
     val moves = SwitchingTables.moves(session, table, places.keys.toSeq)
-    writer.layout = LayoutRecord.last(
-      session.sessionState.newHadoopConf(), folder, before = last.switch.run)
+    writer.layout = LayoutRecord.last(hadoopConf, folder, before = last.switch.run)
     writer.switchPartitions(table.identifier.get, moves, now) { folders =>
       writer.checkSpace(last.switch.record.read.map(_.size).sum)
       val restored = places.toSeq.flatMap { case (place, move) =>
@@ -151,34 +132,31 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
       Filled(
         FileCopies.stage(session, writer, restored ++ kept, Records.Restore), Nil, identity)
     }
-    reindex(session, table)
+    reindex()
     told(last.switch.record.read, last.add)
   }
 
-  private def told(restored: Seq[FileRef], removed: Seq[FileRef]): Seq[Row] = Seq(Row(
-      restored.length.toLong, restored.map(_.size).sum,
-      removed.length.toLong, removed.map(_.size).sum))
+  private def told(restored: Seq[FileRef], removed: Seq[FileRef]): Row = Row(
+    restored.length.toLong, restored.map(_.size).sum,
+    removed.length.toLong, removed.map(_.size).sum)
 
   /**
    * The files that came back get their entries again, if the table has an index. They are back
    * with entries or without: what is not indexed is read.
    */
-  private def reindex(session: shim.SparkSession, table: ResolvedTable): Unit =
-    SkippingIndex.latest(session, table).foreach(ref => reindex(session, table, ref.columns))
+  private def reindex(): Unit =
+    SkippingIndex.latest(session, table).foreach(ref => reindex(table, ref.columns))
 
-  private def reindex(
-      session: shim.SparkSession,
-      table: ResolvedTable,
-      columns: Seq[IndexedColumn]): Unit =
+  private def reindex(table: ResolvedTable, columns: Seq[IndexedColumn]): Unit =
     try SkippingIndex.update(session, table, columns)
     catch {
       case NonFatal(failure) =>
-        RestoreCommand.log.warn(
+        RestoreAction.log.warn(
           s"The files of ${table.root} are back, but its index has no entries of them, which " +
             s"REFRESH SKIPPING INDEX adds: ${failure.getMessage}")
     }
 }
 
-object RestoreCommand {
+private object RestoreAction {
   private val log = LoggerFactory.getLogger(getClass)
 }

@@ -11,6 +11,7 @@ import org.apache.spark.sql.pyzorder.{shim, StatementJobs}
 import org.apache.spark.sql.types._
 
 import io.pyzorder.catalog.{ResolvedTable, TargetLookup}
+import io.pyzorder.commands.action.{ResultColumns, SkippingIndex}
 import io.pyzorder.common.{JobDescription, ZOrderErrors}
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.parser.{StatementGrammar, ZOrderSqlParser}

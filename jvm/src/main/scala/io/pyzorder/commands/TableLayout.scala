@@ -3,6 +3,7 @@ package io.pyzorder.commands
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
+import io.pyzorder.commands.action.SkippingIndex
 import io.pyzorder.common.{ColumnNames, ZOrderErrors}
 import io.pyzorder.index.collect.Collector
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, IndexedColumns}

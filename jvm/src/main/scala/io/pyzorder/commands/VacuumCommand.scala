@@ -10,16 +10,12 @@ import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{LongType, StringType}
-import org.slf4j.LoggerFactory
 
 import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.commands.action.{ResultColumns, TableAction, Vacuum}
 import io.pyzorder.common.{StoreFailures, ZOrderConf, ZOrderErrors}
-import io.pyzorder.index.store.IndexStore
-import io.pyzorder.layout.select.PartitionListing
-import io.pyzorder.publish.{ExpiredFiles, Writer}
-import io.pyzorder.publish.journal.Journal
-import io.pyzorder.publish.relocate.{PreviousLocations, PreviousPartitionLocations}
-import io.pyzorder.storage.{FailPoints, TableFolder}
+import io.pyzorder.publish.Writer
+import io.pyzorder.publish.relocate.PreviousLocations
 
 /**
  * VACUUM: deletes what OPTIMIZE runs replaced longer ago than it is kept, and what dead writers
@@ -36,107 +32,52 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
     .always("size", LongType, "Its bytes")
     .attributes
 
-  override def run(sparkSession: SparkSession): Seq[Row] =
-    StoreFailures.told(table.root) {
-      val session = sparkSession.asInstanceOf[shim.SparkSession]
-      SwitchingTables.following(session, table)(vacuum(session, _))
-    }
+  override def run(sparkSession: SparkSession): Seq[Row] = {
+    val session = sparkSession.asInstanceOf[shim.SparkSession]
+    TableAction.execute(session, table)(new VacuumAction(session, _, retainHours, dryRun))
+      .map(file => Row(file.getPath.toString, file.getLen))
+  }
+}
 
-  private def vacuum(session: shim.SparkSession, table: ResolvedTable): Seq[Row] = {
-    val conf = session.sessionState.conf
-    val hours = retainHours.getOrElse(ZOrderConf.vacuumRetention.get(conf, table.properties))
+private final class VacuumAction(
+    session: shim.SparkSession,
+    table: ResolvedTable,
+    retainHours: Option[Int],
+    dryRun: Boolean)
+    extends TableAction[Seq[FileStatus]](session, table, "VACUUM") {
+
+  private val conf = session.sessionState.conf
+  private val folder = table.folder(session)
+  private val hours =
+    retainHours.getOrElse(ZOrderConf.vacuumRetention.get(conf, table.properties))
+  private var deletedForRoom = Seq.empty[FileStatus]
+
+  override def validate(): Option[Seq[FileStatus]] = {
     if (hours < 1 && ZOrderConf.vacuumCheck.get(conf)) throw ZOrderErrors.retentionTooShort(hours)
-    val hadoopConf = session.sessionState.newHadoopConf()
-    val folder = table.folder(session)
-    val found =
-      if (!folder.zorder.getFileSystem(hadoopConf).exists(folder.zorder)) Nil
-      else if (dryRun) {
-        val journal = Journal.read(hadoopConf, folder)
-        val (kept, now) = (TimeUnit.HOURS.toMillis(hours.toLong), System.currentTimeMillis())
-        Vacuum.garbage(session, table)
-          .find(kept, now, if (journal.unfinished) Some(journal.run) else None) ++
-          new PreviousLocations(session, folder).garbage(kept, now) ++
-          new PreviousPartitionLocations(session, folder, table.identifier).garbage(kept, now)
-      } else {
-        val (room, writer) = begin(session, table, hours)
-        try {
-          SwitchingTables.carry(session, table)
-          room ++ Vacuum.delete(session, table, writer, hours)
-        } finally {
-          writer.abort()
-          if (!new PreviousLocations(session, folder).isEmpty) table.refresh(session)
-        }
-      }
-    found.map(file => Row(file.getPath.toString, file.getLen))
+    val fs = folder.zorder.getFileSystem(session.sessionState.newHadoopConf())
+    if (!fs.exists(folder.zorder)) Some(Nil)
+    else if (dryRun) Some(Vacuum.find(session, table, hours))
+    else None
   }
 
   /**
-   * Takes the lock, which takes room for a few records. Where a full disk has none, some is made
-   * first, of files that need no lock to go.
-   *
-   * @return what was deleted to make room
+   * The lock takes room for a few records. Where a full disk has none, some is made first, of files
+   * that need no lock to go.
    */
-  private def begin(
-      session: shim.SparkSession,
-      table: ResolvedTable,
-      hours: Int): (Seq[FileStatus], Writer) =
-    try {
-      (Nil, Writer.begin(session, table.folder(session), "VACUUM"))
-    } catch {
+  override def begin(): Writer =
+    try super.begin()
+    catch {
       case NonFatal(failure) if StoreFailures.isFull(failure) =>
         val garbage = Vacuum.garbage(session, table)
-        val files = garbage.replaced(TimeUnit.HOURS.toMillis(hours.toLong))
-        if (files.isEmpty) throw failure
-        garbage.deleteFiles(files, _ => ())
-        (files, Writer.begin(session, table.folder(session), "VACUUM"))
+        deletedForRoom = garbage.replaced(TimeUnit.HOURS.toMillis(hours.toLong))
+        if (deletedForRoom.isEmpty) throw failure
+        garbage.deleteFiles(deletedForRoom, _ => ())
+        super.begin()
     }
-}
 
-/** What VACUUM shares with OPTIMIZE, which deletes what has expired before it begins. */
-private[commands] object Vacuum {
+  override def run(writer: Writer): Seq[FileStatus] =
+    deletedForRoom ++ Vacuum.delete(session, table, writer, hours)
 
-  private val log = LoggerFactory.getLogger(getClass)
-
-  /** Deletes, with the lock held, what has expired by the table's retention, if it can. */
-  def expired(session: shim.SparkSession, table: ResolvedTable, writer: Writer): Unit = {
-    val conf = session.sessionState.conf
-    val least = if (ZOrderConf.vacuumCheck.get(conf)) 1 else 0
-    val kept = ZOrderConf.vacuumRetention.get(conf, table.properties)
-    try delete(session, table, writer, math.max(least, kept))
-    catch {
-      case NonFatal(failure) =>
-        log.warn(s"Files that OPTIMIZE replaced in ${table.root} have expired and could not be " +
-          s"deleted; VACUUM tries again: ${failure.getMessage}")
-    }
-  }
-
-  def garbage(session: shim.SparkSession, table: ResolvedTable): ExpiredFiles = {
-    val folder = table.folder(session)
-    val outside = PartitionListing.list(table.relation.location, folder, None)
-      .map(_.folder).filter(TableFolder.isWhole).map(folder.resolve)
-    new ExpiredFiles(session.sessionState.newHadoopConf(), folder, outside)
-  }
-
-  /** Deletes, with the lock held, and returns what is older than so many hours. */
-  def delete(
-      session: shim.SparkSession,
-      table: ResolvedTable,
-      writer: Writer,
-      hours: Int): Seq[FileStatus] = {
-    val found = garbage(session, table)
-    val kept = TimeUnit.HOURS.toMillis(hours.toLong)
-    val files = found.find(kept, writer.began, Some(writer.run))
-    val behind = new PreviousLocations(session, writer.folder)
-    val partitions =
-      new PreviousPartitionLocations(session, table.folder(session), table.identifier)
-    val left = behind.garbage(kept, writer.began) ++ partitions.garbage(kept, writer.began)
-    def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
-    if (files.nonEmpty || left.nonEmpty) reach("vacuum-found")
-    found.delete(files, n => if (n == 1) reach("mid-vacuum"))
-    behind.delete(kept, writer.began, n => if (n == 1) reach("mid-vacuum"))
-    partitions.delete(kept, writer.began, n => if (n == 1) reach("mid-vacuum"))
-    IndexStore.deleteReplaced(
-      session.sessionState.newHadoopConf(), writer.folder, writer.began - kept)
-    files ++ left
-  }
+  override def end(): Unit =
+    if (new PreviousLocations(session, folder, table.identifier).movedTable) super.end()
 }

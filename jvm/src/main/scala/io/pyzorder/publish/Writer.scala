@@ -49,6 +49,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** For the next OPTIMIZE: what the files that this run publishes are laid out with. */
   var layout: Option[LayoutRecord] = None
 
+  /** Files of the table whose rows are being read: what became of them may explain a failure. */
+  var reading: Seq[FileRef] = Nil
+
   /** The folder that new files are written to. */
   def staging: Path = folder.staging(run)
 
@@ -181,7 +184,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    * What to tell of a failure before or in `publish`: the conflict, where others changed the table
    * or the files that were being read, else the failure as it is.
    */
-  def reason(failure: Throwable, reading: Seq[FileRef]): Throwable = failure match {
+  private def reason(failure: Throwable): Throwable = failure match {
     case told: ZOrderException => told
     case other =>
       val read = new RunFiles(hadoopConf, folder, run, RetireRecord(incarnation, reading, Nil, Nil))
@@ -372,6 +375,12 @@ final case class Filled(
 object Writer {
 
   private val log = LoggerFactory.getLogger(classOf[Writer])
+
+  /** Gives the writer to `body`, and up afterwards unless that has published. */
+  def use[T](writer: Writer)(body: => T): T =
+    try body
+    catch { case NonFatal(failure) => throw writer.reason(failure) }
+    finally writer.abort()
 
   /**
    * Takes the table's lock, after having finished what a dead writer left.

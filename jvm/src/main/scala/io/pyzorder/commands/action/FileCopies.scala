@@ -1,4 +1,4 @@
-package io.pyzorder.commands
+package io.pyzorder.commands.action
 
 import org.apache.hadoop.fs.{FileUtil, Path}
 import org.apache.spark.sql.pyzorder.shim

@@ -1,4 +1,4 @@
-package io.pyzorder.commands
+package io.pyzorder.commands.action
 
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.types.DataTypeUtils

@@ -1,4 +1,4 @@
-package io.pyzorder.commands
+package io.pyzorder.commands.action
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -10,7 +10,6 @@ import io.pyzorder.catalog.{ResolvedTable, TargetLookup}
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors, ZOrderException}
 import io.pyzorder.publish.journal.PartitionMove
 import io.pyzorder.publish.relocate.{CoLocatedTables, PartitionSwitch, PreviousLocations}
-import io.pyzorder.publish.relocate.PreviousPartitionLocations
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
@@ -83,9 +82,7 @@ private[commands] object SwitchingTables {
 
   /** For the holder of the lock: brings over what was written where the table lay before. */
   def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {
-    val folder = table.folder(session)
-    new PreviousLocations(session, folder).carry()
-    new PreviousPartitionLocations(session, folder, table.identifier).carry()
+    new PreviousLocations(session, table.folder(session), table.identifier).carry()
   }
 
   /**

@@ -1,10 +1,11 @@
-package io.pyzorder.commands
+package io.pyzorder.commands.optimize
 
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.types._
 
-import io.pyzorder.layout.select.OpenedShare
+import io.pyzorder.commands.action.ResultColumns
+import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
 
 /**
  * What an OPTIMIZE did, or would do: the row it returns, in Delta's shape.
@@ -58,6 +59,10 @@ final case class OptimizeMetrics(
       started, ended, tasks, tableColumns, withStatistics, clusteredBy, dryRun,
       estimatedShares, remark.orNull))
 
+  /** With a sentence before the remark. */
+  def withRemark(sentence: String): OptimizeMetrics =
+    copy(remark = Some((sentence +: remark.toSeq).mkString(" ")))
+
   private def estimatedShares: Seq[Row] =
     if (estimates.isEmpty) null
     else clusteredBy.zip(estimates).map { case (column, (before, after)) =>
@@ -70,6 +75,36 @@ final case class OptimizeMetrics(
 }
 
 object OptimizeMetrics {
+
+  /**
+   * @param files all that were looked at
+   * @param plan  those that were rewritten
+   * @param added bytes of each new file
+   */
+  private[optimize] def of(
+      context: OptimizeContext,
+      files: Seq[PartitionFiles],
+      plan: RewritePlan,
+      added: Seq[Long]): OptimizeMetrics =
+    OptimizeMetrics(
+      path = context.table.root.toString,
+      added = added,
+      removed = plan.groups.flatMap(_.files).map(_.getLen),
+      clustered = plan.clustered.map(_.getLen),
+      fresh = plan.fresh.map(_.getLen),
+      partitions = plan.groups.map(_.folder).distinct.length.toLong,
+      batches = plan.batches(context.batchSize).length.toLong,
+      considered = files.map(_.files.length.toLong).sum,
+      strategy = if (context.zOrderBy.isEmpty) "compaction" else context.settings.curve,
+      clusteredBy = context.names,
+      tableColumns = context.table.schema.length.toLong,
+      withStatistics = context.statisticsColumns.length.toLong,
+      tasks = plan.groups.map(_.leaves.toLong).sum,
+      started = context.started,
+      ended = System.currentTimeMillis(),
+      dryRun = false,
+      estimates = Nil,
+      remark = plan.remark)
 
   private val sizesType: StructType = ResultColumns.none
     .add("min", LongType, "Bytes of the smallest; null where there are none")

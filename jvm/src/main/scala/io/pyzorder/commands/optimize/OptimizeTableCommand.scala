@@ -1,4 +1,4 @@
-package io.pyzorder.commands
+package io.pyzorder.commands.optimize
 
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
-import io.pyzorder.common.StoreFailures
+import io.pyzorder.commands.action.TableAction
 
 /**
  * OPTIMIZE, resolved: the table exists, the columns are its own.
@@ -28,9 +28,8 @@ case class OptimizeTableCommand(
 
   override def run(session: SparkSession): Seq[Row] = {
     val own = session.asInstanceOf[shim.SparkSession]
-    Seq(StoreFailures.told(table.root)(SwitchingTables.following(own, table) { table =>
-      val run = new OptimizeRun(own, table, where, zOrderBy, full)
-      if (dryRun) run.estimate() else run.execute()
-    }).toRow)
+    Seq(TableAction.execute(own, table) { table =>
+      new OptimizeAction(new OptimizeContext(own, table, where, zOrderBy, full), dryRun)
+    }.toRow)
   }
 }

@@ -1,4 +1,4 @@
-package io.pyzorder.commands
+package io.pyzorder.commands.optimize
 
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructField
@@ -14,7 +14,7 @@ import io.pyzorder.publish.relocate.CoLocatedTables
  * or the default with which the column was added. A rewritten file has the column, as the table
  * says that OPTIMIZE names; another one that lies in the same folder may have said otherwise.
  */
-private[commands] object SharedFolderDefaults {
+private[optimize] object SharedFolderDefaults {
 
   /**
    * Throws ZORDER_OTHER_DEFAULT where one of the same database does, or, for a path, one of the

@@ -10,19 +10,12 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, MetadataFiles,
 import io.pyzorder.storage.TableFolder
 
 /**
- * An OPTIMIZE that has switched partitions.
- *
- * @param add the files it has written, as they are
- */
-final case class LastSwitch(switch: PartitionSwitch, add: Seq[FileRef])
-
-/**
  * The folders that a table's partitions were switched away from and that VACUUM has not deleted, by
  * the table's journal. For the holder of its lock.
  *
  * @param table in the catalog; None: named by its path, and then nothing is known of them
  */
-final class PreviousPartitionLocations(
+private[relocate] final class PreviousPartitionLocations(
     session: shim.SparkSession,
     folder: TableFolder,
     table: Option[TableIdentifier]) {
@@ -137,7 +130,7 @@ final class PreviousPartitionLocations(
    *
    * @param after number of the last run that replaced files within their folders
    */
-  def lastSwitch(after: Long): Option[LastSwitch] =
+  def lastSwitch(after: Long): Option[LastSwitch.OfPartitions] =
     switches.lastOption.map(_._1).filter(_.run > after).map { switch =>
       def cannot(why: String) = throw RestoreRefusal.cannot(folder, why)
       val state = Journal.runs(hadoopConf, folder).find(_.run == switch.run).get
@@ -165,7 +158,7 @@ final class PreviousPartitionLocations(
         case _: ZOrderException =>
           cannot("files that the last OPTIMIZE wrote were replaced or deleted since")
       }
-      LastSwitch(switch, added)
+      LastSwitch.OfPartitions(switch, added)
     }
 
   private def expired(kept: Long, at: Long): Seq[PartitionSwitch] =

@@ -8,19 +8,14 @@ import io.pyzorder.publish.journal.{Journal, Records, RetireRecord, RunFiles, Su
 import io.pyzorder.storage.{FileRef, FileSystems, SiblingFolder, TableFolder}
 
 /**
- * @param home    the folder that the files `retire` lie in
- * @param retire  what was replaced
- * @param add     what took its place
- */
-final case class Replaced(home: TableFolder, retire: Seq[FileRef], add: Seq[FileRef])
-
-/**
  * The folders that a table's location was switched away from and that VACUUM has not deleted, each
  * known by the last run of its own journal. For the holder of the lock of the table's folder.
  *
  * @param folder the table's folder now
  */
-final class PreviousLocations(session: shim.SparkSession, folder: TableFolder) {
+private[relocate] final class PreviousTableLocations(
+    session: shim.SparkSession,
+    folder: TableFolder) {
 
   private val hadoopConf = session.sessionState.newHadoopConf()
 
@@ -53,7 +48,7 @@ final class PreviousLocations(session: shim.SparkSession, folder: TableFolder) {
    * files of `home`, `add` files of `folder`. Throws ZORDER_CANNOT_RESTORE when there is none, when
    * others have replaced what it wrote, or when what it replaced is gone.
    */
-  def lastOptimize: Replaced = {
+  def lastOptimize: LastSwitch.OfTable = {
     val switch = switches.lastOption.map(_._1)
       .getOrElse(throw RestoreRefusal.cannot(folder, RestoreRefusal.NoneToUndo))
     if (operationOf(switch).contains(Records.Restore)) {
@@ -73,7 +68,7 @@ final class PreviousLocations(session: shim.SparkSession, folder: TableFolder) {
       case _: ZOrderException => throw RestoreRefusal.cannot(folder,
           "files that the last OPTIMIZE wrote were replaced or deleted since")
     }
-    Replaced(switch.from, switch.record.read, added)
+    LastSwitch.OfTable(switch.from, switch.record.read, added)
   }
 
   private def operationOf(switch: LocationSwitch): Option[String] =

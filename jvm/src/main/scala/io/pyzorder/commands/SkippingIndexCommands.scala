@@ -1,0 +1,74 @@
+package io.pyzorder.commands
+
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.commands.action.SkippingIndex
+import io.pyzorder.common.{StoreFailures, ZOrderErrors}
+import io.pyzorder.index.model.{DeniedColumns, IndexedColumn, IndexedColumns}
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.storage.TableFolder
+
+/** CREATE SKIPPING INDEX: statistics of the files as they lie. `columns` empty: all that can. */
+case class CreateSkippingIndexCommand(
+    table: ResolvedTable,
+    ifNotExists: Boolean,
+    columns: Seq[Seq[String]])
+    extends LeafRunnableCommand {
+
+  override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.told(table.root) {
+    val session = sparkSession.asInstanceOf[shim.SparkSession]
+    val exists = SkippingIndex.latest(session, table).isDefined
+    if (exists && !ifNotExists) throw ZOrderErrors.indexExists(table.name)
+    if (!exists) {
+      val chosen = if (columns.isEmpty) SkippingIndex.default(session, table) else named(session)
+      makeFolder(session)
+      SkippingIndex.update(session, table, chosen)
+    }
+    Nil
+  }
+
+  private def named(session: shim.SparkSession): Seq[IndexedColumn] = {
+    val conf = session.sessionState.conf
+    val named = IndexedColumns.resolve(
+      table.fileSchema, columns, table.name, conf.caseSensitiveAnalysis)
+    DeniedColumns.of(conf, table.properties).check(named.map(_.path))
+    named
+  }
+
+  /**
+   * An external table has no folder before its first INSERT, which makes it. Not for a table that
+   * was dropped or renamed meanwhile: the folder would keep another table from its place.
+   */
+  private def makeFolder(session: shim.SparkSession): Unit =
+    if (table.identifier.exists(session.sessionState.catalog.tableExists)) {
+      val fs = table.root.getFileSystem(session.sessionState.newHadoopConf())
+      if (!fs.exists(table.root)) fs.mkdirs(table.root)
+    }
+}
+
+/** REFRESH SKIPPING INDEX: entries of files that have come or changed, none of those that went. */
+case class RefreshSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
+  override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.told(table.root) {
+    val session = sparkSession.asInstanceOf[shim.SparkSession]
+    val columns = SkippingIndex.columnsToRefresh(session, table)
+      .getOrElse(throw ZOrderErrors.indexNotFound(table.name))
+    SkippingIndex.update(session, table, columns)
+    Nil
+  }
+}
+
+/** DROP SKIPPING INDEX. */
+case class DropSkippingIndexCommand(table: ResolvedTable, ifExists: Boolean)
+    extends LeafRunnableCommand {
+  override def run(sparkSession: SparkSession): Seq[Row] = {
+    val session = sparkSession.asInstanceOf[shim.SparkSession]
+    val folder = new TableFolder(table.root)
+    val fs = folder.index.getFileSystem(session.sessionState.newHadoopConf())
+    if (fs.exists(folder.index)) StoreFailures.told(table.root)(IndexStore.drop(session, folder))
+    else if (!ifExists) throw ZOrderErrors.indexNotFound(table.name)
+    Nil
+  }
+}

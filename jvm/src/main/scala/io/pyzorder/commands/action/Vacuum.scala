@@ -1,0 +1,76 @@
+package io.pyzorder.commands.action
+
+import java.util.concurrent.TimeUnit
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.pyzorder.shim
+import org.slf4j.LoggerFactory
+
+import io.pyzorder.catalog.ResolvedTable
+import io.pyzorder.common.ZOrderConf
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.layout.select.PartitionListing
+import io.pyzorder.publish.{ExpiredFiles, Writer}
+import io.pyzorder.publish.journal.Journal
+import io.pyzorder.publish.relocate.PreviousLocations
+import io.pyzorder.storage.{FailPoints, TableFolder}
+
+/** What VACUUM shares with OPTIMIZE, which deletes what has expired before it begins. */
+private[commands] object Vacuum {
+
+  private val log = LoggerFactory.getLogger(getClass)
+
+  /** Deletes, with the lock held, what has expired by the table's retention, if it can. */
+  def expired(session: shim.SparkSession, table: ResolvedTable, writer: Writer): Unit = {
+    val conf = session.sessionState.conf
+    val least = if (ZOrderConf.vacuumCheck.get(conf)) 1 else 0
+    val kept = ZOrderConf.vacuumRetention.get(conf, table.properties)
+    try delete(session, table, writer, math.max(least, kept))
+    catch {
+      case NonFatal(failure) =>
+        log.warn(s"Files that OPTIMIZE replaced in ${table.root} have expired and could not be " +
+          s"deleted; VACUUM tries again: ${failure.getMessage}")
+    }
+  }
+
+  def garbage(session: shim.SparkSession, table: ResolvedTable): ExpiredFiles = {
+    val folder = table.folder(session)
+    val outside = PartitionListing.list(table.relation.location, folder, None)
+      .map(_.folder).filter(TableFolder.isWhole).map(folder.resolve)
+    new ExpiredFiles(session.sessionState.newHadoopConf(), folder, outside)
+  }
+
+  /** What `delete` would delete; takes no lock. */
+  def find(session: shim.SparkSession, table: ResolvedTable, hours: Int): Seq[FileStatus] = {
+    val journal = Journal.read(session.sessionState.newHadoopConf(), table.folder(session))
+    val (kept, now) = (TimeUnit.HOURS.toMillis(hours.toLong), System.currentTimeMillis())
+    garbage(session, table)
+      .find(kept, now, if (journal.unfinished) Some(journal.run) else None) ++
+      previous(session, table).garbage(kept, now)
+  }
+
+  /** Deletes, with the lock held, and returns what is older than so many hours. */
+  def delete(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      writer: Writer,
+      hours: Int): Seq[FileStatus] = {
+    val found = garbage(session, table)
+    val kept = TimeUnit.HOURS.toMillis(hours.toLong)
+    val files = found.find(kept, writer.began, Some(writer.run))
+    val locations = previous(session, table)
+    val left = locations.garbage(kept, writer.began)
+    def reach(point: String): Unit = FailPoints.reach(session.sessionState.conf, point)
+    if (files.nonEmpty || left.nonEmpty) reach("vacuum-found")
+    found.delete(files, n => if (n == 1) reach("mid-vacuum"))
+    locations.delete(kept, writer.began, n => if (n == 1) reach("mid-vacuum"))
+    IndexStore.deleteReplaced(
+      session.sessionState.newHadoopConf(), writer.folder, writer.began - kept)
+    files ++ left
+  }
+
+  private def previous(session: shim.SparkSession, table: ResolvedTable): PreviousLocations =
+    new PreviousLocations(session, table.folder(session), table.identifier)
+}

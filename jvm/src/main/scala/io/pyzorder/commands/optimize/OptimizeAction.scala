@@ -1,0 +1,88 @@
+package io.pyzorder.commands.optimize
+
+import scala.util.control.NonFatal
+
+import io.pyzorder.commands.action.{TableAction, Vacuum}
+import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.layout.select.RewritePlan
+import io.pyzorder.publish.Writer
+
+/** One OPTIMIZE, or its DRY RUN, which writes nothing and takes no lock. */
+private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: Boolean)
+    extends TableAction[OptimizeMetrics](
+      context.session,
+      context.table,
+      OptimizeAction.Operation) {
+  import context._
+
+  private val planner = new OptimizePlanner(context)
+  private val executor = new OptimizeExecutor(context)
+  private lazy val strategy = PublishStrategy.of(context, executor)
+
+  override def validate(): Option[OptimizeMetrics] =
+    if (dryRun) Some(estimate())
+    else {
+      strategy
+      if (list().isEmpty) Some(OptimizeMetrics.of(context, Nil, RewritePlan(Nil, Nil, 1.0), Nil))
+      else None
+    }
+
+  /**
+   * Throws ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS, ZORDER_CANNOT_SWITCH_LOCATION,
+   * ZORDER_SLOWER_LOOKUPS; what was published before stays.
+   */
+  override def run(writer: Writer): OptimizeMetrics =
+    try {
+      Vacuum.expired(session, table, writer)
+      val files = list()
+      val chosen = planner.plan(files)
+      planner.checkHarm(files, chosen)
+      writer.reading = filesOf(chosen.groups)
+      val input = executor.inspect(chosen.groups)
+      strategy.check(files)
+      val plan = chosen.copy(groups = input.groups)
+      if (plan.groups.isEmpty) OptimizeMetrics.of(context, files, plan, Nil)
+      else {
+        val published = strategy.publish(writer, files, plan, input)
+        OptimizeMetrics.of(context, files, plan, published.files.map(_.size))
+          .copy(path = published.root.toString)
+      }
+    } catch { case NonFatal(failure) => throw explained(failure) }
+
+  /**
+   * What `run` would do. Samples the rows, to cluster them. Throws ZORDER_CONFLICT where others
+   * take the files away meanwhile.
+   */
+  private def estimate(): OptimizeMetrics =
+    try estimated()
+    catch {
+      case NonFatal(failure) if ZOrderErrors.isMissing(failure, table.root) =>
+        throw ZOrderErrors.because(failure,
+          ZOrderErrors.conflict(s"a file of ${table.root} was replaced or deleted"))
+      case NonFatal(failure) => throw explained(failure)
+    }
+
+  private def estimated(): OptimizeMetrics = {
+    val files = list()
+    strategy.check(files)
+    val chosen = planner.plan(files)
+    val (plan, added, estimates, verdict) =
+      if (zOrderBy.isEmpty) {
+        (chosen, chosen.groups.map(_.files.map(_.getLen).sum), Nil, planner.verdict(files, chosen))
+      } else {
+        val input = executor.inspect(chosen.groups)
+        val plan = chosen.copy(groups = input.groups)
+        val planned = executor.foresee(input)
+        (plan, planned.map(_.bytes), planner.estimates(files, plan, planned),
+          planner.sampledVerdict(files, plan, planned))
+      }
+    OptimizeMetrics.of(context, files, plan, added)
+      .copy(dryRun = true, estimates = estimates).withRemark(verdict.sentence)
+  }
+}
+
+private[optimize] object OptimizeAction {
+
+  /** What others are told that the lock is held for. */
+  val Operation: String = "OPTIMIZE"
+}

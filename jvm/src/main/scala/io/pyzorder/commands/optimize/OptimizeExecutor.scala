@@ -1,0 +1,111 @@
+package io.pyzorder.commands.optimize
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.common.{JobDescription, ZOrderConf}
+import io.pyzorder.index.model.{FileEntry, ReadSettings, ZValueColumn}
+import io.pyzorder.layout.cells.{FileBox, Sample}
+import io.pyzorder.layout.select.RewriteGroup
+import io.pyzorder.layout.write.{ClusteringPlan, InputFooters, InputRelation, Rewrite}
+import io.pyzorder.layout.write.{RewriteSession, WrittenFile}
+import io.pyzorder.publish.{Filled, StagedFile, Writer}
+
+/**
+ * Files to rewrite, and what their footers say.
+ *
+ * @param groups  each holds a row, and is laid out to no more files than rows
+ * @param footers by the files' paths
+ */
+private[optimize] final case class RewriteInput(
+    groups: Seq[RewriteGroup],
+    footers: Map[String, InputFooters]) {
+
+  /** The number of a group's rows. */
+  def rowsOf(group: RewriteGroup): Long =
+    group.files.map(file => footers(file.getPath.toString).numRows).sum
+}
+
+/** Reads the rows of an OPTIMIZE's files and writes them, laid out, into a writer's staging. */
+private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
+  import context._
+
+  /**
+   * Reads the footers of the groups' files. Throws what makes them unfit to be rewritten:
+   * ZORDER_INCOMPATIBLE_TYPES, ZORDER_OTHER_DEFAULT and what InputFooters finds.
+   */
+  def inspect(groups: Seq[RewriteGroup]): RewriteInput = {
+    val paths = groups.flatMap(_.files).map(_.getPath.toString)
+    val footers = InputFooters.read(session, table.provider, table.dataSchema, paths)
+    InputFooters.check(footers)
+    if (footers.exists(_.lossy)) typeConflict(paths).foreach(conflict => throw conflict)
+    SharedFolderDefaults.check(session, table, footers)
+    val every = RewriteInput(groups, footers.map(footer => footer.path -> footer).toMap)
+    every.copy(groups = groups.map(group => group -> every.rowsOf(group)).collect {
+      case (group, rows) if rows > 0 =>
+        group.copy(leaves = math.min(group.leaves.toLong, rows).toInt)
+    })
+  }
+
+  /** The files that `write` would make, by a sample of the rows. */
+  def foresee(input: RewriteInput): Seq[FileBox] =
+    if (input.groups.isEmpty) Nil
+    else rewriting(input) { (session, _) => planOf(relation(session, input), input).files }
+
+  /** Throws ZORDER_NO_SPACE. */
+  def write(writer: Writer, input: RewriteInput): Seq[WrittenFile] = {
+    writer.checkSpace(input.groups.flatMap(_.files).map(_.getLen).sum)
+    val footers = input.footers.values
+    rewriting(input) { (session, timestamps) =>
+      val rewrite = new Rewrite(
+        session, writer.folder.root, table.relation.fileFormat, table.provider, table.dataSchema,
+        InputFooters.withoutDictionaries(
+          InputFooters.withCodec(table.options, footers), footers, names.toSet),
+        timestamps.contains("TIMESTAMP_MILLIS"),
+        statisticsColumns ++ curveColumn(timestamps), writer.run)
+      if (zOrderBy.isEmpty) rewrite.compact(input.groups)
+      else {
+        val rows = relation(session, input)
+        rewrite.cluster(input.groups, rows, planOf(rows, input))
+      }
+    }
+  }
+
+  /** What a writer publishes of written files. */
+  def filled(written: Seq[WrittenFile]): Filled = {
+    val settings = ReadSettings.of(session, table.options, table.fileSchema).fingerprint
+    val curve = ZValueColumn(zOrderBy).name
+    Filled(
+      written.map { file =>
+        StagedFile(new Path(file.stagedPath), file.path, file.size, file.numRecords)
+      },
+      written.map { file =>
+        FileEntry(file.path, file.size, 0L, file.numRecords, names, settings, file.statistics)
+      },
+      columnsWith(hasCurve = written.headOption.exists(_.statistics.contains(curve))))
+  }
+
+  /** Runs `body` in a session of RewriteSession's, which it is given with the timestamps' type. */
+  private def rewriting[T](input: RewriteInput)(
+      body: (shim.SparkSession, Option[String]) => T): T = {
+    val timestamps = InputFooters.timestampType(input.footers.values)
+    val rewriting = RewriteSession.of(session, timestamps)
+    RewriteSession.use(rewriting)(body(rewriting, timestamps))
+  }
+
+  private def relation(session: shim.SparkSession, input: RewriteInput): InputRelation =
+    new InputRelation(
+      session, folder.root, table.relation.fileFormat, table.dataSchema, table.options,
+      input.groups.map(_.files))
+
+  private def planOf(rows: InputRelation, input: RewriteInput): ClusteringPlan =
+    JobDescription.during(
+      session.sparkContext, s"OPTIMIZE ${table.root}: sample the clustering columns")(
+      ClusteringPlan.of(
+        rows, input.groups, zOrderBy, settings.curve, settings.isDirect, fractions(input)))
+
+  private def fractions(input: RewriteInput): Array[Double] =
+    Sample.fractions(
+      input.groups.map(input.rowsOf), input.groups.map(_.leaves),
+      ZOrderConf.sampleSize.get(session.sessionState.conf))
+}

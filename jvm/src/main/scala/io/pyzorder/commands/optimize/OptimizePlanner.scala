@@ -1,0 +1,133 @@
+package io.pyzorder.commands.optimize
+
+import org.apache.hadoop.fs.FileStatus
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.catalog.{ClusteringColumns, ResolvedTable, TableFiles}
+import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.index.collect.Collector
+import io.pyzorder.index.model.ColumnStatistics
+import io.pyzorder.layout.cells.FileBox
+import io.pyzorder.layout.select.{IncrementalPlanner, KnownFiles, LayoutEstimate, LayoutVerdict}
+import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
+import io.pyzorder.storage.FileRef
+
+/** Decides which files an OPTIMIZE rewrites, and says whether that pays. */
+private[optimize] final class OptimizePlanner(context: OptimizeContext) {
+  import context._
+
+  /** Collects statistics of files that the index does not know. */
+  def plan(files: Seq[PartitionFiles]): RewritePlan = plan(files, known)
+
+  private def plan(files: Seq[PartitionFiles], known: => KnownFiles): RewritePlan =
+    if (zOrderBy.isEmpty) RewritePlan.toCompact(files, targetSize)
+    else if (full) RewritePlan.everything(files, targetSize)
+    else IncrementalPlanner.of(known, settings, targetSize).choose(files)
+
+  /** What `plan` would choose and whether that pays, as far as the index knows the files. */
+  def outlook(): (RewritePlan, LayoutVerdict) = {
+    val files = list()
+    val chosen = plan(files, indexed)
+    (chosen, verdict(files, chosen))
+  }
+
+  /** Whether the plan pays, as far as the index knows the files. */
+  def verdict(files: Seq[PartitionFiles], plan: RewritePlan): LayoutVerdict = {
+    val every = files.flatMap(_.files)
+    val number = every.zipWithIndex.toMap
+    val (before, after) = LayoutEstimate.foreseen(
+      indexed.types, indexed.boxes(every),
+      plan.groups.map(group => group.files.map(number) -> group.leaves),
+      settings.curve == "linear")
+    LayoutVerdict.of(workOf(plan), before, after)
+  }
+
+  /**
+   * The same by what a sample says of the new files; what is harm, `verdict` alone says.
+   *
+   * @param planned the files that the plan's groups are laid out to
+   */
+  def sampledVerdict(
+      files: Seq[PartitionFiles],
+      plan: RewritePlan,
+      planned: Seq[FileBox]): LayoutVerdict = {
+    val foreseen = verdict(files, plan)
+    if (foreseen.isHarm) foreseen
+    else {
+      val (before, after) = boxes(files, plan, planned)
+      val (now, next) = LayoutEstimate.pieces(known.types, before, after)
+      LayoutVerdict.of(workOf(plan).copy(undoes = false), now, next)
+    }
+  }
+
+  /** All files as they are, and as they are with the planned ones in place of those replaced. */
+  private def boxes(
+      files: Seq[PartitionFiles],
+      plan: RewritePlan,
+      planned: Seq[FileBox]): (Seq[FileBox], Seq[FileBox]) = {
+    val every = files.flatMap(_.files)
+    val replaced = plan.groups.flatMap(_.files).toSet
+    (known.boxes(every), known.boxes(every.filterNot(replaced)) ++ planned)
+  }
+
+  /** For each clustering column what lookups and ranges open, now and with the planned files. */
+  def estimates(
+      files: Seq[PartitionFiles],
+      plan: RewritePlan,
+      planned: Seq[FileBox]): Seq[(OpenedShare, OpenedShare)] = {
+    val (before, after) = boxes(files, plan, planned)
+    LayoutEstimate.of(known.types, before, after)
+  }
+
+  /** Throws ZORDER_SLOWER_LOOKUPS where lookups would get slower, unless that is wanted. */
+  def checkHarm(files: Seq[PartitionFiles], plan: RewritePlan): Unit = if (!full) {
+    val foreseen = verdict(files, plan)
+    if (foreseen.isHarm) throw ZOrderErrors.slowerLookups(table.name, foreseen.sentence)
+  }
+
+  private def workOf(plan: RewritePlan): LayoutVerdict.Work = {
+    val replaced = plan.groups.flatMap(_.files)
+    LayoutVerdict.Work(
+      replaced.length, replaced.map(_.getLen).sum, plan.groups.map(_.leaves).sum,
+      plan.groups.map(_.folder).distinct.length, replaced.exists(isClustered), names,
+      targetSize)
+  }
+
+  /** Whether an OPTIMIZE has laid a file out, by whatever columns. */
+  private def isClustered(file: FileStatus): Boolean = index.exists { entries =>
+    val entry = entries.find(folder.relativize(file.getPath))
+    entry >= 0 && entries.clusteredBy(entry).nonEmpty
+  }
+
+  private lazy val known: KnownFiles = knowing(collect)
+
+  private lazy val indexed: KnownFiles = knowing(_ => Map.empty)
+
+  /** With `collect` for the files that the index does not know. */
+  private def knowing(
+      collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]): KnownFiles =
+    new KnownFiles(folder, clusteringColumns, index, collect)
+
+  /** Statistics of files that the index does not know. */
+  private def collect(files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] = {
+    val can = clusteringColumns.filter(statisticsColumns.contains)
+    Collector.collect(session, TableFiles.toIndex(table, files), can).map { entry =>
+      entry.path ->
+        clusteringColumns.map(c => entry.statistics.getOrElse(c.name, ColumnStatistics.unknown))
+    }.toMap
+  }
+}
+
+private[pyzorder] object OptimizePlanner {
+
+  /** What an OPTIMIZE by these columns would rewrite, and whether that pays. Reads no rows. */
+  def outlook(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      columns: Seq[Seq[String]]): (RewritePlan, LayoutVerdict) =
+    new OptimizePlanner(new OptimizeContext(session, table, None, columns, full = false)).outlook()
+
+  /** Whether an OPTIMIZE that names nothing pays. */
+  def verdict(session: shim.SparkSession, table: ResolvedTable): LayoutVerdict =
+    outlook(session, table, ClusteringColumns.default(session, table))._2
+}

@@ -1,0 +1,62 @@
+package io.pyzorder.commands.optimize
+
+import org.apache.hadoop.fs.Path
+
+import io.pyzorder.commands.action.{SkippingIndex, SwitchingTables}
+import io.pyzorder.index.model.{FileEntry, IndexedColumn}
+import io.pyzorder.layout.select.{PartitionFiles, RewritePlan}
+import io.pyzorder.layout.write.WrittenFile
+import io.pyzorder.publish.Writer
+import io.pyzorder.storage.FileRef
+
+/**
+ * How the new files of an OPTIMIZE take the place of the old ones: by renames within the table's
+ * folder, or by a switch of the catalog to new folders, of the table or of its partitions.
+ */
+private[optimize] trait PublishStrategy {
+
+  /** Throws ZORDER_CANNOT_SWITCH_LOCATION where these files cannot be replaced in this way. */
+  def check(files: Seq[PartitionFiles]): Unit
+
+  /**
+   * Writes and publishes; what it published before a failure stays.
+   *
+   * @param writer holds the table's lock
+   * @param files  all that OPTIMIZE looks at
+   * @param plan   those to rewrite, each group with a row
+   * @param input  the same, and their footers
+   */
+  def publish(
+      writer: Writer,
+      files: Seq[PartitionFiles],
+      plan: RewritePlan,
+      input: RewriteInput): Published
+}
+
+/**
+ * @param files the new files
+ * @param root  the table's folder now
+ */
+private[optimize] final case class Published(files: Seq[WrittenFile], root: Path)
+
+private[optimize] object PublishStrategy {
+
+  /** As the table's settings ask. Throws ZORDER_CANNOT_SWITCH_LOCATION. */
+  def of(context: OptimizeContext, executor: OptimizeExecutor): PublishStrategy =
+    if (!SwitchingTables.asks(context.session, context.table)) {
+      new RenameInPlace(context, executor)
+    } else if (context.table.partitionSchema.nonEmpty) {
+      new SwitchPartitionLocations(context, executor)
+    } else new SwitchTableLocation(context, executor)
+
+  /** What the index says of files that are copied as they are, in these columns. */
+  def entriesOf(
+      context: OptimizeContext,
+      copied: Seq[FileRef],
+      columns: Seq[IndexedColumn]): Seq[FileEntry] =
+    context.index.toSeq.flatMap { known =>
+      val names = columns.filter(known.columns.contains).map(_.name).toSet
+      SkippingIndex.valid(known.entries, copied).map(entry =>
+        entry.copy(statistics = entry.statistics.filter { case (name, _) => names(name) }))
+    }
+}

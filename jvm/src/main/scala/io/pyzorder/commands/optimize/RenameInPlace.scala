@@ -1,0 +1,43 @@
+package io.pyzorder.commands.optimize
+
+import io.pyzorder.layout.select.{PartitionFiles, RewriteGroup, RewritePlan}
+import io.pyzorder.layout.write.WrittenFile
+import io.pyzorder.publish.Writer
+
+/**
+ * Within the table's folder, batch by batch. Each batch is a run of its own in the journal, and is
+ * published before the next one begins.
+ */
+private[optimize] final class RenameInPlace(context: OptimizeContext, executor: OptimizeExecutor)
+    extends PublishStrategy {
+  import context._
+
+  override def check(files: Seq[PartitionFiles]): Unit = ()
+
+  override def publish(
+      writer: Writer,
+      files: Seq[PartitionFiles],
+      plan: RewritePlan,
+      input: RewriteInput): Published = {
+    val batches = plan.batches(batchSize)
+    val first = batches.take(1).flatMap(publish(writer, _, input))
+    val others = batches.drop(1).flatMap { batch =>
+      val next = Writer.begin(session, table.folder(session), OptimizeAction.Operation)
+      Writer.use(next)(publish(next, batch, input))
+    }
+    Published(first ++ others, table.root)
+  }
+
+  private def publish(
+      writer: Writer,
+      batch: Seq[RewriteGroup],
+      input: RewriteInput): Seq[WrittenFile] = {
+    writer.layout = layout
+    writer.reading = filesOf(batch)
+    writer.checkAlone(batch.map(_.folder).distinct)
+    val written = executor.write(writer, input.copy(groups = batch))
+    val filled = executor.filled(written)
+    writer.publish(filesOf(batch), filled.staged, filled.entries, filled.columns)
+    written
+  }
+}
