@@ -196,10 +196,13 @@ def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, An
     return found
 
 
-def verdict(spark: SparkSession, target: str) -> dict[str, str]:
-    """Whether an OPTIMIZE that names nothing pays: `kind` and `sentence` of the JVM's verdict."""
+def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, str]:
+    """Whether an OPTIMIZE by these columns pays: `kind` and `sentence` of the JVM's verdict.
+
+    No columns: an OPTIMIZE that names none.
+    """
     found: dict[str, str] = json.loads(
-        _layout_api(spark).verdict(spark._jsparkSession, target)
+        _layout_api(spark).verdict(spark._jsparkSession, target, _java_list(spark, columns))
     )
     return found
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyzorder import errors, history, layout
+from pyzorder import bridge, errors, history, layout
 from pyzorder._version import __version__
 from pyzorder.history import History, clock
 from pyzorder.layout import Layout, counted
@@ -96,7 +96,9 @@ def write(
     found = layout.read(spark, table, columns, where)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    page = render(found, health(spark, found), history.read(spark, table), spark.version)
+    by = [] if is_clustered(found) or not found.files else clustered_next(found)
+    first = bridge.verdict(spark, table, by) if by else {}
+    page = render(found, health(spark, found), history.read(spark, table), first, spark.version)
     path.write_text(page, encoding="utf-8")
     return path
 
@@ -109,8 +111,24 @@ def health(spark: SparkSession, found: Layout) -> list[Health]:
     return [Health(**row.asDict()) for row in rows]
 
 
-def render(found: Layout, columns: Sequence[Health], runs: History, spark_version: str) -> str:
-    """The page."""
+def is_clustered(found: Layout) -> bool:
+    """Whether an OPTIMIZE has clustered any of the files."""
+    return any(file.clustered_by for file in found.files)
+
+
+def clustered_next(found: Layout) -> list[str]:
+    """The columns of the OPTIMIZE that the report recommends for a table that is not clustered."""
+    return [as_sql(column.name) for column in found.columns[:2]]
+
+
+def render(
+    found: Layout,
+    columns: Sequence[Health],
+    runs: History,
+    first: Mapping[str, str],
+    spark_version: str,
+) -> str:
+    """The page. `first`: bridge.verdict on a first OPTIMIZE; empty: the table has had one."""
     environment = Environment(
         loader=PackageLoader("pyzorder"),
         autoescape=True,
@@ -131,7 +149,7 @@ def render(found: Layout, columns: Sequence[Health], runs: History, spark_versio
         found=found,
         facts=facts,
         verdict=verdict(found, columns),
-        advice=advice(found, columns, runs),
+        advice=advice(found, columns, runs, first),
         pictures=pictures(found),
         columns=clustered_first(columns),
         runs=runs[::-1][:MOST_RUNS],
@@ -184,19 +202,25 @@ def best(columns: Sequence[Health]) -> list[Health]:
     return sorted(known, key=lambda health: health.lookup_share or 0.0)[:1]
 
 
-def advice(found: Layout, columns: Sequence[Health], runs: History) -> list[Advice]:
-    """What to do, with the statement that does it."""
+def advice(
+    found: Layout, columns: Sequence[Health], runs: History, first: Mapping[str, str]
+) -> list[Advice]:
+    """What to do, with the statement that does it. `first`: as in `render`."""
     todo = []
-    by = ", ".join(as_sql(column.name) for column in found.columns[:2])
-    optimize = f"OPTIMIZE {found.target} ZORDER BY ({by})"
-    other = "by these columns, or better by those that queries filter by most"
+    if first:
+        by = ", ".join(clustered_next(found))
+        what = "Cluster the files" if found.has_index else "Cluster and index the files"
+        todo.append(
+            Advice(
+                f"{what}, by these columns, or better by those that queries filter by most. "
+                f"{first['sentence']}",
+                f"OPTIMIZE {found.target} ZORDER BY ({by})",
+            )
+            if first["kind"] == "pays"
+            else Advice(f"Clustering the files by {by} would not help. {first['sentence']}")
+        )
     if not found.has_index:
-        todo += [
-            Advice(f"Cluster and index the files, {other}:", optimize),
-            Advice("Or only index them:", f"CREATE SKIPPING INDEX ON {found.target}"),
-        ]
-    elif not any(file.clustered_by for file in found.files):
-        todo.append(Advice(f"Cluster the files, {other}:", optimize))
+        todo.append(Advice("Index the files as they are:", f"CREATE SKIPPING INDEX ON {found.target}"))
     unindexed = max((health.unindexed for health in columns), default=0)
     if unindexed:
         todo.append(

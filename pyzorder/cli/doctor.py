@@ -165,7 +165,7 @@ def seen(spark: SparkSession, target: Target) -> str:
 
 def layout(spark: SparkSession, target: Target) -> str:
     """Whether an OPTIMIZE of the table would pay."""
-    return f"OPTIMIZE {target}: {bridge.verdict(spark, target.text())['sentence']}"
+    return f"OPTIMIZE {target}: {bridge.verdict(spark, target.text(), [])['sentence']}"
 
 
 def folder_of(spark: SparkSession, target: Target | None) -> str:

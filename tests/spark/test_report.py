@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -231,7 +232,26 @@ def test_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(AnalysisException, match="ZORDER_PARTITION_COLUMN"):
         layout.read(spark, folder, ["p"])
     page = report.write(spark, folder, tmp_path / "r.html").read_text()
-    assert "The table has no index." in page and "OPTIMIZE &#39;file:" in page
+    assert "The table has no index." in page and "CREATE SKIPPING INDEX ON &#39;file:" in page
+    assert "OPTIMIZE &#39;file:" in page
+
+
+def test_a_first_optimize_that_pays(spark: SparkSession, tmp_path: Path) -> None:
+    """The report and a DRY RUN say the same of it."""
+    folder = str(tmp_path / "t")
+    spark.range(0, 200_000, 1, 4).selectExpr(
+        "id * 7919 % 200000 AS a", "id * 104729 % 200000 AS b", "sha2(CAST(id AS STRING), 512) AS s"
+    ).write.parquet(folder)
+    optimize = f"OPTIMIZE '{folder}' ZORDER BY (a, b)"
+    remark = spark.sql(f"{optimize} DRY RUN").head()["metrics"]["remark"]
+    assert remark.startswith("Pays off: a lookup opens ")
+    page = html.unescape(report.write(spark, folder, tmp_path / "r.html").read_text())
+    assert "Cluster and index the files, by these columns, or better" in page
+    assert "Pays off: a lookup opens " in page and "ZORDER BY (a, b)" in page
+    spark.range(10).selectExpr("id AS a").coalesce(1).write.parquet(str(tmp_path / "tiny"))
+    page = report.write(spark, str(tmp_path / "tiny"), tmp_path / "r.html").read_text()
+    assert "Clustering the files by a would not help. Does not pay: " in page
+    assert "ZORDER BY" not in page
 
 
 def test_history(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.commands.{TableFunctions, TableLayout}
 import io.pyzorder.commands.optimize.OptimizePlanner
+import io.pyzorder.common.ColumnNames
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.skipping.predicate.{PredicateBox, PredicateJudgement}
 import io.pyzorder.storage.TableFolder
@@ -65,9 +66,20 @@ object LayoutApi {
     mapper.writeValueAsString(node)
   }
 
-  /** Whether an OPTIMIZE that names nothing pays: an object with `kind` and `sentence`. */
-  def verdict(session: shim.SparkSession, target: String): String = {
-    val verdict = OptimizePlanner.verdict(session, TableFunctions.tableOf(session, target))
+  /**
+   * Whether an OPTIMIZE pays: an object with `kind` and `sentence`.
+   *
+   * @param columns as ZORDER BY names them; none: those of an OPTIMIZE that names nothing
+   */
+  def verdict(
+      session: shim.SparkSession,
+      target: String,
+      columns: JList[String]): String = {
+    val table = TableFunctions.tableOf(session, target)
+    val verdict =
+      if (columns.isEmpty) OptimizePlanner.verdict(session, table)
+      else OptimizePlanner.outlook(
+        session, table, columns.asScala.toSeq.flatMap(ColumnNames.parse))._2
     val node = mapper.createObjectNode()
     node.put("kind", verdict.kind).put("sentence", verdict.sentence)
     mapper.writeValueAsString(node)
