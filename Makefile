@@ -39,7 +39,7 @@ jars: ## Compile the jars for all of SPARKS into pyzorder/jars
 	@for spark in $(SPARKS); do $(MAKE) --no-print-directory jar SPARK=$$spark || exit 1; done
 
 test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another, in JOBS=2 processes
-	@$(RUN) -m tests.archive
+	@$(RUN) -m tests.support.programs.archive
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
 spark-repository: ## Offer PySpark's jars to Maven, if Maven Central has no Spark $(SPARK)
@@ -55,7 +55,7 @@ compile-matrix: ## Compile the Scala sources for all of SPARKS by Maven
 	  mvn -B -q -f jvm -P spark-$$spark compile || exit 1; done
 
 test-packages: env spark-repository ## Publish to a folder; spark-sql --packages starts from there
-	$(RUN) -m tests.packages
+	$(RUN) -m tests.support.programs.packages
 
 publish: spark-repository ## Jar, sources and scaladoc into the Maven repository build/packages
 	mvn -B -q -f jvm -P spark-$(SPARK),release deploy -DskipTests -Dmaven.install.skip=true \
@@ -88,11 +88,11 @@ test-s3: $(VENV)/made-test,stores ## The same on S3, through S3A, from moto's se
 	$(RUN) -m tests.stores.s3 tests/stores
 
 test-cluster: jar ## End to end and killed, on a standalone cluster of two workers, started here
-	$(RUN) -m tests.cluster -m "not crash and not browser" tests/spark/test_smoke.py \
+	$(RUN) -m tests.support.programs.cluster -m "not crash and not browser" tests/spark/test_smoke.py \
 		tests/spark/test_optimize.py tests/spark/test_kill_points.py tests/stores
 
 test-connect: jar $(CLIENT)/made ## A Spark Connect client without a JVM, in an environment of its own
-	$(RUN) -m tests.connect $(CLIENT)/bin/python \
+	$(RUN) -m tests.support.programs.connect $(CLIENT)/bin/python \
 	  tests/spark/test_connect_client.py tests/spark/test_statements.py tests/spark/test_table.py
 
 test-bi: jar ## Clients of a Thrift server, then 16 of them at once for MINUTES=30
@@ -198,7 +198,7 @@ sdist: env ## Build the source distribution into dist/
 	@PYTHONPATH=jvm $(RUN) -c 'import backend; backend.build_sdist("dist")' > /dev/null
 
 test-wheel: wheel sdist ## Install the wheel beside each PySpark, the sdist beside the newest; OPTIMIZE there
-	@PYTHONPATH=jvm $(RUN) -m tests.wheel dist
+	@PYTHONPATH=jvm $(RUN) -m tests.support.programs.wheel dist
 
 clean: ## Remove environments and everything built
 	rm -rf .venv-* build dist *.egg-info pyzorder/jars/*.jar demo-output

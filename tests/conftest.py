@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from pyzorder import bridge
-from tests import sessions
-from tests.spark import kill_matrix
+from tests.support import sessions
+from tests.support.processes import kill_matrix
 
 os.environ.setdefault("SPARK_SUBMIT_OPTS", sessions.SUBMIT_OPTIONS)
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for Spark's workers, which run UDFs

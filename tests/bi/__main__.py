@@ -22,7 +22,7 @@ from tests.bi.clients import Client, Jdbc, PyHive, SqlAlchemy, compile_jdbc_clie
 from tests.bi.memory import Memory, measure, options
 from tests.bi.roles import Optimizer, Reader, Role, Writer
 from tests.bi.tables import FIRST, Ledger, load_tables
-from tests.spark.servers import free_port, spark_server
+from tests.support.processes.servers import free_port, spark_server
 
 SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.fallback.files import by_jar, kept, selection
-from tests.spark import scans
 from tests.spark.test_skipping_fixtures import FIXTURES, fixtures_of
+from tests.support import scans
+from tests.support.fallback_files import by_jar, kept, selection
 
 #: For the columns of sql/skipping: their values in file {k}; {r} is the row, 0 to 19.
 VALUES = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.servers import free_port, spark_server
+from tests.support.processes.servers import free_port, spark_server
 
 PROJECT = Path(__file__).parents[2]
 

@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyzorder import fallback
-from tests.fallback.files import kept
 from tests.fuzz import differential
 from tests.fuzz.worlds import World, on_drawn
-from tests.spark import scans
-from tests.spark.tables import data_files
+from tests.support import scans
+from tests.support.fallback_files import kept
+from tests.support.tables import data_files
 
 
 class Tally:

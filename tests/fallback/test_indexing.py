@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from pyzorder import fallback
 from pyzorder.errors import ZOrderError
-from tests.fallback.files import kept, selection
 from tests.fuzz import differential
 from tests.fuzz.worlds import World, on_drawn
-from tests.spark import indexes, scans
-from tests.spark.tables import data_files, sales
+from tests.support import indexes, scans
+from tests.support.fallback_files import kept, selection
+from tests.support.tables import data_files, sales
 
 #: SELECT lists of three files of every type.
 FILES = [

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from pyzorder import fallback
-from tests.spark import scans
+from tests.support import scans
 
 #: Each holds for some of the rows below.
 CONDITIONS = """

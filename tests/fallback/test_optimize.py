@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from pyzorder import fallback
 from pyzorder.errors import ZOrderError
-from tests.fallback.files import selection
-from tests.spark import indexes, scans
-from tests.spark.tables import aim_at, data_files, metrics, rows_of, sales
+from tests.support import indexes, scans
+from tests.support.fallback_files import selection
+from tests.support.tables import aim_at, data_files, metrics, rows_of, sales
 
 
 @pytest.mark.parametrize("format", ["parquet", pytest.param("orc", marks=pytest.mark.fallback)])

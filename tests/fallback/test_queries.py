@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from pyzorder import fallback
 from pyzorder.errors import ZOrderError
-from tests.fallback.files import kept, opened, selection
-from tests.spark import indexes, scans
-from tests.spark.tables import data_files, rows_of
+from tests.support import indexes, scans
+from tests.support.fallback_files import kept, opened, selection
+from tests.support.tables import data_files, rows_of
 
 # query | files of t and u that are left out, eight each; t.a and u.a are 0 to 9 in the first file,
 # 10 to 19 in the second, …; t.p is null in the third file

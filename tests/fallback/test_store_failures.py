@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from pyzorder import fallback
 from pyzorder.errors import ZOrderError
-from tests.spark.disks import Disk, small_disk
-from tests.spark.tables import data_files, rows_of, sales
+from tests.support.disks import Disk, small_disk
+from tests.support.tables import data_files, rows_of, sales
 
 
 @pytest.fixture

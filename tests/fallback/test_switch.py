@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from pyzorder import fallback
 from pyzorder.errors import ZOrderError
-from tests.fallback.files import selection
-from tests.spark.tables import rows_of
+from tests.support.fallback_files import selection
+from tests.support.tables import rows_of
 
 
 def location(spark: SparkSession, table: str) -> str:

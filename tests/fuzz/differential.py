@@ -11,8 +11,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.fuzz.worlds import World, write
-from tests.spark import indexes, scans
-from tests.spark.tables import data_files
+from tests.support import indexes, scans
+from tests.support.tables import data_files
 
 #: So many predicates of a world are executed as well; of all it is checked which files they open.
 ROWS_OF = 3

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.values import BY_TYPE
+from tests.support.values import BY_TYPE
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests import sessions
 from tests.fuzz.differential import Tally, check
 from tests.fuzz.worlds import World, on_drawn
+from tests.support import sessions
 
 #: Worlds of a seed, and predicates of a world.
 WORLDS, CASES = 10, 30

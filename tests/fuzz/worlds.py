@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.fuzz import predicates
-from tests.values import arrow, sql_type
+from tests.support.values import arrow, sql_type
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

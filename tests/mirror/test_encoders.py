@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pyzorder import boundaries, interleave, ordered_bytes
-from tests.values import BY_TYPE, arrow, sql_type
+from tests.support.values import BY_TYPE, arrow, sql_type
 from tests.vectors import oracle
 
 

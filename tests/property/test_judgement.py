@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.fuzz.differential import VIEW, make, session
 from tests.fuzz.predicates import near, predicates
 from tests.fuzz.worlds import File, World, on_drawn
-from tests.spark import scans
+from tests.support import scans
 
 #: Columns of files of one value; no value that is drawn is zero, of which there are two.
 COLUMNS = {"i": "int", "d": "double", "s": "string", "b": "boolean", "t": "date"}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyzorder import boundaries, interleave, ordered_bytes
-from tests.values import BY_TYPE
+from tests.support.values import BY_TYPE
 from tests.vectors import oracle
 
 

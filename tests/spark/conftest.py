@@ -9,7 +9,7 @@ import pytest
 from pyhive import hive
 from pyspark.sql import SparkSession
 
-from tests.spark.servers import free_port, spark_server
+from tests.support.processes.servers import free_port, spark_server
 
 #: Settings that a test may leave behind.
 SETTINGS = [
@@ -42,7 +42,7 @@ def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def parted(spark: SparkSession) -> Iterator[None]:
-    """After the test, the table of tests/spark/parted.py is in no catalog."""
+    """After the test, the table of tests/support/partitioned_table.py is in no catalog."""
     yield
     spark.sql("DROP TABLE IF EXISTS parted")
 

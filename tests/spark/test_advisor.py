@@ -20,7 +20,7 @@ pytest.importorskip("sqlglot")
 
 from pyzorder.advisor import advise
 from pyzorder.advisor.trial import Trial
-from tests.spark.tables import aim_at, size_of
+from tests.support.tables import aim_at, size_of
 
 FILES = 16
 

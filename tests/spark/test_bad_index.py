@@ -16,8 +16,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tests.spark import indexes, scans
-from tests.spark.tables import data_files, target_size
+from tests.support import indexes, scans
+from tests.support.tables import data_files, target_size
 
 SCHEMA = "id BIGINT, s STRING, x DOUBLE"
 LARGE = "spark.sql.zorder.index.driverLimit"

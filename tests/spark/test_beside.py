@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.peers import PEERS, Peer
 from pyzorder.bridge import EXTENSION
-from tests.documents import ROOT
+from tests.support.documents import ROOT
 
 pytestmark = pytest.mark.beside
 

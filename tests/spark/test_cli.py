@@ -22,9 +22,9 @@ import pyzorder
 from pyzorder.cli import sessions
 from pyzorder.cli.app import app
 from pyzorder.cli.options import Settings
-from tests.sessions import SUBMIT_OPTIONS
-from tests.spark.servers import free_port
-from tests.spark.tables import data_files
+from tests.support.processes.servers import free_port
+from tests.support.sessions import SUBMIT_OPTIONS
+from tests.support.tables import data_files
 
 ROWS = 4000
 FILES = 8

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from tests.spark import indexes
-from tests.spark.scans import settings as conf
+from tests.support import indexes
+from tests.support.scans import settings as conf
 
 FORMATS = ["parquet", "orc"]
 

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pyspark
 import pytest
 
-from tests.spark.servers import free_port, spark_server
+from tests.support.processes.servers import free_port, spark_server
 
 pytest.importorskip("grpc")
 JARS = Path(pyspark.__file__).parent / "jars"

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
 from pyzorder import ZOrderError, ZOrderTable, layout
-from tests.documents import ROOT
 from tests.spark.test_examples import statements
+from tests.support.documents import ROOT
 
 pytestmark = pytest.mark.connect
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark import indexes, scans
-from tests.spark.tables import aim_at, data_files
+from tests.support import indexes, scans
+from tests.support.tables import aim_at, data_files
 
 COLUMNS = {
     "bigint": ("xxhash64(id) % 1000", "xxhash64(id, 1) % 1000"),

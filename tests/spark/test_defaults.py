@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from pyzorder import bridge, report
 from pyzorder.advisor import advise
 from pyzorder.cli.app import app
-from tests.spark.tables import data_files, metrics, size_of
+from tests.support.tables import data_files, metrics, size_of
 
 TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 FILES = 16

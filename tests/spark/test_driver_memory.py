@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests import sessions
-from tests.spark.tables import aim_at, data_files
+from tests.support import sessions
+from tests.support.tables import aim_at, data_files
 
 MIB = 1 << 20
 PIECE = 16 * 1024  # bytes; far less than a region of the collector's, to fill each

@@ -20,11 +20,18 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark import scans
-from tests.spark.dying import dying, dying_but, emptied_behind, left_in_the_end
-from tests.spark.journal_driver import Rewrite, hadoop_path, killed, package, paused, scala_seq
-from tests.spark.tables import data_files, ids
 from tests.spark.test_kill_points import create
+from tests.support import scans
+from tests.support.deleted_folders import dying, dying_but, emptied_behind, left_in_the_end
+from tests.support.processes.journal_driver import (
+    Rewrite,
+    hadoop_path,
+    killed,
+    package,
+    paused,
+    scala_seq,
+)
+from tests.support.tables import data_files, ids
 
 ALL = list(range(40))
 

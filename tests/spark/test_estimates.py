@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.tables import aim_at, data_files, metrics, sales
+from tests.support.tables import aim_at, data_files, metrics, sales
 
 
 def test_dry_run_touches_nothing(spark: SparkSession, database: str, tmp_path: Path) -> None:

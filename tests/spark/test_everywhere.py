@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.spark.indexes import build
-from tests.spark.scans import explain, plain, settings
+from tests.support.indexes import build
+from tests.support.scans import explain, plain, settings
 
 # (query over the table {t}: 10 files of ten rows, d from 0 to 99; the view {v}: rows of t below 50;
 # files that are opened at most, over all scans)

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyzorder
-from tests.documents import PAGES, ROOT, Block, blocks
+from tests.support.documents import PAGES, ROOT, Block, blocks
 
 #: What the blocks of a page print, in this order: what the text around them says.
 PRINTED = {

@@ -17,10 +17,10 @@ from typing import TypeVar
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.cluster import cluster
-from tests.spark import journal_driver
-from tests.spark.disks import locked
-from tests.spark.tables import aim_at, data_files
+from tests.support.disks import locked
+from tests.support.processes import journal_driver
+from tests.support.programs.cluster import cluster
+from tests.support.tables import aim_at, data_files
 
 DRIVER = Path(journal_driver.__file__)
 FILES = 6

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from tests.spark.scans import explain, opened, settings
+from tests.support.scans import explain, opened, settings
 
 
 def with_ids(**ids: int) -> StructType:

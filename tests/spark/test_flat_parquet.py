@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark import indexes, scans
-from tests.spark.tables import data_files, rows_of
+from tests.support import indexes, scans
+from tests.support.tables import data_files, rows_of
 
 #: A setting's default, which nevertheless leaves the files to Spark's own writer.
 SPARKS_OWN = {"parquet.page.row.count.limit": "20000"}

@@ -14,8 +14,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.spark import forged, scans
-from tests.spark.tables import ids
+from tests.support import forged_records as forged
+from tests.support import scans
+from tests.support.tables import ids
 
 #: How many of the attacks a run of the tests draws; FORGED_SEED draws others.
 DRAWN = int(os.environ.get("FORGED_CASES", "30"))

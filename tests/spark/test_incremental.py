@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.spark.tables import aim_at, data_files, metrics, rows_of, size_of
+from tests.support.tables import aim_at, data_files, metrics, rows_of, size_of
 
 ROWS, FILES, ROUNDS = 60_000, 32, 3
 

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from benchmarks import jvm_loops
-from tests.spark import indexes
-from tests.spark.scans import opened, settings
+from tests.support import indexes
+from tests.support.scans import opened, settings
 
 # SQL type, a least and a greatest value as SQL writes them.
 TYPES: list[tuple[str, str, str]] = [

@@ -16,9 +16,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
-from tests.spark.indexes import build
-from tests.spark.joins import checked, counts, rows, scans_of
-from tests.spark.scans import plain, settings
+from tests.support.indexes import build
+from tests.support.joins import checked, counts, rows, scans_of
+from tests.support.scans import plain, settings
 
 ALL = 20
 FACT = """

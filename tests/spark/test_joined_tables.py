@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.indexes import build
-from tests.spark.joins import checked, counts, rows, scans_of
-from tests.spark.scans import settings
+from tests.support.indexes import build
+from tests.support.joins import checked, counts, rows, scans_of
+from tests.support.scans import settings
 
 
 def test_files_that_the_index_does_not_know_are_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyzorder.index.stores import plain
-from tests.journal_vectors import Vector, vectors
+from tests.support.journal_vectors import Vector, vectors
 
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda v: v.name)

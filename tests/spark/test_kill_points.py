@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark import scans
-from tests.spark.journal_driver import Rewrite, killed, paused, read, through_journal
-from tests.spark.kill_matrix import reads
-from tests.spark.tables import data_files, ids
+from tests.support import scans
+from tests.support.processes.journal_driver import Rewrite, killed, paused, read, through_journal
+from tests.support.processes.kill_matrix import reads
+from tests.support.tables import data_files, ids
 
 ALL = list(range(40))
 

@@ -18,10 +18,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark import hive_session, scans
-from tests.spark.journal_driver import killed
-from tests.spark.kill_matrix import reads
-from tests.spark.tables import aim_at, data_files, ids, metrics
+from tests.support import scans
+from tests.support.processes import hive_session
+from tests.support.processes.journal_driver import killed
+from tests.support.processes.kill_matrix import reads
+from tests.support.tables import aim_at, data_files, ids, metrics
 
 ALL = list(range(400))
 BY_LOCATION = "'zorder.publish.method' = 'location'"

@@ -10,10 +10,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.spark.answers import answered, check_judge, read, same, view
-from tests.spark.indexes import build
-from tests.spark.scans import plain, settings, some
 from tests.spark.test_pruning import COLUMNS, FILES, PREDICATES, ROWS, TREES, _split
+from tests.support.indexes import build
+from tests.support.metadata_only import answered, check_judge, read, same, view
+from tests.support.scans import plain, settings, some
 
 # (query over {t}, files it reads at most); 8 files of 20 rows, see COLUMNS of test_pruning.py.
 ANSWERED = [

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.answers import FORMATS, answered, read, same, view, write
-from tests.spark.indexes import build, drop
-from tests.spark.scans import plain, settings
+from tests.support.indexes import build, drop
+from tests.support.metadata_only import FORMATS, answered, read, same, view, write
+from tests.support.scans import plain, settings
 
 
 @pytest.fixture

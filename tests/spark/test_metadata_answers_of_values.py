@@ -10,9 +10,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.spark.answers import FORMATS, answered, check_judge, same, view, write
-from tests.spark.indexes import build
-from tests.spark.scans import plain, settings
+from tests.support.indexes import build
+from tests.support.metadata_only import FORMATS, answered, check_judge, same, view, write
+from tests.support.scans import plain, settings
 
 VALUES = st.lists(
     st.sampled_from(["NULL", "-1", "0.0", "-0.0", "1", "2", "double('NaN')", "double('inf')"]),

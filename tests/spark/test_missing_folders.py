@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from pyzorder import history, layout, plot, report
 from pyzorder.advisor import advise
-from tests.spark.tables import ids
+from tests.support.tables import ids
 
 NO_INDEX = "ZORDER_INDEX_NOT_FOUND"
 NOTHING_TO_UNDO = "ZORDER_CANNOT_RESTORE"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.spark import scans
-from tests.spark.tables import ids
+from tests.support import scans
+from tests.support.tables import ids
 
 ROWS = list(range(60))
 

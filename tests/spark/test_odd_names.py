@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
 from pyzorder.table import quoted
-from tests.spark import scans
-from tests.spark.tables import data_files, metrics, rows_of, target_size
+from tests.support import scans
+from tests.support.tables import data_files, metrics, rows_of, target_size
 
 FOLDERS = [
     """it's "quoted" in `ways`""",

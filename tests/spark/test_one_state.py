@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark.scans import FAILURES, settings
+from tests.support.scans import FAILURES, settings
 
 #: {t} is the table: 20 rows of `id`, half of them in each partition `p`; 10 more come later.
 PAIRS = {

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.spark.tables import aim_at, data_files, metrics, rows_of, sales, target_size
+from tests.support.tables import aim_at, data_files, metrics, rows_of, sales, target_size
 
 FORMATS = ["parquet", "orc"]
 

@@ -16,7 +16,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark import indexes, scans
+from tests.support import indexes, scans
 
 NAN, LONG = float("nan"), "common prefix " * 9
 

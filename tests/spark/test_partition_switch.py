@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.spark import scans
-from tests.spark.parted import (
+from tests.support import scans
+from tests.support.partitioned_table import (
     ALL,
     SCHEMA,
     append,
@@ -21,7 +21,7 @@ from tests.spark.parted import (
     read_there,
     vacuumed,
 )
-from tests.spark.tables import data_files, ids, metrics
+from tests.support.tables import data_files, ids, metrics
 
 pytestmark = pytest.mark.usefixtures("parted")
 

@@ -9,11 +9,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark import hive_session
-from tests.spark.journal_driver import killed
-from tests.spark.kill_matrix import reads
-from tests.spark.parted import ALL, BY_LOCATION, declare, make, optimize, places, read_there
-from tests.spark.tables import ids
+from tests.support.partitioned_table import (
+    ALL,
+    BY_LOCATION,
+    declare,
+    make,
+    optimize,
+    places,
+    read_there,
+)
+from tests.support.processes import hive_session
+from tests.support.processes.journal_driver import killed
+from tests.support.processes.kill_matrix import reads
+from tests.support.tables import ids
 
 pytestmark = pytest.mark.usefixtures("parted")
 

@@ -13,8 +13,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 import pyzorder
-from tests.spark import scans
-from tests.spark.tables import data_files, rows_of, target_size
+from tests.support import scans
+from tests.support.tables import data_files, rows_of, target_size
 
 DENY = "spark.sql.zorder.index.denyColumns"
 ROWS = """SELECT id, 'ssn-' || id AS ssn, named_struct('name', 'secret-' || id, 'age', id) AS person

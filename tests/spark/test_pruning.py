@@ -10,8 +10,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.spark.indexes import build
-from tests.spark.scans import check_sound, explain, opened, plain, settings
+from tests.support.indexes import build
+from tests.support.scans import check_sound, explain, opened, plain, settings
 
 FILES, ROWS = 8, 20
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark import scans
-from tests.spark.journal_driver import (
+from tests.support import scans
+from tests.support.processes.journal_driver import (
     Rewrite,
     hadoop_path,
     package,
     read,
     through_journal,
 )
-from tests.spark.tables import data_files, ids
+from tests.support.tables import data_files, ids
 
 ROWS = 40
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.documents import PAGES, text
+from tests.support.documents import PAGES, text
 from website import reference
 
 

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 import pyzorder
 from pyzorder import ZOrderError, history, layout, plot, report
 from pyzorder.pictures import curves, drawing
-from tests.spark.scans import plain, truth
-from tests.spark.tables import aim_at, metrics, target_size
+from tests.support.scans import plain, truth
+from tests.support.tables import aim_at, metrics, target_size
 
 ODD = "<script>alert(1)</script>"
 

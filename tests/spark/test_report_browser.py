@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyzorder import report
-from tests.spark.scans import settings
+from tests.support.scans import settings
 
 pytestmark = pytest.mark.browser
 

@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tests.spark import scans
-from tests.spark.tables import data_files, rows_of, sales, target_size
+from tests.support import scans
+from tests.support.tables import data_files, rows_of, sales, target_size
 
 
 def test_columns_the_table_does_not_declare(

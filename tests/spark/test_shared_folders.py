@@ -12,9 +12,9 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tests.spark import scans
-from tests.spark.journal_driver import Rewrite, killed
-from tests.spark.tables import data_files, ids
+from tests.support import scans
+from tests.support.processes.journal_driver import Rewrite, killed
+from tests.support.tables import data_files, ids
 
 ROWS = 40
 

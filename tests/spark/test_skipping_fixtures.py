@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.scans import explain, judgements
+from tests.support.scans import explain, judgements
 
 FIXTURES = Path(__file__).parents[2] / "sql" / "skipping"
 PAGE = Path(__file__).parents[2] / "docs" / "how-skipping-is-proved.md"

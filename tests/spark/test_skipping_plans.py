@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from tests.spark.indexes import build
-from tests.spark.scans import explain, opened, plain, settings
+from tests.support.indexes import build
+from tests.support.scans import explain, opened, plain, settings
 
 
 @pytest.fixture(scope="module")

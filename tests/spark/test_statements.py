@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tests.spark import scans
+from tests.support import scans
 
 STATEMENTS = Path(__file__).parents[2] / "sql" / "statements"
 

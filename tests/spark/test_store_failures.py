@@ -16,9 +16,10 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tests.spark import scans
-from tests.spark.disks import Disk, locked, small_disk
-from tests.spark.tables import data_files, ids
+from tests.support import scans
+from tests.support.disks import Disk, locked, small_disk
+from tests.support.processes import journal_driver
+from tests.support.tables import data_files, ids
 
 ROOT = Path(__file__).parents[2]
 ALL = list(range(40))
@@ -230,7 +231,7 @@ def test_another_user(spark: SparkSession) -> None:
         )
 
     try:
-        can_read = as_stranger("-c", "import pyspark, tests.sessions").returncode == 0
+        can_read = as_stranger("-c", "import pyspark, tests.support.sessions").returncode == 0
     except PermissionError:
         can_read = False
     if not can_read:
@@ -241,7 +242,7 @@ def test_another_user(spark: SparkSession) -> None:
         create(spark, table)
         for statement in ("OPTIMIZE '{}' FULL ZORDER BY (id)", "CREATE SKIPPING INDEX ON '{}'"):
             before = list(table.rglob("*"))
-            driver = str(ROOT / "tests" / "spark" / "journal_driver.py")
+            driver = journal_driver.__file__
             said = as_stranger(driver, str(table), "", statement.format(table))
             assert "[ZORDER_NOT_WRITABLE]" in said.stderr, said.stderr[-3000:]
             assert list(table.rglob("*")) == before

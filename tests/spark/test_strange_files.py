@@ -13,8 +13,8 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from tests.spark import scans
-from tests.spark.tables import data_files, metrics, rows_of
+from tests.support import scans
+from tests.support.tables import data_files, metrics, rows_of
 
 BY_TABLE = ["OPTIMIZE {}", "OPTIMIZE {} ZORDER BY (id)"]
 BY_PATH = [

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark import scans
-from tests.spark.journal_driver import killed
-from tests.spark.tables import data_files, ids, metrics, target_size
+from tests.support import scans
+from tests.support.processes.journal_driver import killed
+from tests.support.tables import data_files, ids, metrics, target_size
 
 SUMMARIES = ["_common_metadata", "_metadata"]
 ROWS = list(range(60))

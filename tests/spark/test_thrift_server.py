@@ -8,7 +8,7 @@ from typing import Any
 
 from pyhive import hive
 
-from tests.spark.servers import BIN
+from tests.support.processes.servers import BIN
 
 FILES = 16
 SELECTED = re.compile(r"(\d+) of (\d+) files selected")

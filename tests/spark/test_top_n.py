@@ -11,10 +11,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from tests.spark.answers import view, write
-from tests.spark.indexes import build
-from tests.spark.scans import opened, plain, settings, some
 from tests.spark.test_pruning import COLUMNS, FILES, ROWS, _split
+from tests.support.indexes import build
+from tests.support.metadata_only import view, write
+from tests.support.scans import opened, plain, settings, some
 
 FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 

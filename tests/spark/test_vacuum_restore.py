@@ -12,8 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 import pyzorder
-from tests.spark import scans
-from tests.spark.tables import aim_at, data_files, metrics, rows_of, sales
+from tests.support import scans
+from tests.support.tables import aim_at, data_files, metrics, rows_of, sales
 
 FORMATS = ["parquet", "orc"]
 CHECK = "spark.sql.zorder.vacuum.retentionCheck"

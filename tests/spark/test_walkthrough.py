@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyzorder import session
-from tests.documents import ROOT
-from tests.sessions import SUBMIT_OPTIONS
-from tests.spark.servers import BIN
 from tests.spark.test_examples import statements
+from tests.support.documents import ROOT
+from tests.support.processes.servers import BIN
+from tests.support.sessions import SUBMIT_OPTIONS
 
 WALKTHROUGH = ROOT / "sql" / "walkthrough.sql"
 

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from tests.spark import indexes, scans
-from tests.spark.tables import data_files, metrics, rows_of, sales, target_size
+from tests.support import indexes, scans
+from tests.support.tables import data_files, metrics, rows_of, sales, target_size
 
 FORMATS = ["parquet", "orc"]
 CLUSTERED = "TBLPROPERTIES ('zorder.clusterBy' = 'a, b', 'zorder.write.cluster' = 'true')"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from tests.spark.indexes import build
-from tests.spark.scans import FAILURES, check_sound, explain, opened, plain, settings
+from tests.support.indexes import build
+from tests.support.scans import FAILURES, check_sound, explain, opened, plain, settings
 
 FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.folders import Folder
+from tests.support.folders import Folder
 
 
 @pytest.fixture

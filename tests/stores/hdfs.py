@@ -11,9 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.spark.servers import free_port, process, wait
 from tests.stores import jars
 from tests.stores.run import run
+from tests.support.processes.servers import free_port, process, wait
 
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
 

@@ -9,9 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.spark.servers import free_port, listens, process, wait
 from tests.stores import jars, s3_server
 from tests.stores.run import run
+from tests.support.processes.servers import free_port, listens, process, wait
 
 
 def settings(port: int) -> dict[str, str]:

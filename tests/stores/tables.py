@@ -6,9 +6,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.folders import Folder
-from tests.spark import scans
-from tests.spark.tables import ids, metrics
+from tests.support import scans
+from tests.support.folders import Folder
+from tests.support.tables import ids, metrics
 
 ROWS = 40
 ALL = list(range(ROWS))

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from pyzorder import fallback
 from pyzorder.errors import ZOrderError
-from tests.folders import Folder
-from tests.spark import scans
-from tests.spark.tables import rows_of, sales
+from tests.support import scans
+from tests.support.folders import Folder
+from tests.support.tables import rows_of, sales
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.folders import Folder
-from tests.spark.journal_driver import killed
-from tests.spark.tables import ids
 from tests.stores.tables import ALL, Table
+from tests.support.folders import Folder
+from tests.support.processes.journal_driver import killed
+from tests.support.tables import ids
 
 pytestmark = pytest.mark.stores
 

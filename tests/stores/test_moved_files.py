@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from pyspark.sql import DataFrame
 
-from tests.folders import Folder
-from tests.spark import scans
-from tests.spark.tables import ids
 from tests.stores.tables import ALL, Table
+from tests.support import scans
+from tests.support.folders import Folder
+from tests.support.tables import ids
 
 pytestmark = pytest.mark.stores
 

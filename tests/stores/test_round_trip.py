@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.folders import Folder
-from tests.spark import scans
 from tests.stores.tables import ALL, Table
+from tests.support import scans
+from tests.support.folders import Folder
 
 pytestmark = pytest.mark.stores
 

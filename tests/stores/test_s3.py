@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
-from tests.folders import Folder
-from tests.spark import scans
-from tests.spark.journal_driver import killed
 from tests.stores import s3_server
 from tests.stores.tables import ALL, Table
+from tests.support import scans
+from tests.support.folders import Folder
+from tests.support.processes.journal_driver import killed
 
 pytestmark = pytest.mark.stores
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.folders import Folder
-from tests.spark import journal_driver
-from tests.spark.journal_driver import Rewrite, package
 from tests.stores.tables import ALL, Table
+from tests.support.folders import Folder
+from tests.support.processes import journal_driver
+from tests.support.processes.journal_driver import Rewrite, package
 
 pytestmark = pytest.mark.stores
 

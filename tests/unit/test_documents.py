@@ -15,7 +15,7 @@ from pyzorder import versions
 from pyzorder.bridge import EXTENSION
 from pyzorder.cli.app import app
 from pyzorder.session import LATER, with_item
-from tests.documents import OTHERS, PAGES, ROOT, Block, blocks, prose, text
+from tests.support.documents import OTHERS, PAGES, ROOT, Block, blocks, prose, text
 
 JVM = ROOT / "jvm" / "src"
 SCALA = JVM / "main" / "scala" / "io" / "pyzorder"

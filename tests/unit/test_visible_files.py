@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyzorder.index import JournalState, LocalStore, TableFolder, visible_files
-from tests.journal_vectors import Vector, vectors
+from tests.support.journal_vectors import Vector, vectors
 
 
 @pytest.mark.parametrize("vector", vectors(), ids=lambda v: v.name)

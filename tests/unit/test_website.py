@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.documents import ROOT
+from tests.support.documents import ROOT
 from website import links
 
 # (page of the site, a link as it is written there, the link on the site; None: there is no such page)

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyzorder import fallback
 from pyzorder.fallback import Selection
-from tests.spark import scans
-from tests.spark.tables import data_files
+from tests.support import scans
+from tests.support.tables import data_files
 
 
 def kept(folder: Path, selection: Selection) -> set[str]:

@@ -21,9 +21,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tests import sessions
-from tests.folders import Folder
-from tests.spark import kill_matrix
+from tests.support import sessions
+from tests.support.folders import Folder
+from tests.support.processes import kill_matrix
 
 
 class Publish:
@@ -143,7 +143,7 @@ def _child(table: Path | str, point: str, *statement: str) -> subprocess.Popen[s
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
     )
 
 

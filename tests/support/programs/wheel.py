@@ -1,6 +1,6 @@
 """Installs the wheel beside every Spark, and the sdist beside the newest, and optimizes a table there.
 
-    PYTHONPATH=jvm python -m tests.wheel dist
+    PYTHONPATH=jvm python -m tests.support.programs.wheel dist
 
 Each PySpark gets an environment of its own, empty but for it and the wheel; what runs there works in
 an empty folder, so that nothing of the source tree is found.

@@ -1,6 +1,6 @@
 """Runs tests in the environment of a Spark Connect client: their session is at a server started here.
 
-    python -m tests.connect .venv-4.3-connect/bin/python tests/spark/test_table.py …
+    python -m tests.support.programs.connect .venv-4.3-connect/bin/python tests/spark/test_table.py …
 
 The server is the PySpark of the Python that runs this; the client's needs neither Java nor jars.
 """
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.spark.servers import free_port, spark_server
+from tests.support.processes.servers import free_port, spark_server
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 

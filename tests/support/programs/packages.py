@@ -1,6 +1,6 @@
 """Publishes the jar to a folder, and starts `spark-sql --packages` from it, with PySpark's Spark.
 
-python -m tests.packages
+python -m tests.support.programs.packages
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT / "jvm"))
 
 import build  # noqa: E402

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark.scans import explain, opened, plain, truth
+from tests.support.scans import explain, opened, plain, truth
 
 FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark.scans import explain, plain
+from tests.support.scans import explain, plain
 
 
 def scans_of(df: DataFrame, table: str = "fact") -> list[dict[str, Any]]:

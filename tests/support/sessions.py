@@ -21,7 +21,7 @@ import pyzorder
 #: to collect garbage in several threads takes them from other tests.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-#: The classes that Spark loads, if `tests.archive` has put them there.
+#: The classes that Spark loads, if `tests.support.programs.archive` has put them there.
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 
 #: The options of every JVM that tests start.

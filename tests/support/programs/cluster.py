@@ -1,6 +1,6 @@
 """Runs tests on a standalone cluster: a master and two workers, each a JVM of its own.
 
-    python -m tests.cluster tests/spark/test_optimize.py …
+    python -m tests.support.programs.cluster tests/spark/test_optimize.py …
 
 What a test's session does on tasks then happens in other processes than the driver's. Each session
 has a core of both workers; two more, such as a process that a test stops and one that takes its
@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests import sessions
-from tests.spark.servers import BIN, free_port, listens, process, wait
+from tests.support import sessions
+from tests.support.processes.servers import BIN, free_port, listens, process, wait
 
 DEPLOY = "org.apache.spark.deploy"
 

@@ -1,6 +1,6 @@
 """Statements in a Spark of its own that shares a Hive metastore, on Derby, with the next one.
 
-`python -m tests.spark.hive_session /folder plain|pyzorder fail-point table partition statement …`
+`python -m tests.support.processes.hive_session /folder plain|pyzorder fail-point table partition statement …`
 runs the statements, then prints the table's rows and location, or that of a partition, as JSON.
 `run` does so.
 """
@@ -14,9 +14,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests import sessions
+from tests.support import sessions
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def run(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.spark.tables import data_files
+from tests.support.tables import data_files
 
 #: How far a forged run has come: its outcome, whether it is done, and how many days ago.
 STATES: dict[str, tuple[str | None, bool, int]] = {

@@ -1,6 +1,6 @@
 """Archives the classes that Spark loads, with which the JVMs of tests start in about half the time.
 
-    python -m tests.archive
+    python -m tests.support.programs.archive
 
 The archive is a file of the environment's; a JVM for which it was not made does without it.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 from pyspark import SparkContext
 
-from tests import sessions
+from tests.support import sessions
 
 
 def make(archive: Path) -> None:

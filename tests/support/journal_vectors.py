@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-FOLDER = Path(__file__).parents[1] / "sql" / "journal"
+FOLDER = Path(__file__).parents[2] / "sql" / "journal"
 
 #: Seconds since 1970, of all files but those of another time.
 TIME = 1_700_000_000

@@ -10,8 +10,8 @@ import pyarrow.dataset
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.spark import scans
-from tests.spark.tables import aim_at, data_files
+from tests.support import scans
+from tests.support.tables import aim_at, data_files
 
 ALL = list(range(400))
 SCHEMA = "id BIGINT, other BIGINT, day STRING"
