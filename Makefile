@@ -66,7 +66,7 @@ test-cli: jar ## The command line, interrupted at every step of OPTIMIZE
 
 test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill disks and memory, lose executors
 	$(RUN) -m pytest -m "" -n $(JOBS) --dist worksteal \
-		tests/spark/test_kill_points.py tests/spark/test_dying_folders.py \
+		tests/spark/test_kill_points.py tests/spark/test_folders_being_deleted.py \
 		tests/spark/test_store_failures.py tests/spark/test_failing_tasks.py \
 		tests/spark/test_shared_folders.py tests/spark/test_driver_memory.py \
 		tests/spark/test_location_switch.py tests/spark/test_partition_switch.py \

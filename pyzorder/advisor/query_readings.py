@@ -28,7 +28,7 @@ OPTIONAL = "filters or join keys on the optional side of an outer join"
 
 
 @dataclass
-class Asked:
+class WorkloadFilters:
     """A reading in the making."""
 
     predicates: list[Predicate] = field(default_factory=list)
@@ -42,18 +42,18 @@ class QueryReadings:
         self._table = table
         self._workload = workload
         self._scopes = [scope for top in scopes for scope in top.walk()]
-        self._asked: dict[int, Asked] = {}
+        self._filters: dict[int, WorkloadFilters] = {}
 
     def readings(self) -> list[Reading]:
         """One for each place where the table is read."""
         for scope in self._scopes:
             for source in scope.sources.values():
                 if source.table is not None and self._table.match(source.table):
-                    self._asked[id(source)] = Asked()
-        for scope in self._scopes if self._asked else []:
+                    self._filters[id(source)] = WorkloadFilters()
+        for scope in self._scopes if self._filters else []:
             for condition, join in scope.conditions():
                 self._condition(scope, condition, join)
-        return [Reading(tuple(a.predicates), tuple(a.joins)) for a in self._asked.values()]
+        return [Reading(tuple(a.predicates), tuple(a.joins)) for a in self._filters.values()]
 
     def _condition(self, scope: Scope, condition: exp.Expression, join: exp.Join | None) -> None:
         if has_query(condition):
@@ -86,8 +86,8 @@ class QueryReadings:
         """Takes a predicate on one source down to tables."""
         (name,) = sources_in(bound)
         source = scope.sources[name]
-        if id(source) in self._asked:
-            self._asked[id(source)].predicates.append(self._predicate(bound, source))
+        if id(source) in self._filters:
+            self._filters[id(source)].predicates.append(self._predicate(bound, source))
         for i in range(len(source.branches)):
             lowered = self._lower(scope, source, bound, i)
             if lowered is not None and sources_in(lowered):
@@ -169,9 +169,9 @@ class QueryReadings:
         """Takes the keys of a join down to tables."""
         (name,) = sources_in(ours)
         source = scope.sources[name]
-        if id(source) in self._asked:
+        if id(source) in self._filters:
             column = plain(ours).sql(DIALECT)
-            self._asked[id(source)].joins.append(KeyJoin(column, query, broadcast))
+            self._filters[id(source)].joins.append(KeyJoin(column, query, broadcast))
         for i, inner in enumerate(source.branches):
             grouped = inner.select.args.get("group") or inner.select.args.get("distinct")
             if grouped or len(source.branches) > 1:
@@ -235,7 +235,7 @@ class QueryReadings:
 
     def _leads(self, source: Source) -> bool:
         """Whether the table is read at the source, or below."""
-        if id(source) in self._asked:
+        if id(source) in self._filters:
             return True
         return any(
             self._leads(inner) for branch in source.branches for inner in branch.sources.values()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pyzorder.advisor import Advice, advise
-from pyzorder.advisor.trial import check_parser
+from pyzorder.advisor.what_if import check_parser
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import print_json

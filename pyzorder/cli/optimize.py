@@ -91,10 +91,10 @@ def command(
     if settings.json:
         print_json(result)
     else:
-        tell(result["metrics"])
+        print_metrics(result["metrics"])
 
 
-def tell(metrics: dict[str, Any]) -> None:
+def print_metrics(metrics: dict[str, Any]) -> None:
     """The metrics in a few lines."""
     remark = metrics["remark"]
     if remark and metrics["dryRun"]:

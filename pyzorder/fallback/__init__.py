@@ -5,7 +5,7 @@ The index is the jar's, byte for byte, so that either reads what the other has w
 Reading stands on `pyzorder.index`, the format's reader, which knows no Spark. What happens, by the
 names of the modules:
 
-    SELECT    queries → query_tables, or reader → selection → index.predicates → facts
+    SELECT    queries → query_tables, or reader → selection → index.predicates → statistics_frame
     indexes   indexing → statistics → index.snapshot_writer
     OPTIMIZE  optimize → sources → layout → placement → kd_tree
               → statistics → index.snapshot_writer → switch

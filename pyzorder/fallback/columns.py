@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyzorder.index.predicates.conditions import NotUnderstood
-from pyzorder.index.predicates.order_keeping import Found
+from pyzorder.index.predicates.monotonic_functions import Found
 from pyzorder.index.snapshots import IndexedColumn
 
 if TYPE_CHECKING:

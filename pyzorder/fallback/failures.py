@@ -22,13 +22,13 @@ _ABSENT = "PATH_NOT_FOUND|Path does not exist"
 _DAMAGED = "Could not read footer|CANNOT_READ|FAILED_READ|is not a Parquet file|Malformed ORC"
 
 
-def told(command: Callable[P, T]) -> Callable[P, T]:
+def explained(command: Callable[P, T]) -> Callable[P, T]:
     """A command on a `table` that says in one sentence what is wrong with its folder or files, for
     Python, Java and Spark say it in many ways. Raises ZOrderError: ZORDER_NO_SPACE,
     ZORDER_NOT_WRITABLE, ZORDER_NO_FILES, ZORDER_PATH_NOT_FOUND, ZORDER_UNREADABLE_FILE."""
 
     @wraps(command)
-    def tells(*args: P.args, **kwargs: P.kwargs) -> T:
+    def explains(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return command(*args, **kwargs)
         except ZOrderError:
@@ -47,7 +47,7 @@ def told(command: Callable[P, T]) -> Callable[P, T]:
                     raise error(table, said[0].rstrip(" .")) from failure
             raise
 
-    return tells
+    return explains
 
 
 def refused(target: str, reason: str) -> ZOrderError:

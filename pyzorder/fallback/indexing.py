@@ -35,7 +35,7 @@ _FOREIGN = {
 }  # fmt: skip
 
 
-@failures.told
+@failures.explained
 def create_index(
     spark: SparkSession, table: str, columns: Sequence[str] = (), format: str = "parquet"
 ) -> int:
@@ -70,7 +70,7 @@ def create_index(
     return pointer.num_files
 
 
-@failures.told
+@failures.explained
 def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> int:
     """Brings the statistics up to date with the table's files, and says of how many it has some.
 

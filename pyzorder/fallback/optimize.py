@@ -66,7 +66,7 @@ class Optimized:
     is_switched: bool = False
 
 
-@failures.told
+@failures.explained
 def optimize(
     spark: SparkSession,
     table: str,
@@ -98,7 +98,7 @@ def optimize(
     """
     found = target(spark, table, format)
     check_served(found)
-    _check_asked(spark, found, zorder_by)
+    _check_arguments(spark, found, zorder_by)
     if switch_location:
         switch.check(found)
     with changed_settings(spark, COPYING):
@@ -109,7 +109,7 @@ def optimize(
     return replace(done, is_switched=switch_location)
 
 
-def _check_asked(spark: SparkSession, table: Table, zorder_by: Sequence[str]) -> None:
+def _check_arguments(spark: SparkSession, table: Table, zorder_by: Sequence[str]) -> None:
     if isinstance(zorder_by, str):
         raise failures.refused(table.name, f"needs a list of columns: write ['{zorder_by}']")
     if table.is_bucketed:

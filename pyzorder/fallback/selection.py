@@ -12,13 +12,13 @@ from sqlglot import exp
 
 from pyzorder.fallback import failures
 from pyzorder.fallback.columns import Columns, Found
-from pyzorder.fallback.facts import frame_of_facts
 from pyzorder.fallback.session_settings import is_on, own_setting, read_settings, setting
+from pyzorder.fallback.statistics_frame import statistics_frame
 from pyzorder.fallback.tables import Table
-from pyzorder.index.entry_facts import EntryFacts
 from pyzorder.index.journal import JournalState
 from pyzorder.index.predicates.index_filters import IndexFilters
-from pyzorder.index.predicates.order_keeping import Types
+from pyzorder.index.predicates.monotonic_functions import Types
+from pyzorder.index.snapshot_statistics import SnapshotStatistics
 from pyzorder.index.snapshots import Snapshot, latest
 from pyzorder.index.stores import is_whole
 from pyzorder.index.table_folder import leaves
@@ -78,8 +78,8 @@ class Selection:
     reasons: tuple[str, ...] = field(default=())
 
     def __str__(self) -> str:
-        told = f"{self.table}: {len(self.skipped)} of {self.indexed} indexed files skipped"
-        return told + "".join(f"\n  {reason}" for reason in self.reasons)
+        text = f"{self.table}: {len(self.skipped)} of {self.indexed} indexed files skipped"
+        return text + "".join(f"\n  {reason}" for reason in self.reasons)
 
     def filter_text(self) -> str | None:
         """A condition that Spark asks of each file while it lists them; None: none is needed.
@@ -146,9 +146,9 @@ def select_files(
         return found
 
     filters = IndexFilters(find, _types(spark, frame))
-    asked = [(condition, filters.of(condition)) for condition in conditions]
-    reasons = tuple(f"not usable: {c.sql('spark')}" for c, text in asked if text is None)
-    tests = [text for _, text in asked if text is not None]
+    filtered = [(condition, filters.of(condition)) for condition in conditions]
+    reasons = tuple(f"not usable: {c.sql('spark')}" for c, text in filtered if text is None)
+    tests = [text for _, text in filtered if text is not None]
     skipped, failed = _skipped(spark, table, snapshot, tests, sorted(named))
     return Selection(table.name, snapshot.pointer.num_files, tuple(skipped), reasons + failed)
 
@@ -184,15 +184,15 @@ def _skipped(
     """The files that a test is false for, as they are in the store now; what went wrong."""
     # Only the catalog places partitions elsewhere: other files are none of the table's own.
     outside = table.is_catalog and bool(table.partitions)
-    facts = EntryFacts(snapshot, read_settings(spark))
+    statistics = SnapshotStatistics(snapshot, read_settings(spark))
     rows = snapshot.rows.select(["path", "size", "modification_time", "num_records"]).to_pydict()
-    usable = [i for i in range(snapshot.rows.num_rows) if facts.usable[i]]
+    usable = [i for i in range(snapshot.rows.num_rows) if statistics.usable[i]]
     ruled_out = {i for i in usable if rows["num_records"][i] == 0}
     reasons: tuple[str, ...] = ()
     if len(usable) < len(rows["path"]):
         reasons = ("entries of other read settings",)
     if tests and usable:
-        frame = frame_of_facts(spark, facts, columns, usable)
+        frame = statistics_frame(spark, statistics, columns, usable)
         failed: tuple[str, ...] = ()
         try:
             ruled_out |= _false(frame, " AND ".join(tests))

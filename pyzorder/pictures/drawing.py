@@ -67,7 +67,7 @@ def draw_rectangles(layouts: Mapping[str, Layout], ranks: bool, bare: bool = Fal
         if bare:
             explain(picture, entries, [])
         else:
-            asked(picture, layouts.values())
+            query_title(picture, layouts.values())
             explain(picture, entries, noted(layouts))
         return picture
 
@@ -242,7 +242,7 @@ def titled(name: str, layout: Layout) -> str:
     return f"{name}: {len(layout.opened):,} of {counted(len(layout.files))} opened"
 
 
-def asked(picture: Picture, layouts: Iterable[Layout]) -> None:
+def query_title(picture: Picture, layouts: Iterable[Layout]) -> None:
     """The queries, above the picture."""
     queries = {f"WHERE {' '.join(found.where.split())}": None for found in layouts if found.where}
     shown = [query if len(query) <= 300 else query[:299] + "…" for query in queries]

@@ -31,7 +31,7 @@ def test_every_outcome_is_judged_possible(spark: SparkSession, tmp_path: Path) -
     assert impossible > 200  # a judge that says "anything" would pass the rest
 
 
-def test_files_of_one_value_have_one_outcome(spark: SparkSession, tmp_path: Path) -> None:
+def test_constant_files_have_one_outcome(spark: SparkSession, tmp_path: Path) -> None:
     """Exact where a file's rows are all the same: no rule gives away more than it must."""
 
     @settings(

@@ -19,7 +19,7 @@ import pyzorder
 pytest.importorskip("sqlglot")
 
 from pyzorder.advisor import advise
-from pyzorder.advisor.trial import Trial
+from pyzorder.advisor.what_if import WhatIf
 from tests.support.tables import aim_at, size_of
 
 FILES = 16
@@ -239,9 +239,9 @@ def test_event_logs(spark: SparkSession, facts: str, tmp_path: Path) -> None:
     assert advice.recommended[0] == "customer"
     read = []
     for folder in folders:
-        trial = Trial(spark, facts)
-        trial.read(None, str(folder))
-        read.append((trial.workload.readings, trial.workload.unread))
+        what_if = WhatIf(spark, facts)
+        what_if.read(None, str(folder))
+        read.append((what_if.workload.readings, what_if.workload.unread))
     assert all(found == read[0] for found in read)
 
 

@@ -328,9 +328,7 @@ def test_a_day_that_comes_twice(
 
 
 @FORMATS
-def test_any_expression_on_files_of_one_value(
-    spark: SparkSession, tmp_path: Path, fmt: str
-) -> None:
+def test_any_expression_on_constant_files(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
     path = tmp_path / "t"
     _write(
         spark, path, fmt,

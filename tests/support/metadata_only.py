@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX answered from the index: what a query reads, and whether it answers as ever."""
+"""COUNT, MIN and MAX from the index alone: which files a query still reads, and its answer checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 
 
 def same(spark: SparkSession, query: str) -> DataFrame:
-    """Asserts that the query answers what it does with skipping off; returns it, planned anew."""
+    """Asserts that the query has the answer it has with skipping off; returns a fresh plan of it."""
     with plain(spark):
         expected = repr(sorted(spark.sql(query).collect(), key=repr))
     assert repr(sorted(spark.sql(query).collect(), key=repr)) == expected, query
@@ -42,10 +42,10 @@ def view(spark: SparkSession, path: Path, fmt: str, name: str) -> str:
     return name
 
 
-def check_judge(spark: SparkSession, relation: str, predicates: list[str]) -> int:
+def check_strict(spark: SparkSession, relation: str, predicates: list[str]) -> int:
     """
-    The second judge against plain Spark: of a file that count(*) does not open, all rows make the
-    predicate TRUE, or none does; and the index answers for just those of which all do. Returns
+    The strict filter against plain Spark: of a file that count(*) does not open, all rows make the
+    predicate TRUE, or none does, and the index answers for exactly those where all do. Returns
     for how many files it answered.
     """
     wrong, count = [], 0

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from pyzorder.advisor.statements import StatementReader, is_query, split
-from pyzorder.advisor.trial import statements_of
+from pyzorder.advisor.what_if import statements_of
 from pyzorder.advisor.workload import NotUnderstood, Relation, TableNames, Workload
 
 COLUMNS = {"sales": ("a", "b", "s", "d", "st", "day"), "dim": ("k", "g", "h"), "far": ("x", "y")}

@@ -2,9 +2,9 @@
 
 What is not understood restricts nothing. By the names of the modules:
 
-    conditions     what of a text is understood, and what is left alone
-    index_filters  a predicate's filter, put together of
-    order_keeping  … functions that keep the order of bounds
-    bound_filters  … comparisons with bounds
-    null_filters   … and what can make it NULL
+    conditions           what of a text is understood, and what is left alone
+    index_filters        a predicate's filter, put together of
+    monotonic_functions  … functions that keep the order of bounds
+    bound_filters        … comparisons with bounds
+    null_filters         … and what can make it NULL
 """

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from pyzorder.index.predicates.order_keeping import FLOATS, Side, Types, comparable, is_number
+from pyzorder.index.predicates.monotonic_functions import FLOATS, Side, Types, comparable, is_number
 
 #: None: every file is kept.
 Filter = str | None

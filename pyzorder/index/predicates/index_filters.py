@@ -12,7 +12,7 @@ import contextlib
 
 from sqlglot import exp
 
-from pyzorder.index.predicates import order_keeping
+from pyzorder.index.predicates import monotonic_functions
 from pyzorder.index.predicates.bound_filters import (
     NEVER,
     Constant,
@@ -36,8 +36,8 @@ from pyzorder.index.predicates.conditions import (
     operands,
     unwrapped,
 )
+from pyzorder.index.predicates.monotonic_functions import INTEGRAL, Find, Side, Types
 from pyzorder.index.predicates.null_filters import NullFilters
-from pyzorder.index.predicates.order_keeping import INTEGRAL, Find, Side, Types
 
 _ORDERED = (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between)
 
@@ -81,7 +81,7 @@ class IndexFilters:
             found = self._leaf(node, negated)
         except NotUnderstood:
             found = None
-        return found or both(self._not_null(node), self._of_one_value(node, negated))
+        return found or both(self._not_null(node), self._of_constant_file(node, negated))
 
     def _is_folded(self, node: exp.Expression) -> bool:
         """Whether Spark may make it TRUE or FALSE for null rows too: an integer compared with a
@@ -239,7 +239,7 @@ class IndexFilters:
                 found = both(found, f"v{self._find(parts).number}")
         return found
 
-    def _of_one_value(self, node: exp.Expression, negated: bool) -> Filter:
+    def _of_constant_file(self, node: exp.Expression, negated: bool) -> Filter:
         """A predicate without a rule, evaluated on files whose every row has the same values.
 
         No null, no NaN, both bounds equal, and no zero where there are two.
@@ -273,7 +273,7 @@ class IndexFilters:
         return node.find(exp.Column) is not None
 
     def _side(self, node: exp.Expression) -> Side:
-        return order_keeping.side(node, self._find, self._types)
+        return monotonic_functions.side(node, self._find, self._types)
 
     def _constant(self, node: exp.Expression) -> Constant:
         text = self._bare.of(node)

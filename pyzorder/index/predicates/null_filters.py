@@ -12,7 +12,7 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from pyzorder.index.predicates import order_keeping
+from pyzorder.index.predicates import monotonic_functions
 from pyzorder.index.predicates.bound_filters import NEVER, Filter, either
 from pyzorder.index.predicates.conditions import (
     NotUnderstood,
@@ -23,7 +23,7 @@ from pyzorder.index.predicates.conditions import (
     operands,
     unwrapped,
 )
-from pyzorder.index.predicates.order_keeping import Find, Types, keeps_values
+from pyzorder.index.predicates.monotonic_functions import Find, Types, keeps_values
 
 _OF_OPERANDS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
 _OF_STRINGS = (exp.Like, exp.ILike)
@@ -87,7 +87,7 @@ class NullFilters:
         if node.find(exp.Column) is None:
             text = self._constant.of(node)
             return f"({text} IS NULL)", self._types.of(text)
-        side = order_keeping.side(node, self._find, self._types)
+        side = monotonic_functions.side(node, self._find, self._types)
         return side.may_be_null, side.data_type
 
     def _all(self, nodes: list[exp.Expression]) -> tuple[list[Filter], list[str]]:

@@ -6,15 +6,18 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyzorder.fallback.columns import sent_as, to_send
-from pyzorder.index.entry_facts import EntryFacts
+from pyzorder.index.snapshot_statistics import SnapshotStatistics
 from pyzorder.index.snapshots import IndexedColumn
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def frame_of_facts(
-    spark: SparkSession, facts: EntryFacts, numbers: Iterable[int], files: Sequence[int]
+def statistics_frame(
+    spark: SparkSession,
+    statistics: SnapshotStatistics,
+    numbers: Iterable[int],
+    files: Sequence[int],
 ) -> DataFrame:
     """A row for each of `files`, numbers of entries, with what filters ask of these columns.
 
@@ -25,10 +28,10 @@ def frame_of_facts(
     lists: list[list[Any]] = [[int(i) for i in files]]
     schema, shown = ["i INT"], ["i"]
     for number in numbers:
-        column = facts.snapshot.columns[number]
+        column = statistics.snapshot.columns[number]
         sent, made = sent_as(column.data_type) or ("BOOLEAN", "{0}")
-        bounds = _bounds(facts, column)
-        flags = facts.flags(column, known=[v is not None for v in bounds[0]])
+        bounds = _bounds(statistics, column)
+        flags = statistics.flags(column, known=[v is not None for v in bounds[0]])
         for letter, values in zip("mx", bounds, strict=True):
             lists.append([values[i] for i in files])
             schema.append(f"{letter}{number} {sent}")
@@ -43,16 +46,16 @@ def frame_of_facts(
     return spark.createDataFrame(rows, ", ".join(schema)).select(*map(F.expr, shown))
 
 
-def _bounds(facts: EntryFacts, column: IndexedColumn) -> tuple[list[Any], list[Any]]:
+def _bounds(statistics: SnapshotStatistics, column: IndexedColumn) -> tuple[list[Any], list[Any]]:
     """Least and greatest values as they are sent; both None where not both are known."""
-    rows = facts.snapshot.rows
+    rows = statistics.snapshot.rows
     if sent_as(column.data_type) is None:
         return [None] * rows.num_rows, [None] * rows.num_rows
     ends = [
         to_send(rows[f"{column.name}_{end}"], column.data_type) for end in ("minValue", "maxValue")
     ]
     known = [a is not None and b is not None for a, b in zip(*ends, strict=True)]
-    known = [k and bool(u) for k, u in zip(known, facts.agrees(column), strict=True)]
+    known = [k and bool(u) for k, u in zip(known, statistics.agrees(column), strict=True)]
     least, greatest = (
         [v if k else None for v, k in zip(values, known, strict=True)] for values in ends
     )

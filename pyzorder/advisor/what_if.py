@@ -78,9 +78,9 @@ def advise(
                                    ("sample_rows", sample_rows, 1, 2**31 - 1)):  # fmt: skip
         if not low <= value <= high:
             raise errors.invalid_limit(name, value, f"between {low} and {high}")
-    trial = Trial(spark, table)
-    trial.read(queries, None if event_log is None else str(event_log))
-    return trial.advice(max_columns, margin, least_gain, sample_rows, weigh)
+    what_if = WhatIf(spark, table)
+    what_if.read(queries, None if event_log is None else str(event_log))
+    return what_if.advice(max_columns, margin, least_gain, sample_rows, weigh)
 
 
 def check_parser() -> None:
@@ -108,7 +108,7 @@ def relation(api: Any, parts: tuple[str, ...]) -> Relation:
     )
 
 
-class Trial:
+class WhatIf:
     """One table, the workload that is read for it, and the layouts that are tried."""
 
     def __init__(self, spark: SparkSession, table: str) -> None:
@@ -142,7 +142,7 @@ class Trial:
         self, max_columns: int, margin: float, least_gain: float, sample_rows: int, weigh: bool
     ) -> Advice:
         """Tries the layouts."""
-        weights = self._tell()
+        weights = self._send_readings()
         files = json.loads(self._api.files())
         columns = json.loads(self._api.columns())
         drawn = json.loads(self._api.draw(sample_rows)) if columns else {"drawn": 0, "judged": 0}
@@ -151,7 +151,9 @@ class Trial:
             columns, max_columns, margin, weigh and files["newFiles"] > 1
         )
         best = opened.chosen(candidates, margin)
-        statement, recommended, reason = self._verdict(opened, best, columns, files, least_gain)
+        statement, recommended, reason = self._recommendation(
+            opened, best, columns, files, least_gain
+        )
         return Advice(
             table=self._target,
             statement=statement,
@@ -177,8 +179,8 @@ class Trial:
             remarks=tuple(self._remarks(weights, drawn, files, best, sorts, margin)),
         )
 
-    def _tell(self) -> dict[Reading, int]:
-        """Tells the JVM the readings; how often each was asked for, in that order."""
+    def _send_readings(self) -> dict[Reading, int]:
+        """Sends the JVM the readings; how often each was asked for, in that order."""
         readings = dict(self.workload.readings)
         if len(readings) > MOST_READINGS:
             kept = random.Random(0).sample(sorted(readings, key=repr), MOST_READINGS)
@@ -186,26 +188,26 @@ class Trial:
                 f"readings beyond {MOST_READINGS} different ones, which were drawn at random",
                 "", sum(readings.values()) - sum(readings[r] for r in kept))  # fmt: skip
             readings = {reading: readings[reading] for reading in kept}
-        asked: set[str] = set()
+        sent: set[str] = set()
         for reading, count in readings.items():
             for predicate in reading.predicates:
                 reason = json.loads(self._api.predicate(predicate.sql))["reason"]
                 if reason is not None:
                     self.workload.leave_out(f"filters: {reason}", predicate.sql, count)
             for join in reading.joins:
-                if join.other and join.other not in asked and len(asked) >= MOST_KEY_QUERIES:
+                if join.other and join.other not in sent and len(sent) >= MOST_KEY_QUERIES:
                     self.workload.leave_out(
                         f"joins beyond {MOST_KEY_QUERIES} different ones", join.other, count
                     )
                 elif join.other:
-                    asked.add(join.other)
-                    reason = self._tell_join(join.column, join.other, join.broadcast)
+                    sent.add(join.other)
+                    reason = self._send_join(join.column, join.other, join.broadcast)
                     if reason is not None:
                         self.workload.leave_out(f"joins: {reason}", join.other, count)
             self._api.read()
         return readings
 
-    def _tell_join(self, column: str, other: str, broadcast: bool) -> str | None:
+    def _send_join(self, column: str, other: str, broadcast: bool) -> str | None:
         from pyspark.errors import PySparkException
 
         try:
@@ -256,7 +258,7 @@ class Trial:
         first, dot, rest = name.partition(".")
         return self._spelled.get(first.lower(), first) + dot + rest
 
-    def _verdict(
+    def _recommendation(
         self,
         opened: LayoutSearch,
         best: Layout | None,

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark.test_pruning import COLUMNS, FILES, PREDICATES, ROWS, TREES, _split
 from tests.support.indexes import build
-from tests.support.metadata_only import answered, check_judge, read, same, view
+from tests.support.metadata_only import answered, check_strict, read, same, view
 from tests.support.scans import plain, settings, some
 
 # (query over {t}, files it reads at most); 8 files of 20 rows, see COLUMNS of test_pruning.py.
@@ -168,10 +168,10 @@ def test_an_other_time_zone_than_at_indexing(spark: SparkSession, relation: str)
         same(spark, f"SELECT count(*) FROM {relation} WHERE ts < TIMESTAMP'1970-02-01 00:00:00'")
 
 
-def test_the_second_judge(spark: SparkSession, relation: str) -> None:
+def test_the_strict_filter(spark: SparkSession, relation: str) -> None:
     predicates = [p for p, _ in PREDICATES]
     both = predicates + [f"NOT ({p})" for p in predicates]
-    assert check_judge(spark, relation, both) > 100
+    assert check_strict(spark, relation, both) > 100
 
 
 @hypothesis_settings(
@@ -179,7 +179,7 @@ def test_the_second_judge(spark: SparkSession, relation: str) -> None:
 )
 @given(st.lists(TREES, min_size=20, max_size=20))
 def test_drawn_predicates(spark: SparkSession, relation: str, predicates: list[str]) -> None:
-    check_judge(spark, relation, predicates)
+    check_strict(spark, relation, predicates)
 
 
 def test_a_file_of_which_rows_may_be_left_out(spark: SparkSession, relation: str) -> None:

@@ -22,7 +22,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tests.spark.test_kill_points import create
 from tests.support import scans
-from tests.support.deleted_folders import dying, dying_but, emptied_behind, left_in_the_end
+from tests.support.folders_being_deleted import (
+    delete_all_but,
+    delete_all_but_record,
+    deleter_behind,
+    eventually_left,
+)
 from tests.support.processes.journal_driver import (
     Rewrite,
     hadoop_path,
@@ -47,7 +52,7 @@ def test_nothing_is_in_the_way_of_a_new_table(
     run = Rewrite(spark, table)
     journal = table / "_zorder" / "_journal"
     [prepare] = journal.glob("*.prepare")
-    dying(table, ["_journal", "_index"])
+    delete_all_but(table, ["_journal", "_index"])
     if new_life:
         (table / "_zorder" / "_incarnation").write_text("another")
         (journal / "_1.outcome").write_text('{"record": "outcome", "incarnation": "another"}')
@@ -63,7 +68,7 @@ def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     Rewrite(spark, table).publish()
-    dying(table, ["_journal"])
+    delete_all_but(table, ["_journal"])
     (table / "_zorder" / "_journal" / "_1.done").unlink()
     begin = package(spark).Writer.begin
     begin(spark._jsparkSession, hadoop_path(spark, table), "TEST").abort()
@@ -91,7 +96,7 @@ def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, f
 
 
 @pytest.mark.crash
-def test_no_marker_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
     """It comes when all that was there before is deleted, and is in the way of a new table."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
@@ -109,15 +114,15 @@ def test_no_folder_stays_that_is_emptied_from_both_sides(
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
-        dying(table, ["_journal"])
-        other = emptied_behind(table)
+        delete_all_but(table, ["_journal"])
+        other = deleter_behind(table)
         other.start()
     other.join(30)
     assert "ZORDER_CONFLICT" in writer.said, writer.said
     assert not (table / "_zorder").exists()
 
 
-def test_no_record_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
     """DONE comes into the journal when what is deleted there is listed already."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
@@ -134,12 +139,14 @@ def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: 
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     Rewrite(spark, table).publish()
-    dying_but(table, "_1.done")
-    assert left_in_the_end(table) == []
+    delete_all_but_record(table, "_1.done")
+    assert eventually_left(table) == []
 
 
 @pytest.mark.crash
-def test_no_record_of_another_stays_in_a_dying_folder(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_record_of_another_stays_in_a_folder_being_deleted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """As above, of a run that another writer finishes."""
     table = tmp_path / "t"
     create(spark, table)

@@ -11,7 +11,7 @@ from pyzorder.index.snapshots import IndexedColumn, Snapshot
 Flags = npt.NDArray[np.bool_]
 
 
-class EntryFacts:
+class SnapshotStatistics:
     """One snapshot as one scan may use it."""
 
     def __init__(self, snapshot: Snapshot, settings: ReadSettings) -> None:

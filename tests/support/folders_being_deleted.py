@@ -1,4 +1,4 @@
-"""What a disk does to a table's folder while it is deleted, step by step."""
+"""A table's folder while a disk deletes it, step by step."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import time
 from pathlib import Path
 
 
-def dying(table: Path, left: list[str]) -> None:
-    """Takes away what a disk has deleted already."""
+def delete_all_but(table: Path, left: list[str]) -> None:
+    """Deletes everything from the table's folder and `_zorder` but `_zorder` itself and `left`."""
     for path in [*table.iterdir(), *(table / "_zorder").iterdir()]:
         if path.name not in ("_zorder", *left):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def dying_but(table: Path, record: str) -> None:
-    """As above, to the last record of the journal, which came when the others were listed."""
-    dying(table, ["_journal"])
+def delete_all_but_record(table: Path, record: str) -> None:
+    """Deletes all but one record of the journal, which was written after the others were listed."""
+    delete_all_but(table, ["_journal"])
     for path in (table / "_zorder" / "_journal").iterdir():
         if path.name != record:
             path.unlink()
 
 
-def emptied_behind(table: Path) -> threading.Thread:
-    """Once started, the disk gives up the journal, and takes the last file beside it away."""
+def deleter_behind(table: Path) -> threading.Thread:
+    """A thread that waits until the journal is gone, then deletes the last file beside it."""
     last = table / "_zorder" / "last"
     last.touch()
 
@@ -36,8 +36,8 @@ def emptied_behind(table: Path) -> threading.Thread:
     return threading.Thread(target=give_up, daemon=True)
 
 
-def left_in_the_end(folder: Path) -> list[Path]:
-    """What is in a folder when nothing is any more, or after 15 seconds."""
+def eventually_left(folder: Path) -> list[Path]:
+    """What is in the folder once it is empty, or after 15 seconds."""
     until = time.monotonic() + 15
     while list(folder.iterdir()) and time.monotonic() < until:
         time.sleep(0.1)

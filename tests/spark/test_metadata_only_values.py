@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.support.indexes import build
-from tests.support.metadata_only import FORMATS, answered, check_judge, same, view, write
+from tests.support.metadata_only import FORMATS, answered, check_strict, same, view, write
 from tests.support.scans import plain, settings
 
 VALUES = st.lists(
@@ -45,7 +45,7 @@ def test_drawn_values(
     ])  # fmt: skip
     build(spark, path, "parquet")
     relation = view(spark, path, "parquet", "drawn_values")
-    check_judge(spark, relation, predicates)
+    check_strict(spark, relation, predicates)
     for predicate in ("true", predicates[0], predicates[1]):
         same(spark, f"SELECT count(*), count(x), min(x), max(x) FROM {relation} WHERE {predicate}")
 
