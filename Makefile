@@ -62,7 +62,7 @@ publish: spark-repository ## Jar, sources and scaladoc into the Maven repository
 	  -DaltDeploymentRepository=local::file:$(CURDIR)/build/packages
 
 test-cli: jar ## The command line, interrupted at every step of OPTIMIZE
-	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/spark/test_cli.py
+	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/unit/cli tests/spark/test_cli.py
 
 test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill disks and memory, lose executors
 	$(RUN) -m pytest -m "" -n $(JOBS) --dist worksteal \
@@ -73,7 +73,7 @@ test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fi
 		tests/spark/test_partition_switch_killed.py
 
 test-fallback: jar ## The fallback without the jar, whole: copies, location switches, Connect, indexes, drawn queries
-	$(RUN) -m pytest -m "" tests/fallback tests/unit/test_index.py tests/unit/test_visible_files.py \
+	$(RUN) -m pytest -m "" tests/fallback tests/unit/test_index.py tests/unit/index \
 	  tests/spark/test_journal_vectors.py
 
 test-report: $(VENV)/made-test,browser ## Look at a report in a browser: Chromium of the machine, or playwright's own

@@ -1,0 +1,58 @@
+"""Tables and columns as they are written on the command line."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from pyzorder.cli.targets import ColumnsType, Target, TargetType, names
+
+# (as written on the command line, what it means)
+NAMES = [
+    ("a", [("a",)]),
+    (" a , b ", [("a",), ("b",)]),
+    ("a,c.d", [("a",), ("c", "d")]),
+    ("unit price,x", [("unit price",), ("x",)]),
+    ("`odd, name`.x", [("odd, name", "x")]),
+    ("`a``b`", [("a`b",)]),
+    ("a) DRY RUN --", [("a) DRY RUN --",)]),
+    ("größe", [("größe",)]),
+]
+
+NO_NAMES = ["", ",", "a,", "a,,b", "a.", ".a", "`a", "a`b", "``", "`a`b"]
+
+TARGETS = [
+    ("sales", Target(name=("sales",))),
+    ("db.sales", Target(name=("db", "sales"))),
+    ("`a/b`", Target(name=("a/b",))),
+    ("/data/sales", Target(path="/data/sales")),
+    ("./sales", Target(path="./sales")),
+    (".", Target(path=".")),
+    ("s3a://bucket/a.b,c", Target(path="s3a://bucket/a.b,c")),
+    ("/data/it's `odd`", Target(path="/data/it's `odd`")),
+    ("parquet.`/data/sales`", Target(path="/data/sales", format="parquet")),
+    ("ORC.`data`", Target(path="data", format="orc")),
+    ("parquet./data/sales", Target(path="/data/sales", format="parquet")),
+    ("parquet.s3a://b/t", Target(path="s3a://b/t", format="parquet")),
+    ("parquet.sales", Target(name=("parquet", "sales"))),
+]
+
+
+@pytest.mark.parametrize(("text", "meant"), NAMES)
+def test_names(text: str, meant: list[tuple[str, ...]]) -> None:
+    assert names(text) == meant
+
+
+@pytest.mark.parametrize("text", NO_NAMES)
+def test_no_names(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        names(text)
+
+
+def test_columns_are_quoted() -> None:
+    assert ColumnsType().convert("a,c.d,`x``,y`", None, None) == ["`a`", "`c`.`d`", "`x``,y`"]
+
+
+@pytest.mark.parametrize(("text", "meant"), TARGETS)
+def test_targets(text: str, meant: Target) -> None:
+    assert TargetType().convert(text, None, None) == meant

@@ -1,0 +1,25 @@
+"""Names in a journal that lead out of the table's folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyzorder.index.table_folder import leaves
+
+LEAVING = [
+    "", "/etc/passwd", "../other/x", "x/../../other", "./x", "a//b", "a/./b", "a\0b",
+    "file:/t/../other/x", "file:/t/./x", "file:/t//x", "s3a://bucket//x",
+    "s3a://bucket/t/../x",
+]  # fmt: skip
+
+INSIDE = ["x", "day=1/x", "a..b/..c/x.", "day=a:b/x", "file:/elsewhere/x", "s3a://bucket/t/x"]
+
+
+@pytest.mark.parametrize("name", LEAVING)
+def test_leaving(name: str) -> None:
+    assert leaves(name)
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_inside(name: str) -> None:
+    assert not leaves(name)
