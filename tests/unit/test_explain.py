@@ -1,0 +1,39 @@
+"""What an explanation prints; what it says of real queries is tested with skipping, in spark/."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyzorder.explain import Explanation, scan_explanation
+
+# (fields beside table, total, selected, skipped and unindexed; the text)
+SCANS: list[tuple[tuple[int, int, int, int], dict[str, Any], str]] = [
+    ((1, 1, 0, 0), {}, "t: opens 1 of 1 file"),
+    ((1200, 1100, 100, 0), {}, "t: opens 1,100 of 1,200 files"),
+    ((7, 0, 5, 2), {}, "t: opens 2 of 7 files (2 not indexed)"),
+    (
+        (9, 1, 2, 1),
+        {"answered": 5},
+        "t: opens 2 of 9 files (1 not indexed, 5 answered from the index)",
+    ),
+    (
+        (7, 2, 5, 0),
+        {"joinKeys": ["a", "b"], "skippedByJoins": 3, "reasons": ["not usable: f(a)"]},
+        "t: opens 2 of 7 files\n  3 skipped by join keys of a and b\n  not usable: f(a)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("counts", "more", "text"), SCANS)
+def test_scans(counts: tuple[int, int, int, int], more: dict[str, Any], text: str) -> None:
+    names = ("total", "selected", "skipped", "unindexed")
+    scan = scan_explanation({"table": "t", **dict(zip(names, counts, strict=True)), **more})
+    assert str(scan) == str(Explanation([scan])) == text
+    assert scan.opened == counts[1] + counts[3]
+    assert f">{counts[0]:,}</td>" in Explanation([scan])._repr_html_()
+
+
+def test_no_scan() -> None:
+    assert str(Explanation()) == "no Parquet or ORC table is scanned"

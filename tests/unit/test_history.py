@@ -1,0 +1,50 @@
+"""Rows of optimize_history as runs, and what a run is said to have done."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from pyzorder.history import FIELDS, History, run_of
+
+ROW: dict[str, Any] = {
+    **dict.fromkeys(FIELDS, 0),
+    "operation": "OPTIMIZE",
+    "began": 1_700_000_000_000,
+    "ended": 1_700_000_001_500,
+    "committed": True,
+    "removed": 1200,
+    "added": 8,
+    "seconds": 1.5,
+}
+
+# (what differs from the row, the result)
+RESULTS: list[tuple[dict[str, Any], str]] = [
+    ({}, "1,200 files replaced by 8"),
+    ({"committed": False}, "replaced nothing"),
+    ({"committed": False, "operation": "VACUUM"}, "deleted expired files"),
+    ({"ended": None, "seconds": None}, "not finished"),
+]
+
+
+@pytest.mark.parametrize(("fields", "result"), RESULTS)
+def test_results(fields: dict[str, Any], result: str) -> None:
+    assert run_of(**{**ROW, **fields}).result == result
+
+
+def test_times_are_in_utc() -> None:
+    run = run_of(**ROW)
+    assert run.began == datetime(2023, 11, 14, 22, 13, 20, tzinfo=timezone.utc)
+    assert run.took == timedelta(seconds=1.5)
+
+
+def test_a_torn_record() -> None:
+    run = run_of(**{**ROW, **dict.fromkeys(("operation", "began", "ended", "seconds"))})
+    assert (run.operation, run.began, run.took) == ("", None, None)
+    assert "<td" in History([run])._repr_html_()
+
+
+def test_kept_bytes_are_those_of_all_runs() -> None:
+    assert History(run_of(**{**ROW, "keptBytes": size}) for size in (3, 0, 4)).kept_bytes == 7
