@@ -89,10 +89,10 @@ class Reader(Role):
             until = time.monotonic()
             wrong = judge(table, question, seen, since, until)
             if wrong is not None:
-                wrong += self.asked_again(client, table, question)
-            self.ledger.asked(until - since, wrong)
+                wrong += self.repeated(client, table, question)
+            self.ledger.queried(until - since, wrong)
 
-    def asked_again(self, client: Client, table: LoadTable, question: Question) -> str:
+    def repeated(self, client: Client, table: LoadTable, question: Question) -> str:
         """Whether a wrong answer stays, here and for a client that comes now."""
         new = self.connect()
         told = []

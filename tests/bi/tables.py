@@ -146,7 +146,7 @@ class Ledger:
         with self._turn:
             self.counts[what] = self.counts.get(what, 0) + 1
 
-    def asked(self, seconds: float, wrong: str | None) -> None:
+    def queried(self, seconds: float, wrong: str | None) -> None:
         with self._turn:
             self._taken.append(seconds)
             self.counts["queries"] = self.counts.get("queries", 0) + 1

@@ -39,7 +39,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-def told(disk: Disk, command: Callable[[], object], **room: int) -> bool:
+def refused_for_space(disk: Disk, command: Callable[[], object], **room: int) -> bool:
     """Whether a command said that there is not room enough; False: it did its work."""
     try:
         with disk.room(**room):
@@ -51,7 +51,7 @@ def told(disk: Disk, command: Callable[[], object], **room: int) -> bool:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_it_is_told(spark: SparkSession, disk: Disk, command: Command) -> None:
+def test_a_full_disk_is_reported(spark: SparkSession, disk: Disk, command: Command) -> None:
     """A disk that may not be written to, then one that is full from the first, second, third … file
     on; in the end there is room enough."""
     table = disk.folder / "t"
@@ -64,7 +64,9 @@ def test_it_is_told(spark: SparkSession, disk: Disk, command: Command) -> None:
 
     with disk.read_only(), pytest.raises(ZOrderError, match="ZORDER_NOT_WRITABLE.*Read-only"):
         attempt()
-    refused = itertools.takewhile(lambda left: told(disk, attempt, files=left), range(50))
+    refused = itertools.takewhile(
+        lambda left: refused_for_space(disk, attempt, files=left), range(50)
+    )
     assert 1 <= len(list(refused)) < 50
     assert rows_of(spark.read.parquet(str(table))) == rows
     assert rows_of(fallback.read(spark, str(table)).where("true")) == rows

@@ -61,7 +61,7 @@ def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[s
     for note in notes:
         if note["what"] == "ran" and not note["typed"]:
             found.append(f"{note['verb']} fails: {note['outcome']}")
-        elif note["what"] == "asked" and since <= note["ended"] < before:
+        elif note["what"] == "query" and since <= note["ended"] < before:
             wrong = ledger.judge(note)
             if wrong is not None:
                 found.append(f"A query of {note['table']} ({note['kind']}) {wrong}\n    {note}")
@@ -75,7 +75,7 @@ def report(notes: list[dict[str, Any]], kills: int) -> str:
     for note in notes:
         if note["what"] == "ran":
             done[note["verb"], note["outcome"].split("\n")[0][:60]] += 1
-        elif note["what"] == "asked":
+        elif note["what"] == "query":
             outcome = "failed, files taken away" if note.get("error") else "right"
             asked[f"{note['table']}, {note['kind']}", outcome] += 1
     total = sum(1 for note in notes if note["what"] == "ran")

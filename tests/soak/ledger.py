@@ -140,18 +140,18 @@ class Ledger:
             if kind == "move":
                 self.tables[name].unclear.append((begin, float("inf")))
 
-    def judge(self, asked: dict[str, Any]) -> str | None:
+    def judge(self, query: dict[str, Any]) -> str | None:
         """
         What is wrong with what a query saw; None: nothing. `since` to `until` is the time in which
         it chose its files, `ended` when it had read them.
         """
-        table = self.tables.get(asked["table"], Table())
-        since, until = float(asked["since"]), float(asked["until"])
-        if asked.get("error"):
-            if overlap(table.troubled, since, float(asked["ended"])) and asked["known"]:
+        table = self.tables.get(query["table"], Table())
+        since, until = float(query["since"]), float(query["until"])
+        if query.get("error"):
+            if overlap(table.troubled, since, float(query["ended"])) and query["known"]:
                 return None
-            return f"fails, although nobody touches its files: {asked['error']}"
-        low, high, p = int(asked["low"]), int(asked["high"]), asked["p"]
+            return f"fails, although nobody touches its files: {query['error']}"
+        low, high, p = int(query["low"]), int(query["high"]), query["p"]
         unclear = overlap(table.unclear, since, until)
         certain, possible = {}, {}
         for batch in table.batches.values():
@@ -162,13 +162,13 @@ class Ledger:
                 possible[batch.op] = rows
                 if not unclear and batch.certain(since, until):
                     certain[batch.op] = rows
-        if "count" in asked:
+        if "count" in query:
             least, most = sum(certain.values()), sum(possible.values())
-            if least <= asked["count"] <= most:
+            if least <= query["count"] <= most:
                 return None
-            return f"counts {asked['count']} rows, of {least} to {most}"
-        seen = {int(op): tuple(counts) for op, counts in asked["seen"].items()}
-        again = {int(op): count for op, count in asked.get("again", {}).items()}
+            return f"counts {query['count']} rows, of {least} to {most}"
+        seen = {int(op): tuple(counts) for op, counts in query["seen"].items()}
+        again = {int(op): count for op, count in query.get("again", {}).items()}
         for op, (count, distinct) in seen.items():
             if op in again and again[op] != count:
                 return f"sees {count} rows of batch {op}, and {again[op]} in its other scan"

@@ -49,7 +49,7 @@ class ByName(Worker):
                 self.spark.catalog.refreshTable(table)
                 return self.spark.table(table)
 
-            self.asked(table, "by name", make)  # type: ignore[arg-type]
+            self.observe(table, "by name", make)  # type: ignore[arg-type]
 
 
 class ByPath(Worker):
@@ -95,7 +95,7 @@ class Reader(Writer):
 
     def fresh(self) -> None:
         table = self.table()
-        self.asked(table, "by path", lambda: self.frame(table))
+        self.observe(table, "by path", lambda: self.frame(table))
 
     def old(self) -> None:
         """A frame that is asked again and again while the table changes."""
@@ -108,7 +108,7 @@ class Reader(Writer):
             return
         for _ in range(3):
             time.sleep(4 * self.pause * self.random.random())
-            self.asked(table, "an old frame", lambda: frame, since)
+            self.observe(table, "an old frame", lambda: frame, since)
 
     def planned(self) -> None:
         """A scan whose files are chosen now and read later."""
@@ -126,7 +126,7 @@ class Reader(Writer):
             seen = {"seen": {op: (len(found), len(set(found))) for op, found in ids.items()}}
         except FAILURES as error:
             until, seen = time.monotonic(), failure(error)
-        self.book.note("asked", table=table, kind="planned before", since=since, until=until,
+        self.book.note("query", table=table, kind="planned before", since=since, until=until,
                        ended=time.monotonic(), **question, **seen)  # fmt: skip
 
 

@@ -80,7 +80,7 @@ class Worker:
             self.spark.sql(text).collect()
         except FAILURES as error:
             found = TYPED.search(str(error))
-            outcome = found[1] if found else told(error)
+            outcome = found[1] if found else error_text(error)
             typed = found is not None
         verb = " ".join(word for word in text.split() if word.isupper())
         self.book.note("ran", verb=verb, outcome=outcome, typed=typed)
@@ -95,7 +95,7 @@ class Worker:
         high = 1000 if low == 0 else low + 100
         return {"low": low, "high": high, "p": self.random.choice([None, None, 0, 1, 2, 3])}
 
-    def asked(
+    def observe(
         self,
         table: str,
         kind: str,
@@ -103,7 +103,7 @@ class Worker:
         since: float | None = None,
         question: dict[str, Any] | None = None,
     ) -> None:
-        """Asks a frame and notes what it saw; `since`: when its files may have been chosen first."""
+        """Queries a frame and notes what it saw; `since`: when its files may have been chosen first."""
         question = question or self.question()
         begun = time.monotonic()
         seen: dict[str, Any] = {}
@@ -121,7 +121,7 @@ class Worker:
         except FAILURES as error:
             seen = failure(error)
         ended = time.monotonic()
-        self.book.note("asked", table=table, kind=kind, since=begun if since is None else since,
+        self.book.note("query", table=table, kind=kind, since=begun if since is None else since,
                        until=ended, ended=ended, **question, **seen)  # fmt: skip
 
     def frame(self, table: str) -> DataFrame:
@@ -131,10 +131,10 @@ class Worker:
 
 def failure(error: Exception) -> dict[str, Any]:
     """The fields of a query that failed."""
-    return {"error": told(error), "known": any(word in str(error) for word in GONE)}
+    return {"error": error_text(error), "known": any(word in str(error) for word in GONE)}
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What an error says, without most of its stack."""
     text = str(error)
     causes = [line for line in text.split("\n") if line.startswith("Caused by")]

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from pyzorder.table import quoted
 from tests.soak.ledger import ROWS, SCHEMA, batch_sql
-from tests.soak.sessions import FAILURES, Worker, told
+from tests.soak.sessions import FAILURES, Worker, error_text
 
 
 class Writer(Worker):
@@ -57,7 +57,7 @@ class Writer(Worker):
             act()
             outcome = "done"
         except FAILURES as error:
-            outcome = told(error)
+            outcome = error_text(error)
         self.book.note("ran", verb=what, outcome=outcome, typed=outcome == "done")
         return outcome == "done"
 

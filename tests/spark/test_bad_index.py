@@ -65,7 +65,7 @@ def change(file: Path, to: bytes) -> None:
     file.write_bytes(to)
 
 
-def ours(table: Path) -> list[Path]:
+def index_files(table: Path) -> list[Path]:
     return sorted(path for path in (table / "_zorder").rglob("*") if path.is_file())
 
 
@@ -166,7 +166,7 @@ def flipped(file: Path, part: float) -> bytes:
 def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: bool) -> None:
     """Of pointers, snapshots, records and the incarnation; of an index for Spark, its snapshot."""
     wrong = []
-    names = [snapshot(source)] if large else ours(source)
+    names = [snapshot(source)] if large else index_files(source)
     with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):
         for name in (path.relative_to(source) for path in names):
             for i in range(FLIPS * (2 if large else 1)):
@@ -294,7 +294,7 @@ def test_an_index_of_another_table(spark: SparkSession, tmp_path: Path) -> None:
 @contextmanager
 def times(table: Path, seconds: float) -> Iterator[None]:
     """All files of the table, ours too, were last written at that time."""
-    for path in [*data_files(table), *ours(table)]:
+    for path in [*data_files(table), *index_files(table)]:
         os.utime(path, (seconds, seconds))
     yield
 

@@ -59,7 +59,7 @@ def make(spark: SparkSession, folder: Path) -> None:
     rows.write.parquet(str(folder))
 
 
-def told(file: Path) -> dict[str, Any]:
+def footer_of(file: Path) -> dict[str, Any]:
     """What a footer says: the schema, key by key, and of each column what its chunks say."""
     footer = pq.ParquetFile(file).metadata
     columns: dict[str, list[Any]] = {}
@@ -111,7 +111,7 @@ def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str,
         with scans.settings(spark, **SPARKS_OWN):
             spark.sql(f"OPTIMIZE '{sparks}' ZORDER BY (unique)")
     (file,), (expected,) = data_files(ours), data_files(sparks)
-    assert told(file) == told(expected)
+    assert footer_of(file) == footer_of(expected)
     assert pq.read_table(file).drop(["nan"]).equals(pq.read_table(expected).drop(["nan"]))
     assert rows_of(spark.read.parquet(str(ours))) == before
     assert (pq.ParquetFile(file).metadata.num_row_groups > 1) == ("parquet.block.size" in settings)

@@ -131,7 +131,7 @@ def test_clustered_files_that_came_out_too_small_are_joined(
     assert optimize(spark, folder, "a", "b")["numFilesRemoved"] == 0
 
 
-def test_what_is_left_badly_clustered_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_badly_clustered_rest_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     spark.conf.set("spark.sql.zorder.optimize.rewriteFactor", "0")
     assert clustered_table(spark, folder, uniform(spark, 40_000, 0), 16)["remark"] is None

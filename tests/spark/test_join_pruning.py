@@ -320,7 +320,7 @@ def test_a_range_that_ends_with_nan(spark: SparkSession, tables: Path) -> None:
         assert counts(checked(spark, query)) == (11,)  # from 105 up, and the file with NaN
 
 
-def test_explain_and_metrics_tell_of_the_join(spark: SparkSession, tables: Path) -> None:
+def test_explain_and_metrics_name_the_join(spark: SparkSession, tables: Path) -> None:
     df = spark.sql(INNER + " WHERE fact.k < 150")
     assert pyzorder.explain(df)[0].skipped == 5, "before it runs, its own filter alone"
     df.collect()

@@ -240,7 +240,7 @@ def test_a_first_record_that_is_deleted(spark: SparkSession, tmp_path: Path, poi
 
 
 @pytest.mark.crash
-def test_a_writer_that_wakes_up_in_another_life(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_path: Path) -> None:
     """What it had finished before is the table now, and not its to take back."""
     table = tmp_path / "t"
     create(spark, table)

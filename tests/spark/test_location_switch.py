@@ -90,7 +90,7 @@ def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
     assert new.stat().st_mode == home.stat().st_mode
 
 
-def test_life(spark: SparkSession, tmp_path: Path) -> None:
+def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
     """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, one after the other."""
     home = make(spark, tmp_path)
     optimize(spark)

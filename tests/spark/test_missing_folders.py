@@ -72,7 +72,7 @@ def insert(spark: SparkSession, first: int, parted: bool) -> None:
     spark.sql(f"INSERT INTO t SELECT {columns} FROM range({first}, {first + 6}, 1, 1)")
 
 
-def told(spark: SparkSession, statement: str) -> str | None:
+def condition_of(spark: SparkSession, statement: str) -> str | None:
     """The condition of the error that a statement ends with; None: it succeeds."""
     try:
         spark.sql(statement).collect()
@@ -100,15 +100,15 @@ def test_no_folder(
     expected = {**STATEMENTS, **(OF_PARTITIONS if parted else {})}
     found = {}
     for statement in expected:
-        found[statement] = told(spark, statement.format("t"))
+        found[statement] = condition_of(spark, statement.format("t"))
         assert not folder.exists(), statement
     assert found == expected
     by_path = [s.format(folder) if "('" in s else s.format(f"'{folder}'") for s in STATEMENTS]
-    assert {told(spark, statement) for statement in by_path} == {"ZORDER_PATH_NOT_FOUND"}
+    assert {condition_of(spark, statement) for statement in by_path} == {"ZORDER_PATH_NOT_FOUND"}
 
     for statement in CREATE:
         shutil.rmtree(folder, ignore_errors=True)
-        assert told(spark, statement.format("t")) is None, statement
+        assert condition_of(spark, statement.format("t")) is None, statement
         assert spark.sql("SELECT * FROM skipping_index('t')").count() == 0
         assert [row["files"] for row in spark.sql("DESC SKIPPING INDEX ON t").collect()][0] == 0
         assert ids(spark.table("t")) == []
@@ -173,7 +173,7 @@ def test_no_partition_folders(
     rows = [id for id in range(12 if used else 6) if gone == "p=1" and id % 3 != 1]
     found = {}
     for statement in OF_OTHERS:
-        found[statement] = told(spark, statement.format("t"))
+        found[statement] = condition_of(spark, statement.format("t"))
         assert ids(spark.table("t")) == rows, statement
     undone = None if gone == "p=1" else NOTHING_TO_UNDO
     assert found == {**OF_OTHERS, "RESTORE {} TO BEFORE OPTIMIZE": undone}

@@ -72,7 +72,7 @@ def test_inserted_files_are_indexed(spark: SparkSession, tmp_path: Path) -> None
         assert ids(found) == [id] and len(scans.opened(found)) == 1
 
 
-def test_life(spark: SparkSession, tmp_path: Path) -> None:
+def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
     """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, one after the other."""
     home = make(spark, tmp_path)
     start = places(spark)

@@ -137,7 +137,7 @@ def logged(spark: SparkSession, file: Path) -> Iterator[None]:
         appender.stop()
 
 
-def test_secrets_are_not_told(spark: SparkSession, database: str, tmp_path: Path) -> None:
+def test_secrets_are_not_revealed(spark: SparkSession, database: str, tmp_path: Path) -> None:
     """Not in logs, errors, plans, or any file of ours."""
     said = []
     with (

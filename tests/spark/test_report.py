@@ -41,19 +41,19 @@ COLUMNS = [
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession) -> Iterator[str]:
+def reported(spark: SparkSession) -> Iterator[str]:
     """A table of about 16 clustered files and one that the index does not know."""
     values = [f"{made} AS `{name}`" for name, made, _ in COLUMNS]
     rows = spark.range(0, 600, 1, 4).selectExpr(*values)
-    rows.write.saveAsTable("told")
-    folder = Path(folder_of(spark, "told"))
+    rows.write.saveAsTable("reported")
+    folder = Path(folder_of(spark, "reported"))
     aim_at(spark, folder, 16)
-    spark.sql("OPTIMIZE told ZORDER BY (a, b)").collect()
+    spark.sql("OPTIMIZE reported ZORDER BY (a, b)").collect()
     spark.conf.set("spark.sql.zorder.write.index", "false")
-    rows.limit(30).coalesce(1).write.insertInto("told")
+    rows.limit(30).coalesce(1).write.insertInto("reported")
     spark.conf.unset("spark.sql.zorder.write.index")
-    yield "told"
-    spark.sql("DROP TABLE told")
+    yield "reported"
+    spark.sql("DROP TABLE reported")
 
 
 def folder_of(spark: SparkSession, table: str) -> str:
@@ -65,7 +65,7 @@ NUMBERS = "nullif(f, double('NaN'))"
 
 
 @pytest.fixture(scope="module")
-def rows_say(spark: SparkSession, told: str) -> dict[str, dict[str, Any]]:
+def rows_say(spark: SparkSession, reported: str) -> dict[str, dict[str, Any]]:
     """Of each column each file's least and greatest value, NaN and null aside, by one scan."""
     ends = [
         kept.format(f"{end}({NUMBERS if name == 'f' else sql_of(name)})")
@@ -74,7 +74,7 @@ def rows_say(spark: SparkSession, told: str) -> dict[str, dict[str, Any]]:
     ]
     with plain(spark):
         rows = spark.sql(
-            f"SELECT _metadata.file_name, {', '.join(ends)} FROM {told} GROUP BY 1"
+            f"SELECT _metadata.file_name, {', '.join(ends)} FROM {reported} GROUP BY 1"
         ).collect()
     pairs = {name: 2 * i + 1 for i, (name, _, _) in enumerate(COLUMNS)}
     return {
@@ -89,13 +89,13 @@ def sql_of(name: str) -> str:
 
 @pytest.mark.parametrize("name", [name for name, _, _ in COLUMNS])
 def test_bounds_are_those_of_the_rows(
-    spark: SparkSession, told: str, rows_say: Any, name: str
+    spark: SparkSession, reported: str, rows_say: Any, name: str
 ) -> None:
-    found = layout.read(spark, told, [sql_of(name)])
+    found = layout.read(spark, reported, [sql_of(name)])
     by_name = {file.path.rsplit("/", 1)[-1]: file for file in found.files}
-    assert {file: told.bounds[0] for file, told in by_name.items()} == rows_say[name]
+    assert {file: reported.bounds[0] for file, reported in by_name.items()} == rows_say[name]
     nothing = {file for file, bounds in rows_say[name].items() if bounds is None}
-    assert {file for file, told in by_name.items() if told.empty[0]} == nothing
+    assert {file for file, reported in by_name.items() if reported.empty[0]} == nothing
     assert sum(file.rows or 0 for file in found.files) == 630
     assert sum(file.indexed for file in found.files) == len(found.files) - 1
     drawn = drawing.draw_rectangles({"t": found}, False)._repr_svg_()
@@ -111,22 +111,22 @@ BOXES = [
     ("a = 3 OR b = 9", ((None, None), (None, None))),
     ("NOT (a < 100 OR b > 5)", ((100, None), (None, 5))),
     ("a + 1 = 8 AND s LIKE 'key-1%'", ((None, None), (None, None))),
-    ("a IN (SELECT a FROM told WHERE a < 5) AND b < 9", ((None, None), (None, 9))),
+    ("a IN (SELECT a FROM reported WHERE a < 5) AND b < 9", ((None, None), (None, 9))),
 ]
 
 
 @pytest.mark.parametrize(("where", "box"), BOXES)
 def test_the_box_and_the_files_that_are_lit(
-    spark: SparkSession, told: str, where: str, box: Any
+    spark: SparkSession, reported: str, where: str, box: Any
 ) -> None:
-    found = layout.read(spark, told, where=where)
+    found = layout.read(spark, reported, where=where)
     assert [column.name for column in found.columns] == ["a", "b"]
     assert found.box == box
     lit = {path.rsplit("/", 1)[-1] for path in found.opened or ()}
-    explained = pyzorder.explain(spark.table(told).where(where))
+    explained = pyzorder.explain(spark.table(reported).where(where))
     assert lit == {p.rsplit("/", 1)[-1] for scan in explained for p in scan.details["opened"]}
     if "SELECT" not in where:
-        (needed,) = truth(spark, told, [where])
+        (needed,) = truth(spark, reported, [where])
         assert needed["true"] <= lit
 
 
@@ -146,60 +146,68 @@ TYPED = [
 
 @pytest.mark.parametrize(("column", "where", "side"), TYPED)
 def test_boxes_of_every_type(
-    spark: SparkSession, told: str, column: str, where: str, side: Any
+    spark: SparkSession, reported: str, column: str, where: str, side: Any
 ) -> None:
     asked = [
         v if not isinstance(v, str) or "(" not in v else spark.sql(f"SELECT {v}").head()[0]
         for v in side
     ]
-    assert layout.read(spark, told, [column], where).box == (tuple(asked),)
+    assert layout.read(spark, reported, [column], where).box == (tuple(asked),)
 
 
-def test_by_its_path_it_is_the_same(spark: SparkSession, told: str) -> None:
-    by_name = layout.read(spark, told, ["a"], "a < 9")
-    by_path = layout.read(spark, folder_of(spark, told), ["a"], "a < 9")
+def test_by_its_path_it_is_the_same(spark: SparkSession, reported: str) -> None:
+    by_name = layout.read(spark, reported, ["a"], "a < 9")
+    by_path = layout.read(spark, folder_of(spark, reported), ["a"], "a < 9")
     assert (by_path.files, by_path.opened, by_path.box) == (
         by_name.files,
         by_name.opened,
         by_name.box,
     )
-    assert by_path.target.startswith("'file:/") and by_name.target == "default.told"
+    assert by_path.target.startswith("'file:/") and by_name.target == "default.reported"
 
 
-def test_depth_is_what_describe_says(spark: SparkSession, told: str) -> None:
+def test_depth_is_what_describe_says(spark: SparkSession, reported: str) -> None:
     health = {
-        row["column"]: row for row in spark.sql(f"DESCRIBE SKIPPING INDEX ON {told}").collect()
+        row["column"]: row for row in spark.sql(f"DESCRIBE SKIPPING INDEX ON {reported}").collect()
     }
     for column in ("a", "b", "d", "f"):
-        found = layout.read(spark, told, [column])
+        found = layout.read(spark, reported, [column])
         ranges: Any = [file.bounds[0] for file in found.files if file.indexed]
         deepest = max(sum(low <= end <= high for low, high in ranges) for end, _ in ranges)
         assert deepest == health[column]["max_depth"]
-    picture = plot.depth(spark, told, ["a", "b", "s"])
+    picture = plot.depth(spark, reported, ["a", "b", "s"])
     assert len(picture.axes) == 3
 
 
 # (what is asked for, the error)
 REFUSED = [
     (
-        lambda spark: plot.rectangles(spark, "told", ["a", "b", "d"]),
+        lambda spark: plot.rectangles(spark, "reported", ["a", "b", "d"]),
         ZOrderError,
         "RECTANGLE_COLUMNS",
     ),
     (
-        lambda spark: plot.rectangles(spark, "told", ["nowhere"]),
+        lambda spark: plot.rectangles(spark, "reported", ["nowhere"]),
         AnalysisException,
         "no column nowhere",
     ),
-    (lambda spark: plot.rectangles(spark, "told", ["a", "A"]), AnalysisException, "named twice"),
-    (lambda spark: plot.rectangles(spark, "told", ["st"]), AnalysisException, "no order"),
-    (lambda spark: plot.rectangles(spark, "told", ["a a"]), AnalysisException, "Syntax error"),
     (
-        lambda spark: plot.rectangles(spark, "told", where="nowhere = 1"),
+        lambda spark: plot.rectangles(spark, "reported", ["a", "A"]),
+        AnalysisException,
+        "named twice",
+    ),
+    (lambda spark: plot.rectangles(spark, "reported", ["st"]), AnalysisException, "no order"),
+    (lambda spark: plot.rectangles(spark, "reported", ["a a"]), AnalysisException, "Syntax error"),
+    (
+        lambda spark: plot.rectangles(spark, "reported", where="nowhere = 1"),
         AnalysisException,
         "nowhere",
     ),
-    (lambda spark: plot.rectangles(spark, "told", where="a = "), ParseException, "PARSE_SYNTAX"),
+    (
+        lambda spark: plot.rectangles(spark, "reported", where="a = "),
+        ParseException,
+        "PARSE_SYNTAX",
+    ),
     (lambda spark: plot.depth(spark, "nowhere"), AnalysisException, "nowhere"),
     (
         lambda spark: report.write(spark, "/nowhere/at/all", "r.html"),
@@ -209,10 +217,10 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "error", "said"), REFUSED)
-def test_refused(spark: SparkSession, told: str, asked: Any, error: Any, said: str) -> None:
+@pytest.mark.parametrize(("call", "error", "said"), REFUSED)
+def test_refused(spark: SparkSession, reported: str, call: Any, error: Any, said: str) -> None:
     with pytest.raises(error, match=said):
-        asked(spark)
+        call(spark)
 
 
 def test_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
@@ -302,9 +310,9 @@ class Page(HTMLParser):
         self.texts.append(data)
 
 
-def test_report(spark: SparkSession, told: str, tmp_path: Path) -> None:
+def test_report(spark: SparkSession, reported: str, tmp_path: Path) -> None:
     where = f"a < 50 AND `{ODD}` < 50 AND s < '</code><script src=x>'"
-    path = report.write(spark, told, tmp_path / "new" / "r.html", ["a", "b", f"`{ODD}`"], where)
+    path = report.write(spark, reported, tmp_path / "new" / "r.html", ["a", "b", f"`{ODD}`"], where)
     text = path.read_text(encoding="utf-8")
     page = Page(text)
     tags = [tag for tag, _ in page.elements]
@@ -321,16 +329,16 @@ def test_report(spark: SparkSession, told: str, tmp_path: Path) -> None:
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     joined = " ".join("".join(page.texts).split())
-    found = layout.read(spark, told, ["a"], where)
+    found = layout.read(spark, reported, ["a"], where)
     opened = len(found.opened or ())
     rows = [attributes.get("class") for tag, attributes in page.elements if tag == "tr"]
     assert rows[1:4] == ["clustered", "clustered", None], "the clustering columns come first"
-    for statement in ("REFRESH SKIPPING INDEX ON default.told", "VACUUM default.told"):
+    for statement in ("REFRESH SKIPPING INDEX ON default.reported", "VACUUM default.reported"):
         assert statement in page.texts, "it can be copied whole"
     for said in (
-        f"told 1 file of {len(found.files)} not indexed: a lookup of a opens ",
+        f"reported 1 file of {len(found.files)} not indexed: a lookup of a opens ",
         "Rows630", f"opens {opened} of ", "Every query opens 1 file that the index does not know",
-        "OPTIMIZE default.told ZORDER BY (a, b) would lay out 1 new file", "files replaced by", "RESTORE",
+        "OPTIMIZE default.reported ZORDER BY (a, b) would lay out 1 new file", "files replaced by", "RESTORE",
     ):  # fmt: skip
         assert said in joined, said
 
@@ -369,18 +377,20 @@ def test_columns_are_sorted_clustered_first() -> None:
     assert [column.column for column in report.clustered_first(columns)] == list("edcab")
 
 
-def test_notebooks_show_tables(spark: SparkSession, told: str) -> None:
-    explained = pyzorder.explain(spark.table(told).where(f"`{ODD}` + a = 3"))
+def test_notebooks_show_tables(spark: SparkSession, reported: str) -> None:
+    explained = pyzorder.explain(spark.table(reported).where(f"`{ODD}` + a = 3"))
     shown = {
         "explain": explained,
-        "layout": layout.read(spark, told),
-        "history": history.read(spark, told),
+        "layout": layout.read(spark, reported),
+        "history": history.read(spark, reported),
     }
     for name, result in shown.items():
         page = Page(result._repr_html_())
         assert [tag for tag, _ in page.elements].count("table") == 1, name
         assert (
-            told in page.texts or "OPTIMIZE" in page.texts or any(told in t for t in page.texts)
+            reported in page.texts
+            or "OPTIMIZE" in page.texts
+            or any(reported in t for t in page.texts)
         ), name
     assert ODD not in explained._repr_html_()
 

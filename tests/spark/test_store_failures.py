@@ -57,7 +57,7 @@ def create(spark: SparkSession, table: Path) -> None:
     rows.repartition(2, "id").write.partitionBy("day").parquet(str(table))
 
 
-def left_over(table: Path) -> list[Path]:
+def leftovers(table: Path) -> list[Path]:
     """Files that neither a table nor its index, journal or retired files consist of."""
     named = "".join(path.read_text() for path in table.rglob("_index/_v*.json"))
     return [
@@ -111,7 +111,7 @@ def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: in
             assert enough or data_files(table) == old, room
         spark.sql(f"VACUUM '{table}'").collect()
         assert by_extension(spark, table) == by_others(spark, table) == ALL, room
-        assert left_over(table) == [], room
+        assert leftovers(table) == [], room
         assert not refused(spark, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", ""), room
         assert by_others(spark, table) == ALL, room
         room += step
@@ -132,7 +132,7 @@ def test_vacuum_makes_room_for_itself(spark: SparkSession, disk: Disk) -> None:
         assert {row["path"].removeprefix("file:") for row in told} == retired
         assert not list(table.rglob("*.retired"))
         assert by_extension(spark, table) == by_others(spark, table) == ALL
-    assert left_over(table) == []
+    assert leftovers(table) == []
     assert not refused(spark, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", "")
 
 
@@ -180,7 +180,7 @@ def test_locked(
         if condition != "ZORDER_UNFINISHED":
             assert by_others(spark, table) == ALL
     spark.sql(f"VACUUM '{table}'").collect()
-    assert left_over(table) == []
+    assert leftovers(table) == []
     assert by_extension(spark, table) == by_others(spark, table) == ALL
     if condition == "ZORDER_NOT_WRITABLE":
         assert data_files(table) == old

@@ -48,7 +48,7 @@ def test_killed_at(folder: Folder, point: str) -> None:
     table.run("VACUUM {}")  # the next writer
     assert table.ids() == table.plain_ids() == ids(made) == sorted(planned.collect()) == ALL
     assert (folder.data() == table.files) == (not POINTS[point])
-    assert folder.ours(".staged") == []
+    assert folder.pyzorder_files(".staged") == []
     assert table.unindexed() == 0
     assert len(table.opened()) == (1 if POINTS[point] else len(table.files))
 
@@ -74,7 +74,7 @@ def test_killed_twice(folder: Folder, first: str, second: str) -> None:
     table.optimize()
     assert table.ids() == table.plain_ids() == ALL
     assert table.unindexed() == 0 and len(table.opened()) == 1
-    assert folder.ours(".staged") == []
+    assert folder.pyzorder_files(".staged") == []
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     assert table.ids() == table.plain_ids() == ALL
     assert table.unindexed() == 0 and len(table.opened()) == alone
     assert table.optimize()["numFilesRemoved"] == 0  # it knows its own files again
-    assert len(folder.ours(".retired")) == len(created)
-    assert folder.ours(".staged") == []
+    assert len(folder.pyzorder_files(".retired")) == len(created)
+    assert folder.pyzorder_files(".staged") == []
 
     table.append(40, 44)
     appended = set(folder.data()) - set(optimized)
@@ -43,7 +43,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     assert set(folder.data()) == set(created) | appended
 
     table.vacuum()
-    assert folder.ours(".retired") == [] and table.ids() == list(range(44))
+    assert folder.pyzorder_files(".retired") == [] and table.ids() == list(range(44))
     table.optimize()
     table.vacuum()
 

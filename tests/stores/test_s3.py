@@ -39,7 +39,7 @@ def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
     assert table.optimize()["numFilesAdded"] > 0
     assert table.ids() == table.plain_ids() == ALL
     assert table.unindexed() == 0
-    assert len(folder.ours(".prepare")) == 1  # it was its own winner
+    assert len(folder.pyzorder_files(".prepare")) == 1  # it was its own winner
     table.run("RESTORE {} TO BEFORE OPTIMIZE")
     assert folder.data() == table.files
 
@@ -58,13 +58,13 @@ def test_a_rename_is_killed_between_copy_and_deletion(
     table = Table(folder)
     table.run("CREATE SKIPPING INDEX ON {}")
     killed(folder.url, point, f"OPTIMIZE {table.name} FULL ZORDER BY (id)")
-    copied = (folder.ours(files) if files == ".staged" else folder.data())[0]
+    copied = (folder.pyzorder_files(files) if files == ".staged" else folder.data())[0]
     name = copied.rpartition("/_")[2].removesuffix(".staged") if files == ".staged" else copied
     folder.copy(copied, to.format(name))
     assert table.ids() == ALL
     table.run("VACUUM {}")
     assert table.ids() == table.plain_ids() == ALL
-    assert folder.ours(".staged") == []
+    assert folder.pyzorder_files(".staged") == []
     assert table.unindexed() == 0
     assert set(folder.data()) & set(table.files) == (
         set(table.files) if point == "after-retire" else set()
@@ -85,4 +85,4 @@ def test_refused_without_conditional_puts(folder: Folder) -> None:
         ):
             table.run(statement)
         assert folder.data() == table.files and table.ids() == ALL
-        assert folder.ours() == []
+        assert folder.pyzorder_files() == []

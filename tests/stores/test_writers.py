@@ -79,7 +79,7 @@ def test_two_optimize_at_once(folder: Folder) -> None:
 
     assert "done" in at_once(2, optimize)
     assert table.ids() == table.plain_ids() == ALL
-    assert folder.ours(".staged") == []
+    assert folder.pyzorder_files(".staged") == []
 
 
 def test_entries_of_all_who_write_at_once(folder: Folder) -> None:

@@ -46,7 +46,7 @@ class Folder:
             if not any(part[0] in "_." for part in name.split("/"))
         )
 
-    def ours(self, suffix: str = "") -> list[str]:
+    def pyzorder_files(self, suffix: str = "") -> list[str]:
         """Names of pyzorder's files that end so."""
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
