@@ -1,0 +1,90 @@
+"""Snapshots that are published: what is read back, many writers at once, old ones deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pyzorder.index.entries import ColumnStatistics, FileEntry
+from pyzorder.index.snapshot_writer import KEPT_SNAPSHOTS, publish
+from pyzorder.index.snapshots import IndexedColumn, Snapshot, latest, versions
+from pyzorder.index.stores import LocalStore
+from pyzorder.index.table_folder import TableFolder
+
+STORE = LocalStore()
+A, B = IndexedColumn(("a",), "long"), IndexedColumn(("b",), "double")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> TableFolder:
+    return TableFolder(str(tmp_path))
+
+
+def entry(name: str, low: int = 0, high: int = 9) -> FileEntry:
+    known = ColumnStatistics((low, high), exact=True, null_count=0, nan_seen=False)
+    return FileEntry(name, 10, 1, 5, ("a",), "", {"a": known})
+
+
+def add(folder: TableFolder, *names: str, columns: Sequence[IndexedColumn] = (A, B)) -> None:
+    publish(STORE, folder, lambda _: columns, entries=[entry(name) for name in names])
+
+
+def read(folder: TableFolder) -> Snapshot:
+    found = latest(STORE, folder)
+    assert found is not None
+    return found
+
+
+def test_what_is_published_is_read(folder: TableFolder) -> None:
+    add(folder, "y", "x")
+    found = read(folder)
+    assert found.columns == (A, B) and found.pointer.num_files == 2
+    assert found.rows["path"].to_pylist() == ["x", "y"]
+    assert found.rows["a_maxValue"].to_pylist() == [9, 9]
+    assert found.rows["b_minValue"].to_pylist() == [None, None]
+    assert found.rows["b_nan_seen"].to_pylist() == [True, True]
+
+
+def test_the_next_keeps_the_chosen_rows(folder: TableFolder) -> None:
+    add(folder, "x", "y")
+    publish(
+        STORE, folder, lambda old: old,
+        keep=lambda rows: [path != "x" for path in rows["path"].to_pylist()], entries=[entry("z")],
+    )  # fmt: skip
+    assert read(folder).rows["path"].to_pylist() == ["y", "z"]
+
+
+@pytest.mark.parametrize("column", [IndexedColumn(("b",), "double"), IndexedColumn(("a",), "date")])
+def test_nothing_stays_of_a_column_that_goes_or_changes(
+    folder: TableFolder, column: IndexedColumn
+) -> None:
+    add(folder, "x", columns=[A])
+    add(folder, columns=[column])
+    rows = read(folder).rows
+    assert rows[f"{column.name}_minValue"].to_pylist() == [None]
+    assert ("a_minValue" in rows.column_names) == (column.name == "a")
+
+
+def test_no_entry_of_writers_at_once_is_lost(folder: TableFolder) -> None:
+    names = [f"file {i:02}" for i in range(12)]
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda name: add(folder, name), names))
+    assert read(folder).rows["path"].to_pylist() == names
+    assert len(list(Path(folder.index).glob("_snapshot-*"))) <= KEPT_SNAPSHOTS + 6
+
+
+def test_old_snapshots_are_deleted(folder: TableFolder) -> None:
+    for i in range(KEPT_SNAPSHOTS + 3):
+        add(folder, f"{i:02}")
+    assert versions(STORE, folder) == list(range(4, KEPT_SNAPSHOTS + 4))
+    assert len(list(Path(folder.index).glob("_snapshot-*"))) == KEPT_SNAPSHOTS
+
+
+def test_snapshots_of_denied_columns_are_deleted(folder: TableFolder) -> None:
+    add(folder, "x")
+    publish(STORE, folder, lambda old: old, is_denied=lambda column: column.name == "a")
+    assert read(folder).columns == (B,)
+    assert versions(STORE, folder) == [2]
