@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,25 @@ TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 STOPPED = (
     "Interrupted: what OPTIMIZE had not published has been undone, and the table holds every row."
 )
+
+#: A size as Spark writes it: bytes, or a number with a unit.
+SIZE = re.compile(r"0*[1-9][0-9]*([kmgtp]?b?)", re.IGNORECASE)
+
+
+class SizeType(click.ParamType[str]):
+    """A file's size as Spark's settings have it, such as 64m."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """The size as it is written; wrong ones are told before a Spark is started."""
+        text = str(value).strip()
+        if not SIZE.fullmatch(text):
+            raise click.BadParameter(
+                f"{value!r} is no size of a file: write a number of bytes, or one with a unit, "
+                "such as 64m."
+            )
+        return text
 
 
 @click.command(
@@ -46,6 +66,7 @@ Examples:
 @click.option("--where", metavar="SQL", help="Only partitions for which this condition holds.")
 @click.option(
     "--target-size",
+    type=SizeType(),
     metavar="SIZE",
     help="Size of the new files, such as 64m; default: as the last OPTIMIZE, else by the table's.",
 )
