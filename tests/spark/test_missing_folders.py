@@ -195,3 +195,40 @@ def test_a_table_dropped_meanwhile(spark: SparkSession, database: str, tmp_path:
     with pytest.raises(Exception, match="ZORDER_CONFLICT"):
         command.run(spark._jsparkSession)
     assert not folder.exists()
+
+
+#: All that name a target, and its partitions nowhere.
+ALL = [*STATEMENTS, *CREATE]
+
+
+@pytest.mark.parametrize("provider", ["parquet", "orc"])
+def test_a_file_in_place_of_the_folder(
+    spark: SparkSession, database: str, tmp_path: Path, provider: str
+) -> None:
+    (tmp_path / "t").write_text("no folder")
+    created(spark, tmp_path / "t", provider, False, False)
+    found = {condition_of(spark, statement.format("t")) for statement in ALL}
+    assert found == {"ZORDER_PATH_IS_FILE"}
+    assert (tmp_path / "t").read_text() == "no folder"
+
+
+def test_a_file_in_place_of_a_folder_above(
+    spark: SparkSession, database: str, tmp_path: Path
+) -> None:
+    """Nothing can be made there: the same answers as without a folder, but for CREATE."""
+    (tmp_path / "file").write_text("no folder")
+    created(spark, tmp_path / "file" / "t", "parquet", False, False)
+    assert {s: condition_of(spark, s.format("t")) for s in STATEMENTS} == STATEMENTS
+    assert {condition_of(spark, s.format("t")) for s in CREATE} == {"ZORDER_NOT_WRITABLE"}
+
+
+@pytest.mark.parametrize("statement", ALL)
+@pytest.mark.parametrize("path", ["nosuch://host/t", "s3a://bucket/t"])
+def test_a_store_that_spark_does_not_know(
+    spark: SparkSession, database: str, path: str, statement: str
+) -> None:
+    """The tests' Spark has no jar for S3."""
+    target = path if "('" in statement else f"'{path}'"
+    with pytest.raises(AnalysisException, match=f"ZORDER_NO_SUCH_STORE.*{path}: .*jars") as error:
+        spark.sql(statement.format(target)).collect()
+    assert "java." not in str(error.value).split("JVM stacktrace")[0]

@@ -5,7 +5,7 @@ import java.util.Locale
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileSystem, Path}
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedTableOrView}
@@ -21,7 +21,7 @@ import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 import io.pyzorder.common.{TableFormats, ZOrderErrors}
 import io.pyzorder.layout.write.TypeConflicts
 import io.pyzorder.parser.PathTarget
-import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /** Turns a catalog entry or a path into a ResolvedTable, or says why it can't be one. */
 final class TargetLookup(session: shim.SparkSession) {
@@ -33,6 +33,9 @@ final class TargetLookup(session: shim.SparkSession) {
       throw ZOrderErrors.unsupportedProvider(name, TargetLookup.storedAs(entry))
     }
     val root = qualified(new Path(entry.location))
+    if (FileSystems.status(storeOf(root), root).exists(_.isFile)) {
+      throw ZOrderErrors.pathIsFile(root.toString)
+    }
     checkFolder(root)
     ResolvedTable(
       Some(entry.identifier.copy(catalog = Some(CatalogAccess.sessionCatalog))),
@@ -65,14 +68,14 @@ final class TargetLookup(session: shim.SparkSession) {
         catch {
           case failure: IOException =>
             val root = qualified(pathOf(text))
-            if (!root.getFileSystem(hadoopConf).exists(root)) throw ZOrderErrors.pathNotFound(text)
+            if (!storeOf(root).exists(root)) throw ZOrderErrors.pathNotFound(text)
             throw ZOrderErrors.unreadable(text, failure)
         }
     }
 
   private def lookUp(text: String, provider: Option[String]): ResolvedTable = {
     val root = qualified(pathOf(text))
-    val fs = root.getFileSystem(hadoopConf)
+    val fs = storeOf(root)
     if (!fs.exists(root)) throw ZOrderErrors.pathNotFound(text)
     if (!fs.getFileStatus(root).isDirectory) throw ZOrderErrors.pathIsFile(text)
     if (root.getName.indexOf('=') > 0) {
@@ -129,7 +132,7 @@ final class TargetLookup(session: shim.SparkSession) {
 
   /** The format whose own log lies in a folder: its files are not ours to replace. */
   def foreignFormat(root: Path): Option[String] = {
-    val fs = root.getFileSystem(hadoopConf)
+    val fs = storeOf(root)
     if (fs.exists(new Path(root, "_delta_log"))) Some("delta")
     else if (fs.exists(new Path(root, ".hoodie"))) Some("hudi")
     else if (fs.exists(new Path(root, "metadata/version-hint.text"))) Some("iceberg")
@@ -142,7 +145,12 @@ final class TargetLookup(session: shim.SparkSession) {
     catch { case _: IllegalArgumentException => throw ZOrderErrors.invalidPath(text) }
 
   /** A path as the file system calls it, with scheme and authority. */
-  def qualified(path: Path): Path = path.getFileSystem(hadoopConf).makeQualified(path)
+  def qualified(path: Path): Path = storeOf(path).makeQualified(path)
+
+  /** Hadoop says in many ways that it has no code for a store, or not what it takes to open it. */
+  private def storeOf(path: Path): FileSystem =
+    try path.getFileSystem(hadoopConf)
+    catch { case NonFatal(failure) => throw ZOrderErrors.noSuchStore(path.toString, failure) }
 
   /** Throws pathInsideTable where the folder is a partition's of a table with a journal. */
   def checkOutermost(table: ResolvedTable): Unit = {
@@ -159,7 +167,7 @@ final class TargetLookup(session: shim.SparkSession) {
   private def hadoopConf = session.sessionState.newHadoopConf()
 
   private def checkFolder(root: Path): Unit = {
-    if (root.getFileSystem(hadoopConf).exists(new Path(root, "_spark_metadata"))) {
+    if (storeOf(root).exists(new Path(root, "_spark_metadata"))) {
       throw ZOrderErrors.streamingSink(root.toString)
     }
   }

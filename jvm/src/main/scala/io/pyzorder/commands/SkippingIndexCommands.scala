@@ -1,15 +1,16 @@
 package io.pyzorder.commands
 
+import org.apache.hadoop.fs.{FileAlreadyExistsException, ParentNotDirectoryException}
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.commands.action.SkippingIndex
-import io.pyzorder.common.{StoreFailures, ZOrderErrors}
+import io.pyzorder.common.{StoreFailures, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.model.{DeniedColumns, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.store.IndexStore
-import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /** CREATE SKIPPING INDEX: statistics of the files as they lie. `columns` empty: all that can. */
 case class CreateSkippingIndexCommand(
@@ -45,8 +46,19 @@ case class CreateSkippingIndexCommand(
   private def makeFolder(session: shim.SparkSession): Unit =
     if (table.identifier.exists(session.sessionState.catalog.tableExists)) {
       val fs = table.root.getFileSystem(session.sessionState.newHadoopConf())
-      if (!fs.exists(table.root)) fs.mkdirs(table.root)
+      if (!FileSystems.exists(fs, table.root)) {
+        val made =
+          try fs.mkdirs(table.root)
+          catch { // a disk, where a file is in the place of a folder above
+            case failure @ (_: ParentNotDirectoryException | _: FileAlreadyExistsException) =>
+              throw notMade(String.valueOf(failure.getMessage))
+          }
+        if (!made) throw notMade("the store does not make this folder")
+      }
     }
+
+  private def notMade(why: String): ZOrderException =
+    ZOrderErrors.notWritable(table.root.toString, why)
 }
 
 /** REFRESH SKIPPING INDEX: entries of files that have come or changed, none of those that went. */

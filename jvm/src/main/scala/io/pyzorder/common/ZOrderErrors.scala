@@ -93,6 +93,15 @@ object ZOrderErrors {
     error("ZORDER_PATH_NOT_FOUND", "42K03", s"The path $path does not exist. Check its spelling.",
       "path" -> path)
 
+  /** `failure`: what opening the store raised. */
+  def noSuchStore(path: String, failure: Throwable): ZOrderException = {
+    val why = ExceptionUtils.getThrowables(failure).flatMap(t => Option(t.getMessage)).lastOption
+      .getOrElse(failure.toString).takeWhile(_ != '\n').stripSuffix(".")
+    because(failure, error("ZORDER_NO_SUCH_STORE", "42K03",
+      s"Spark cannot open the store of $path: $why. Check how the path begins, and that Spark " +
+        "has the jars and settings of this store.", "path" -> path))
+  }
+
   def pathIsFile(path: String): ZOrderException =
     error("ZORDER_PATH_IS_FILE", "42K03",
       s"$path is a file; name the folder of the table that it belongs to.", "path" -> path)
