@@ -220,7 +220,9 @@ def advice(
             else Advice(f"Clustering the files by {by} would not help. {first['sentence']}")
         )
     if not found.has_index:
-        todo.append(Advice("Index the files as they are:", f"CREATE SKIPPING INDEX ON {found.target}"))
+        todo.append(
+            Advice("Index the files as they are:", f"CREATE SKIPPING INDEX ON {found.target}")
+        )
     unindexed = max((health.unindexed for health in columns), default=0)
     if unindexed:
         todo.append(
