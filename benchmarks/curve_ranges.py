@@ -87,9 +87,10 @@ def main() -> int:
     lines = [
         line
         for columns, files, method in itertools.product(
-            (2, 3), map(int, arguments.files.split(",")), ("direct", "boundaries"))
+            (2, 3), map(int, arguments.files.split(",")), ("direct", "boundaries")
+        )
         for line in measure(spark, uniform(columns), files, method)
-    ]  # fmt: skip
+    ]
     spark.stop()
     said = "Shares of a table's files that queries open; `make bench-curve`."
     title = "What z-values save beside minima and maxima"

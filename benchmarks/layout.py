@@ -206,9 +206,10 @@ def main() -> int:
             if wanted is not None and dataset.name not in wanted:
                 continue
             missing = {
-                name: way for name, way in layouts.items()
+                name: way
+                for name, way in layouts.items()
                 if (str(files), dataset.name, name) not in known and name not in absent
-            }  # fmt: skip
+            }
             for line in measure(spark, dataset, files, missing):
                 print("  ".join(line), flush=True)
                 lines.append(line)

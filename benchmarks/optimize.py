@@ -193,8 +193,7 @@ def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
             [PEERS_HEADER, *rows])  # fmt: skip
 
 
-PEERS_HEADER = ["peer", "Spark", "plain rewrite, s", "pyzorder, s", "peer, s",
-                "peer / pyzorder"]  # fmt: skip
+PEERS_HEADER = ["peer", "Spark", "plain rewrite, s", "pyzorder, s", "peer, s", "peer / pyzorder"]
 
 
 def main() -> int:

@@ -252,5 +252,6 @@ def elements(sequence: Any) -> list[Any]:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
-                     for row in lines)  # fmt: skip
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in lines
+    )

@@ -33,8 +33,9 @@ COMPARISONS = {
 STRINGS = {"StringStartsWith": "startswith", "StringEndsWith": "endswith",
            "StringContains": "contains"}  # fmt: skip
 NULLS = {"IsNull": "IS NULL", "IsNotNull": "IS NOT NULL"}
-NAME = re.compile(r"(And|Or|Not|In|AlwaysTrue|AlwaysFalse|"
-                  + "|".join([*COMPARISONS, *STRINGS, *NULLS]) + r")\(")  # fmt: skip
+NAME = re.compile(
+    r"(And|Or|Not|In|AlwaysTrue|AlwaysFalse|" + "|".join([*COMPARISONS, *STRINGS, *NULLS]) + r")\("
+)
 SCAN = re.compile(r"Scan (parquet|orc) ?(.*)")
 JOIN = re.compile(r"BroadcastHashJoin \[(.*?)\], \[(.*?)\], (\w+), Build(Left|Right)")
 NUMBERED = re.compile(r"[^\s\[\](),]+#\d+L?")
@@ -116,8 +117,9 @@ def walk(
                 workload.leave_out(str(failure), node["simpleString"])
     for i, child in enumerate(children):
         side = "Left" if i == 0 else "Right"
-        through = kind == "Inner" or (side == "Left" and kind in ("LeftSemi", "LeftAnti",
-                                                                  "LeftOuter"))  # fmt: skip
+        through = kind == "Inner" or (
+            side == "Left" and kind in ("LeftSemi", "LeftAnti", "LeftOuter")
+        )
         passed = keys if through or (side == "Right" and kind == "RightOuter") else ()
         yield from walk(child, (*passed, *own) if i == scanned else passed, table, workload)
 

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 #: What folders of other table formats, and of streaming sinks, hold.
 _FOREIGN = {
-    "_delta_log": "is a Delta table", ".hoodie": "is a Hudi table",
+    "_delta_log": "is a Delta table",
+    ".hoodie": "is a Hudi table",
     "_spark_metadata": "is written by a streaming query",
-}  # fmt: skip
+}
 
 
 @failures.explained

@@ -70,9 +70,10 @@ def table_uses(statement: exp.Expression, query: str) -> Iterator[TableUse]:
     named = [t.name.lower() for t in statement.find_all(exp.Table) if len(t.parts) == 1]
     renamed = {cte.alias.lower() for cte in statement.find_all(exp.CTE) if _has_columns(cte)}
     once = {
-        name: body for name, body in defined
+        name: body
+        for name, body in defined
         if named.count(name) == 1 == common.count(name) and name not in renamed
-    }  # fmt: skip
+    }
     columns = [tuple(part.name.lower() for part in c.parts) for c in statement.find_all(exp.Column)]
     inherited: dict[int, list[exp.Expression]] = {}
     for select in _outer_first(statement):

@@ -134,8 +134,9 @@ def partition_columns(table: Table, columns: Sequence[str]) -> set[str]:
     return {name for name in columns if name in folders}
 
 
-def frame_of(spark: SparkSession, table: Table, options: dict[str, str] | None = None,
-             schema: Any = None) -> DataFrame:  # fmt: skip
+def frame_of(
+    spark: SparkSession, table: Table, options: dict[str, str] | None = None, schema: Any = None
+) -> DataFrame:
     """The table's rows; of a path with a fresh listing."""
     if table.is_catalog:
         return spark.sql(f"SELECT * FROM {table.name}")

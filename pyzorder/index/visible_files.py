@@ -63,8 +63,9 @@ def is_hidden(relative: str) -> bool:
 
 def _listed(store: Store, folder: TableFolder) -> dict[str, VisibleFile]:
     prefix = f"{folder.root}/"
-    named = {path.removeprefix(prefix): (path, stat) for path, stat in
-             store.files(folder.root).items()}  # fmt: skip
+    named = {
+        path.removeprefix(prefix): (path, stat) for path, stat in store.files(folder.root).items()
+    }
     return {
         name: VisibleFile(name, path, *stat)
         for name, (path, stat) in named.items()

@@ -27,7 +27,7 @@ FILES = [
     f"make_dt_interval({k}) AS itv; array(id) AS list; named_struct('a b', {k}, 'c', if({k} = 1, NULL, 'y')) AS st; "
     f"if({k} = 2, NULL, id) AS nul"
     for k in range(3)
-]  # fmt: skip
+]
 
 #: predicate | files left out of the three
 PREDICATES = """

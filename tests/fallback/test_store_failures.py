@@ -34,9 +34,8 @@ def copied(spark: SparkSession, table: str) -> object:
 
 COMMANDS = [
     pytest.param(fallback.create_index, id="create_index"),
-    pytest.param(copied, id="optimize",
-                 marks=pytest.mark.fallback),
-]  # fmt: skip
+    pytest.param(copied, id="optimize", marks=pytest.mark.fallback),
+]
 
 
 def refused_for_space(disk: Disk, command: Callable[[], object], **room: int) -> bool:

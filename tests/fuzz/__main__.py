@@ -38,8 +38,9 @@ def main() -> int:
     if arguments.state.exists():
         done = json.loads(arguments.state.read_text())
     number, tally = int(done["seed"]), Tally(**done["tally"])
-    bar = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                   TimeRemainingColumn())  # fmt: skip
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    )
     context = multiprocessing.get_context("spawn")
     running: deque[tuple[int, Future[Tally]]] = deque()
     with ProcessPoolExecutor(arguments.jobs, context) as pool, bar:

@@ -69,8 +69,9 @@ class World:
         lines += [f"-- {file.name} {file.options}\n{insert(file)}" for file in self.files]
         lines.append("CREATE SKIPPING INDEX ON t;")
         lines += [f"-- without an entry: {name}" for name in self.unindexed]
-        lines += [f"-- {action} {file.name} {file.options}\n{insert(file)}"
-                  for action, file in self.later]  # fmt: skip
+        lines += [
+            f"-- {action} {file.name} {file.options}\n{insert(file)}" for action, file in self.later
+        ]
         return "\n".join(lines)
 
 
@@ -125,8 +126,7 @@ def worlds(draw: Draw, cases: int = 10) -> World:
     types = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=3))
     columns = {"k": draw(st.sampled_from(["int", "date", "string", "timestamp", "decimal(7,2)"]))}
     columns |= {f"c{i}": t for i, t in enumerate(types)}
-    made = [draw(files(f"f{i}.{format}", columns, format))
-            for i in range(draw(st.integers(2, 5)))]  # fmt: skip
+    made = [draw(files(f"f{i}.{format}", columns, format)) for i in range(draw(st.integers(2, 5)))]
     later = []
     if draw(st.integers(0, 2)) == 0:
         action = draw(st.sampled_from(["append", "replace", "remove"]))

@@ -39,8 +39,9 @@ def questions(draw: Any) -> tuple[list[int], list[int], tuple[int, ...], tuple[i
     return [low for low, _ in ends], [high for _, high in ends], least, greatest
 
 
-@settings(max_examples=300, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(questions())
 def test_meets(spark: SparkSession, question: Any) -> None:
     low, high, least, greatest = question

@@ -52,7 +52,9 @@ def test_packed_longs_at_the_limits_of_a_width(spark: SparkSession, spread: int)
 @given(paths=st.lists(st.text(max_size=6), max_size=20), other=st.text(max_size=6))
 def test_paths_are_found(spark: SparkSession, paths: list[str], other: str) -> None:
     paths = [p for p in paths if p.isprintable()]
-    builder = spark.sparkContext._jvm.io.pyzorder.index.memory.__getattr__("PathTable$Builder")(len(paths))
+    builder = spark.sparkContext._jvm.io.pyzorder.index.memory.__getattr__("PathTable$Builder")(
+        len(paths)
+    )
     for i, path in enumerate(paths):
         builder.set(i, path)
     table = builder.result()

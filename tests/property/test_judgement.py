@@ -47,8 +47,9 @@ def test_constant_files_have_one_outcome(spark: SparkSession, tmp_path: Path) ->
             File(f"{i}.parquet", COLUMNS, [{c: near(t, v) for c, t in COLUMNS.items()}] * 2)
             for i, v in enumerate(values)
         ]
-        world = World("parquet", "pyarrow", COLUMNS, files, [], [], "UTC", ansi=False,
-                      predicates=drawn)  # fmt: skip
+        world = World(
+            "parquet", "pyarrow", COLUMNS, files, [], [], "UTC", ansi=False, predicates=drawn
+        )
         with session(spark, world):
             asked = make(spark, tmp_path / "t", world) or []
             judged = scans.judgements(spark, VIEW, asked)

@@ -144,8 +144,9 @@ class PartitionWriter(Writer):
 
     def drop(self, p: int) -> None:
         text = f"ALTER TABLE storm DROP IF EXISTS PARTITION (p = {p})"
-        if self.remove("storm", self.shared.ops[p], "ALTER TABLE DROP PARTITION",
-                       lambda: self.sql(text)):  # fmt: skip
+        if self.remove(
+            "storm", self.shared.ops[p], "ALTER TABLE DROP PARTITION", lambda: self.sql(text)
+        ):
             self.shared.ops[p] = []
 
 
@@ -160,8 +161,9 @@ class WholeWriter(PartitionWriter):
 
     def truncate(self) -> None:
         everything = [op for ops in self.shared.ops.values() for op in ops]
-        if self.remove("storm", everything, "TRUNCATE TABLE",
-                       lambda: self.sql("TRUNCATE TABLE storm")):  # fmt: skip
+        if self.remove(
+            "storm", everything, "TRUNCATE TABLE", lambda: self.sql("TRUNCATE TABLE storm")
+        ):
             for p in self.shared.ops:
                 self.shared.ops[p] = []
 

@@ -79,7 +79,7 @@ WITH_DELTA = [
     ("CREATE SKIPPING INDEX ON d", "ZORDER_FOREIGN_TABLE"),
     ("OPTIMIZE d ZORDER BY (nowhere)", "DELTA_"),
     ("DESCRIBE HISTORY d", "theirs"),
-]  # fmt: skip
+]
 
 WITH_ICEBERG = [
     (f"CREATE TABLE {{ice}}.i USING iceberg AS {ROWS}", "theirs"),

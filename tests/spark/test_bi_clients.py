@@ -94,8 +94,9 @@ def test_statements(client: Client, table: str) -> None:
     before = sorted(client.rows(query))
     assert before == sorted(
         [str(i), "123", str(i // 400 * 7 % 50)]
-        for i in range(123, 20000, 400) if i // 400 * 7 % 50 < 40
-    )  # fmt: skip
+        for i in range(123, 20000, 400)
+        if i // 400 * 7 % 50 < 40
+    )
     for statement, columns, least in STATEMENTS:
         found = client.rows(statement.format(t=table))
         assert len(found) >= least, statement
@@ -117,9 +118,7 @@ def test_result_columns_by_jdbc(jdbc: Jdbc) -> None:
             assert column["typeName"] and column["className"], column
             assert column["displaySize"] > 0 and column["precision"] >= 0, column
         assert len(found["rows"]) >= least
-    (health,) = (
-        row for row in jdbc.rows("DESCRIBE SKIPPING INDEX ON by_jdbc") if row[0] == "a"
-    )  # fmt: skip
+    (health,) = (row for row in jdbc.rows("DESCRIBE SKIPPING INDEX ON by_jdbc") if row[0] == "a")
     assert None not in health[:3]
     jdbc.rows("DROP TABLE by_jdbc")
 

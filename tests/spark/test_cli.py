@@ -208,7 +208,10 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     index = result_of(spark, "describe", path)
     assert {row["column"]: row["clustered"] for row in index}["a"] == len(new)
     told = invoke(spark, "describe", path)
-    assert "one value opens" in told.stdout and f"OPTIMIZE 'file:{folder}' ZORDER BY (a, day)" in told.stdout
+    assert (
+        "one value opens" in told.stdout
+        and f"OPTIMIZE 'file:{folder}' ZORDER BY (a, day)" in told.stdout
+    )
 
     query = f"SELECT * FROM parquet.`{path}` WHERE a = 7"
     gauges = invoke(spark, "describe", path, "--openmetrics", "--where", "a = 7").stdout
@@ -220,12 +223,16 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     (retired,) = families["pyzorder_retired_bytes"].samples
     assert retired.value == sum(r["keptBytes"] for r in result_of(spark, "history", path)) > 0
     assert 1 <= scan["selected"] <= len(new) // 2
-    assert f"opens {scan['selected']} of {len(new)} files\n" in invoke(spark, "explain", query).stdout
+    assert (
+        f"opens {scan['selected']} of {len(new)} files\n" in invoke(spark, "explain", query).stdout
+    )
     piped = CliRunner().invoke(app, ["explain", "-", "--json"], obj=spark, input=query)
     assert json.loads(piped.stdout)[0]["opened"] == scan["opened"]
 
     assert result_of(spark, "vacuum", path, "--dry-run") == []
-    assert invoke(spark, "vacuum", path, "--dry-run").stdout == "0 files (0 bytes) would be deleted.\n"
+    assert (
+        invoke(spark, "vacuum", path, "--dry-run").stdout == "0 files (0 bytes) would be deleted.\n"
+    )
     restored = result_of(spark, "restore", path)
     assert restored["num_restored_files"] == 8 and restored["num_removed_files"] == len(new)
     assert data_files(folder) == old

@@ -73,9 +73,7 @@ def test_the_next_day(spark: SparkSession, target: tuple[str, Path], words: str)
     assert data_files(target[1]) == files
 
 
-def test_new_files_are_laid_out_like_the_old(
-    spark: SparkSession, target: tuple[str, Path]
-) -> None:
+def test_new_files_are_laid_out_like_the_old(spark: SparkSession, target: tuple[str, Path]) -> None:
     clustered(spark, target)
     rows(spark).write.mode("append").parquet(str(target[1]))
     found = optimize(spark, target[0])
@@ -187,9 +185,7 @@ def test_forged_layouts_are_ignored(spark: SparkSession, tmp_path: Path) -> None
         assert planned(true | {"columns": columns}) == (0, ["a"])
 
 
-@pytest.mark.parametrize(
-    ("mega", "size", "files"), [(1, None, 1), (8, None, 8), (8, 256 << 20, 1)]
-)
+@pytest.mark.parametrize(("mega", "size", "files"), [(1, None, 1), (8, None, 8), (8, 256 << 20, 1)])
 def test_small_tables_are_cut_into_several_files(
     spark: SparkSession, tmp_path: Path, mega: int, size: int | None, files: int
 ) -> None:

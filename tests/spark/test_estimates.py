@@ -21,8 +21,9 @@ def test_dry_run_touches_nothing(spark: SparkSession, database: str, tmp_path: P
     assert sorted(glob.glob(str(tmp_path / "db" / "t" / "**"), recursive=True)) == found
 
 
-@pytest.mark.parametrize(("method", "curve"), [("boundaries", "zorder"), ("direct", "zorder"),
-                                               ("boundaries", "linear")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "curve"), [("boundaries", "zorder"), ("direct", "zorder"), ("boundaries", "linear")]
+)
 def test_a_dry_run_estimates_what_queries_open(
     spark: SparkSession, database: str, tmp_path: Path, method: str, curve: str
 ) -> None:

@@ -43,7 +43,7 @@ text        | concat('ß☃', sha2(CAST(id AS STRING), 256), repeat('x', CAST(id
 bytes       | CAST(sha2(CAST(id AS STRING), 224) AS BINARY)
 empty       | IF(id % 2 = 0, '', CAST(id % 3 AS STRING))
 nothing     | CAST(NULL AS STRING)
-""".strip()  # fmt: skip
+""".strip()
 
 
 def make(spark: SparkSession, folder: Path) -> None:

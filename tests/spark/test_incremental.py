@@ -168,7 +168,8 @@ def test_full_is_not_advised_where_it_brings_nothing(
 
 def nulls(spark: SparkSession, rows: int, round_: int) -> DataFrame:
     return uniform(spark, rows, round_).selectExpr(
-        "if(a % 3 = 0, NULL, a) AS a", "if(b % 2 = 0, 'x', 'y') AS b", "payload")  # fmt: skip
+        "if(a % 3 = 0, NULL, a) AS a", "if(b % 2 = 0, 'x', 'y') AS b", "payload"
+    )
 
 
 def strings(spark: SparkSession, rows: int, round_: int) -> DataFrame:

@@ -100,9 +100,10 @@ names = st.one_of(
     st.builds("_v{:0>20}.json".format, digits),
     st.builds("_snapshot-{}-x".format, digits),
     st.builds("_zorder.{}.x".format, digits),
-    st.text(st.characters(exclude_categories=("Cs",), exclude_characters="/\0"), max_size=40)
-    .filter(lambda name: name not in ("", ".", "..")),
-)  # fmt: skip
+    st.text(
+        st.characters(exclude_categories=("Cs",), exclude_characters="/\0"), max_size=40
+    ).filter(lambda name: name not in ("", ".", "..")),
+)
 contents = st.one_of(
     st.binary(max_size=30),
     st.recursive(

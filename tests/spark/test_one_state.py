@@ -22,18 +22,18 @@ PAIRS = {
     "a join": "SELECT count(*), max(c) FROM {t} JOIN (SELECT count(slow(id)) c FROM {t}) ON true",
     "an outer join": "SELECT count(*), count(k) FROM {t} LEFT JOIN (SELECT slow(id) k FROM {t}) ON id = k",
     "a union": "SELECT count(if(s, 1, null)), count(if(s, null, 1)) FROM (SELECT false s FROM {t} UNION ALL"
-               " SELECT slow(id) >= 0 FROM {t})",
+    " SELECT slow(id) >= 0 FROM {t})",
     "scalar subqueries": "SELECT (SELECT count(slow(id)) FROM {t}), (SELECT sum(1) FROM {t} WHERE id >= 0)",
     "a subquery beside a scan": "SELECT sum(1), (SELECT count(slow(id)) FROM {t}) FROM {t}",
     "NOT IN": "SELECT count(*), 0 FROM {t} WHERE id NOT IN (SELECT slow(id) FROM {t})",
     "NOT EXISTS": "SELECT count(*), 0 FROM {t} a WHERE NOT EXISTS (SELECT 1 FROM {t} b WHERE slow(b.id) = a.id)",
     "an answer of the index": "SELECT n, m FROM (SELECT count(*) n FROM {t})"
-                              " JOIN (SELECT count(slow(id)) m FROM {t}) ON true",
+    " JOIN (SELECT count(slow(id)) m FROM {t}) ON true",
     "the first of an order": "SELECT x, y FROM (SELECT max(id) x FROM (SELECT id FROM {t} ORDER BY id DESC LIMIT 1))"
-                             " JOIN (SELECT max(slow(id)) y FROM {t}) ON true",
+    " JOIN (SELECT max(slow(id)) y FROM {t}) ON true",
     "stages far apart": "SELECT a.n, b.n FROM (SELECT count(*) n, max(c) FROM {t} JOIN (SELECT count(slow(id)) c"
-                        " FROM {t}) ON id < c + 100) a JOIN (SELECT count(*) n FROM {t} WHERE id >= 0) b ON true",
-}  # fmt: skip
+    " FROM {t}) ON id < c + 100) a JOIN (SELECT count(*) n FROM {t} WHERE id >= 0) b ON true",
+}
 
 #: Scans of different partitions.
 ACROSS = (
@@ -71,7 +71,9 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
     named = "table" in request.param
     made = Table("one_state" if named else f"parquet.`{folder}`", folder, by)
     if named:
-        spark.sql(f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet {by} LOCATION '{folder}'")
+        spark.sql(
+            f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet {by} LOCATION '{folder}'"
+        )
     made.write(spark, 0, 20)
     spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()
     with settings(spark, spark__sql__files__minPartitionNum="1"):

@@ -52,9 +52,10 @@ def test_row_groups_are_small(spark: SparkSession, tmp_path: Path) -> None:
     """The order inside a file makes them narrow; a table that names a size keeps it."""
     folder = tmp_path / "t"
     spark.range(0, 60_000, 1, 2).selectExpr(
-        "xxhash64(id) AS a", "xxhash64(a) AS b",
+        "xxhash64(id) AS a",
+        "xxhash64(a) AS b",
         "array_join(transform(sequence(1, 16), i -> sha2(CAST(id * i AS STRING), 256)), '') AS c",
-    ).write.parquet(str(folder))  # fmt: skip
+    ).write.parquet(str(folder))
     target_size(spark, 256 << 20)
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (a, b)")
     (file,) = data_files(folder)

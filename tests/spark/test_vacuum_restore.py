@@ -144,8 +144,9 @@ def test_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path
 def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path) -> None:
     """The table's own folder is empty but for what pyzorder keeps there."""
     home = tmp_path / "home"
-    spark.sql(f"CREATE TABLE t (id BIGINT, day INT) USING parquet PARTITIONED BY (day) "
-              f"LOCATION '{home}'")  # fmt: skip
+    spark.sql(
+        f"CREATE TABLE t (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{home}'"
+    )
     for day in (1, 2):
         place = tmp_path / f"elsewhere {day}"
         spark.range(100 * day, 100 * day + 100, 1, 3).write.parquet(str(place))

@@ -231,12 +231,14 @@ def test_partitions_are_laid_out(
     spark: SparkSession, database: str, tmp_path: Path, write: Callable[..., None], partition: str
 ) -> None:
     spark.range(0, 15_000, 1, 4).selectExpr(
-        "CAST(xxhash64(id) % 100000 AS INT) AS a", "CAST(xxhash64(id, 1) % 100000 AS INT) AS c",
+        "CAST(xxhash64(id) % 100000 AS INT) AS a",
+        "CAST(xxhash64(id, 1) % 100000 AS INT) AS c",
         "if(id % 50 = 0, 7, CAST(id % 3 AS INT)) AS day",
-    ).createOrReplaceTempView("new")  # fmt: skip
+    ).createOrReplaceTempView("new")
     if partition == "DATE":
-        spark.sql("SELECT a, c, date_from_unix_date(day) AS day FROM new"
-                  ).createOrReplaceTempView("new")  # fmt: skip
+        spark.sql("SELECT a, c, date_from_unix_date(day) AS day FROM new").createOrReplaceTempView(
+            "new"
+        )
     spark.sql(
         f"CREATE TABLE t (a INT, c INT, day {partition}) USING parquet PARTITIONED BY (day) "
         "TBLPROPERTIES ('zorder.clusterBy' = 'a, c', 'zorder.write.cluster' = 'true')"
@@ -392,7 +394,8 @@ def test_several_partition_columns(spark: SparkSession, database: str, tmp_path:
     with scans.settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
         spark.sql("INSERT OVERWRITE t VALUES (5, 2, 'attempt_1')")
     spark.table("t").where("id = 5").write.partitionBy("attempt_a", "attempt_b").mode(
-        "append").parquet(str(tmp_path / "db" / "t"))  # fmt: skip
+        "append"
+    ).parquet(str(tmp_path / "db" / "t"))
     spark.catalog.refreshTable("t")
     assert unindexed(spark) == 0
     assert spark.table("t").count() == 6

@@ -67,7 +67,12 @@ def test_no_folder_is_crowded(top: Path) -> None:
     crowded = {
         str(folder.relative_to(ROOT)): count
         for folder in folders
-        if (count := sum(f.suffix in (".scala", ".py") and f.stem != "__init__" for f in folder.iterdir())) > MOST_FILES
+        if (
+            count := sum(
+                f.suffix in (".scala", ".py") and f.stem != "__init__" for f in folder.iterdir()
+            )
+        )
+        > MOST_FILES
     }
     assert crowded == {}
 

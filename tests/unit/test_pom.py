@@ -50,7 +50,9 @@ def test_sources(spark: str) -> None:
 
 @pytest.mark.parametrize("spark", SPARKS)
 def test_the_oldest_java(spark: str) -> None:
-    option = "-target:jvm-1.8" if build.spark_versions()[spark]["scala"] == "2.12" else "-release:17"
+    option = (
+        "-target:jvm-1.8" if build.spark_versions()[spark]["scala"] == "2.12" else "-release:17"
+    )
     assert profile(spark)["java.options"] == option
 
 

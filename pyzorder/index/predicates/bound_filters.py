@@ -102,7 +102,7 @@ def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -
     """
     if not all(
         comparable(side.data_type, c.data_type)
-        and (c.data_type == "string") == (side.data_type == "string")  # fmt: skip
+        and (c.data_type == "string") == (side.data_type == "string")
         or c.data_type == "void"
         for c in constants
     ):

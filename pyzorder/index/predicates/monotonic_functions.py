@@ -198,9 +198,9 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
     # A local time becomes an instant, which a gap moves past later ones: not of a column.
     zoneless = "timestamp_ntz"
     if constant:
-        return column in days and other in days and not (
-            column == zoneless and other == "timestamp"
-        )  # fmt: skip
+        return (
+            column in days and other in days and not (column == zoneless and other == "timestamp")
+        )
     return {column, other} in ({"date", "timestamp"}, {"date", zoneless})
 
 

@@ -38,7 +38,9 @@ class Publish:
     def __getattr__(self, name: str) -> Any:
         if name in self.STORAGE:
             return getattr(self._root.storage, name)
-        return getattr(self._root.publish.reading if name in self.READING else self._root.publish, name)
+        return getattr(
+            self._root.publish.reading if name in self.READING else self._root.publish, name
+        )
 
 
 def package(spark: SparkSession) -> Any:
