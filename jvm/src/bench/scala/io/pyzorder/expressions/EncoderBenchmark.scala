@@ -14,7 +14,7 @@ final class EncoderBenchmark(rows: Int) {
   private val random = new Random(7)
 
   /** Where results go, so that no loop is left out as useless. */
-  @volatile private var sink: Long = 0L
+  @volatile var sink: Long = 0L
 
   /** Long z-values by the spread tables. */
   def longSpread(n: Int): Double = {

@@ -61,7 +61,7 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    */
   def judgements(execution: QueryExecution): String = {
     val plan = execution.optimizedPlan
-    val predicates = plan.collectFirst { case Project(list, _) => list }.getOrElse(Nil)
+    val predicates = plan.collectFirst { case Project(columns, _) => columns }.getOrElse(Nil)
     val index = plan.collectFirst { case relation: LogicalRelation => relation.relation }.collect {
       case HadoopFsRelation(index: ZOrderFileIndex, _, _, _, _, _) => index
     }

@@ -4,7 +4,6 @@ import java.util.Locale
 import java.util.concurrent.TimeUnit
 
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
-import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.{Setting, TableSetting}
 
 /** Every setting of pyzorder, with what `SET -v` says of it. Loading this object registers them. */

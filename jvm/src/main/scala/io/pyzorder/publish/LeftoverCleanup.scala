@@ -5,7 +5,6 @@ import java.util.concurrent.{Executors, TimeUnit}
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
 
 import io.pyzorder.storage.{FileSystems, TableFolder}
 

@@ -19,7 +19,6 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{StructField, StructType}
 import org.apache.spark.util.SerializableConfiguration
-import org.slf4j.LoggerFactory
 
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.model.{Calendars, DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
@@ -218,8 +217,6 @@ final class IndexedInsertCommand(
 }
 
 object IndexedInsertCommand {
-  private val log = LoggerFactory.getLogger(getClass)
-
   /** Milliseconds before each new attempt to clear the folder. */
   private val Pauses: Seq[Long] = Seq(50, 100, 200, 400, 800, 1600)
 }

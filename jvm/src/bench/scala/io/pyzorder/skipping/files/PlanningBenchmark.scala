@@ -121,5 +121,5 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
 object PlanningBenchmark {
 
   /** Where results go, so that no run is left out as useless. */
-  @volatile private var sink: Any = _
+  @volatile var sink: Any = _
 }

@@ -3,12 +3,9 @@ package io.pyzorder.publish.relocate
 import java.io.IOException
 import java.nio.charset.StandardCharsets.UTF_8
 
-import scala.util.control.NonFatal
-
-import org.apache.hadoop.fs.{FileStatus, FileUtil, Path}
+import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.pyzorder.shim
-import org.slf4j.LoggerFactory
 
 import io.pyzorder.common.{ZOrderErrors, ZOrderException}
 import io.pyzorder.publish.journal.{FillingMark, JournalState, Records, RetireRecord, RunFiles}
@@ -186,8 +183,6 @@ private[publish] final class LocationSwitch(
 }
 
 object LocationSwitch {
-
-  private val log = LoggerFactory.getLogger(classOf[LocationSwitch])
 
   /** Where the catalog says that a table lies, asked anew; None: it knows no such table. */
   def location(session: shim.SparkSession, table: TableIdentifier): Option[Path] = {
