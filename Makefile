@@ -49,10 +49,14 @@ spark-repository: ## Offer PySpark's jars to Maven, if Maven Central has no Spar
 test-jvm: spark-repository ## ScalaTest suites of pure logic, by Maven, on SPARK=4.3 or another
 	mvn -B -q -f jvm -P spark-$(SPARK) test
 
-compile-matrix: ## Compile the Scala sources for all of SPARKS by Maven
+build/pyspark/%/made: pyzorder/spark_versions.ini $(VENV)/made-test
+	@$(VENV)/bin/python jvm/environment.py --spark $* --only-pyspark $(@D)
+	@touch $@
+
+compile-matrix: $(VENV)/made-test ## Check the Scala sources' types for all of SPARKS, fetching each PySpark
 	@for spark in $(SPARKS); do echo "Spark $$spark"; \
-	  $(MAKE) --no-print-directory spark-repository SPARK=$$spark && \
-	  mvn -B -q -f jvm -P spark-$$spark compile || exit 1; done
+	  $(MAKE) --no-print-directory build/pyspark/$$spark/made && \
+	  PYTHONPATH=build/pyspark/$$spark $(RUN) jvm/build.py --check || exit 1; done
 
 test-packages: env spark-repository ## Publish to a folder; spark-sql --packages starts from there
 	$(RUN) -m tests.support.programs.packages
@@ -168,21 +172,31 @@ docs: $(VENV)/made-cli,plot,docs ## Build the documentation's site into build/si
 	@$(RUN) jvm/build.py
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build
 
-lint: $(VENV)/made-test $(VENV)/made-lint ## Check Python and Scala style, and Python types
+lint: lint-python lint-scala ## Check Python's and Scala's format, style and types
+
+lint-python: $(VENV)/made-test $(VENV)/made-lint ## ruff and mypy
 	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-build/tools/scalafmt/complete: jvm/scalafmt.xml
+# PySpark's jars have the compiler; scalafmt comes by Maven only.
+TOOL := build/tools/scalafmt
+SCALAFMT := java -cp "$(TOOL)/*" org.scalafmt.cli.Cli --non-interactive jvm/src
+CAN_FORMAT := $(or $(shell command -v mvn),$(wildcard $(TOOL)/complete))
+
+$(TOOL)/complete: jvm/scalafmt.xml
 	mvn -B -q -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
-SCALAFMT := java -cp "build/tools/scalafmt/*" org.scalafmt.cli.Cli --non-interactive jvm/src
-
-lint-scala: $(VENV)/made-test build/tools/scalafmt/complete ## Scala's format, and -Xlint with fatal warnings
+lint-scala: $(VENV)/made-test $(if $(CAN_FORMAT),$(TOOL)/complete) ## scalac's -Xlint and scalafmt
+	$(RUN) jvm/build.py --check
+ifneq ($(CAN_FORMAT),)
 	$(VENV)/bin/with-java $(SCALAFMT) --test
-	$(RUN) jvm/build.py --lint
+else
+	@echo "NOT CHECKED: Scala's format, for scalafmt needs Maven, and there is no mvn" >&2
+endif
 
-format-scala: $(VENV)/made-test build/tools/scalafmt/complete ## Bring Scala into shape
+format-scala: $(VENV)/made-test $(TOOL)/complete ## Bring Scala into shape
 	$(VENV)/bin/with-java $(SCALAFMT)
 
 format: $(VENV)/made-lint ## Bring Python into shape

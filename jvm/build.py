@@ -141,7 +141,7 @@ def compiler_options(scala: str, java: str) -> list[str]:
     """What the compiler is told besides the sources."""
     options = ["-deprecation", "-feature", "-unchecked", "-encoding", "utf-8"]
     if scala == "2.13":
-        options += ["-Wconf:cat=deprecation:s,any:w"]
+        options += ["-Wconf:cat=deprecation:s"]
     return options + target_options(scala, java)
 
 
@@ -247,25 +247,19 @@ def bench_jar() -> Path:
     return jar
 
 
-#: Beyond -Xlint; each exception has its reason.
-LINT = [
-    "-Xlint",
-    "-Werror",
-    # One source serves five Sparks: what one of them deprecates the others do not have otherwise.
-    "-Wconf:cat=deprecation:s,any:w",
-    "-Ystop-after:refchecks",
-]
+#: Any warning is an error, save of what one of the five Sparks deprecates: the sources are one.
+LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 
-def lint() -> None:
-    """Compiles with -Xlint, warnings being errors, for the installed PySpark; makes no jar."""
+def check() -> None:
+    """Checks the types of all sources for the installed PySpark, and lints those of Scala 2.13."""
     spark, home = installed_spark()
-    if spark_versions()[spark]["scala"] != "2.13":
-        raise SystemExit("the warnings of Scala 2.13 are the checked ones: use Spark 4")
-    java = java_command()
-    options = ["-feature", "-encoding", "utf-8", *LINT, *target_options("2.13", java)]
+    scala, java = spark_versions()[spark]["scala"], java_command()
+    options = ["-feature", "-encoding", "utf-8", "-Ystop-after:refchecks"]
+    options += [*(LINT if scala == "2.13" else []), *target_options(scala, java)]
+    sources = [*source_files(spark), *sorted(BENCH.rglob("*.scala"))]
     with tempfile.TemporaryDirectory() as classes:
-        compile_classes(home, java, options, source_files(spark), Path(classes))
+        compile_classes(home, java, options, sources, Path(classes))
 
 
 def main() -> None:
@@ -273,10 +267,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "pyzorder" / "jars")
     parser.add_argument("--default", action="store_true", help="only name the default Spark")
     parser.add_argument("--list", action="store_true", help="only name every Spark, oldest first")
-    parser.add_argument("--lint", action="store_true", help="only check: -Xlint, no jar")
+    parser.add_argument("--check", action="store_true", help="only check types and -Xlint: no jar")
     arguments = parser.parse_args()
-    if arguments.lint:
-        lint()
+    if arguments.check:
+        check()
         return
     if arguments.default:
         print(default_spark())

@@ -88,6 +88,13 @@ def pyspark(spark: str, client: bool) -> str:
     return f"pyspark-client=={section['client']}"
 
 
+def only_pyspark(spark: str, folder: Path) -> None:
+    """Puts a Spark's PySpark into `folder`, for its jars: none of what it needs to run."""
+    package = pyspark(spark, client=False)
+    bare = ["--no-deps", "--no-compile", "--upgrade", "--target", str(folder)]
+    require(pip_install(Path(sys.executable), *bare, package), package)
+
+
 def make(spark: str, folder: Path, extras: str, client: bool) -> None:
     """Makes or completes the environment in `folder`."""
     section = build.spark_versions()[build.supported(spark)]
@@ -110,10 +117,17 @@ def main() -> None:
         )
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--spark", default=build.default_spark())
-    parser.add_argument("--folder", type=Path, required=True)
+    into = parser.add_mutually_exclusive_group(required=True)
+    into.add_argument("--folder", type=Path)
+    into.add_argument(
+        "--only-pyspark", type=Path, metavar="FOLDER", help="only PySpark, with --spark"
+    )
     parser.add_argument("--extras", default="")
     parser.add_argument("--client", action="store_true", help="only PySpark's Connect client")
     arguments = parser.parse_args()
+    if arguments.only_pyspark:
+        only_pyspark(arguments.spark, arguments.only_pyspark.absolute())
+        return
     make(arguments.spark, arguments.folder.absolute(), arguments.extras, arguments.client)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import backend
@@ -71,3 +72,10 @@ def test_an_unknown_spark_is_an_error(monkeypatch: pytest.MonkeyPatch, named: st
     monkeypatch.setenv("PYZORDER_SPARK", named)
     with pytest.raises(SystemExit, match="pyzorder is built for Spark 3.5, 4.0"):
         backend.wanted_sparks()
+
+
+def test_ci_compiles_every_spark() -> None:
+    named = set(re.findall(r"\b\d\.\d\b", (build.ROOT / ".ci" / "run").read_text()))
+    assert named | {SPARKS[-1]} == set(SPARKS)  # the suite runs on the newest
+    workflow = (build.ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert re.findall(r'"(\d\.\d)"', workflow) == SPARKS
