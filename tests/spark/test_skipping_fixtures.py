@@ -19,6 +19,10 @@ from tests.support.scans import explain, judgements
 
 FIXTURES = Path(__file__).parents[2] / "sql" / "skipping"
 PAGE = Path(__file__).parents[2] / "docs" / "how-skipping-is-proved.md"
+RULES = Path(__file__).parents[2] / "jvm/src/main/scala/io/pyzorder/skipping/predicate"
+
+#: What no rule is for: leaves, and the type of all.
+LEAVES = {"AttributeReference", "BoundReference", "Expression", "Literal", "PrettyAttribute"}
 
 
 class Fixture(NamedTuple):
@@ -69,6 +73,27 @@ def test_fixtures(spark: SparkSession, path: Path) -> None:
     finally:
         spark.sql(f"DROP TABLE {table}")
     assert not wrong, "\n".join(["got:", *wrong])
+
+
+def expressions(spark: SparkSession, path: Path) -> set[str]:
+    """The classes of Spark's expressions in the optimized predicates of a fixture file."""
+    table, fixtures = f"rules_{path.stem}", fixtures_of(path)
+    spark.sql(f"CREATE TABLE {table} ({fixtures[0].columns}) USING parquet")
+    try:
+        selected = spark.table(table).selectExpr(*(fixture.predicate for fixture in fixtures))
+        plan = selected._jdf.queryExecution().optimizedPlan().toJSON()
+        return set(re.findall(r'"class":"[a-z.]+\.expressions\.(\w+)"', plan))
+    finally:
+        spark.sql(f"DROP TABLE {table}")
+
+
+def test_each_rule_has_a_fixture(spark: SparkSession) -> None:
+    named = re.compile(
+        r"^import org\.apache\.spark\.sql\.catalyst\.expressions\.(\{.+?\}|\w+)", re.M | re.S
+    )
+    imports = " ".join(n for f in RULES.glob("*.scala") for n in named.findall(f.read_text()))
+    met = set().union(*(expressions(spark, path) for path in FIXTURES.glob("*.txt")))
+    assert set(re.findall(r"[A-Z]\w+", imports)) - LEAVES - met == set()
 
 
 def test_the_worked_files_of_the_page(spark: SparkSession, tmp_path: Path) -> None:
