@@ -49,7 +49,7 @@ spark-repository: ## Offer PySpark's jars to Maven, if Maven Central has no Spar
 test-jvm: spark-repository ## ScalaTest suites of pure logic, by Maven, on SPARK=4.3 or another
 	mvn -B -q -f jvm -P spark-$(SPARK) test
 
-build/pyspark/%/made: pyzorder/spark_versions.ini $(VENV)/made-test
+build/pyspark/%/made: pyzorder/spark_versions.ini | $(VENV)/made-test
 	@$(VENV)/bin/python jvm/environment.py --spark $* --only-pyspark $(@D)
 	@touch $@
 
