@@ -97,9 +97,10 @@ object ZOrderErrors {
   def noSuchStore(path: String, failure: Throwable): ZOrderException = {
     val why = ExceptionUtils.getThrowables(failure).flatMap(t => Option(t.getMessage)).lastOption
       .getOrElse(failure.toString).takeWhile(_ != '\n').stripSuffix(".")
-    because(failure, error("ZORDER_NO_SUCH_STORE", "42K03",
-      s"Spark cannot open the store of $path: $why. Check how the path begins, and that Spark " +
-        "has the jars and settings of this store.", "path" -> path))
+    because(failure,
+      error("ZORDER_NO_SUCH_STORE", "42K03",
+        s"Spark cannot open the store of $path: $why. Check how the path begins, and that Spark " +
+          "has the jars and settings of this store.", "path" -> path))
   }
 
   def pathIsFile(path: String): ZOrderException =

@@ -217,6 +217,7 @@ final class IndexedInsertCommand(
 }
 
 object IndexedInsertCommand {
+
   /** Milliseconds before each new attempt to clear the folder. */
   private val Pauses: Seq[Long] = Seq(50, 100, 200, 400, 800, 1600)
 }
