@@ -140,7 +140,7 @@ def test_one_verdict_at_every_door(
     name, _ = target
     clustered(spark, target)
     spark.conf.set(TARGET_SIZE, str(256 << 20))
-    verdict = bridge.verdict(spark, name.strip("'"))
+    verdict = bridge.verdict(spark, name.strip("'"), [])
     says = verdict["sentence"]
     assert verdict["kind"] == "harms" and "100 % instead of 25 %" in says
     assert metrics(spark.sql(f"OPTIMIZE {name} DRY RUN"))["remark"] == says

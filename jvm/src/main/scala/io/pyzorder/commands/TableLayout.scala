@@ -8,7 +8,7 @@ import io.pyzorder.common.{ColumnNames, ZOrderErrors}
 import io.pyzorder.index.collect.Collector
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.store.IndexStore
-import io.pyzorder.storage.{FileRef, TableFolder}
+import io.pyzorder.storage.FileRef
 
 /**
  * One data file of a layout.
@@ -44,7 +44,6 @@ object TableLayout {
    *                         duplicateColumn
    */
   def of(session: shim.SparkSession, table: ResolvedTable, names: Seq[String]): TableLayout = {
-    val folder = new TableFolder(table.root)
     val files = TableFiles.list(session, table).sortBy(_.path)
     val snapshot = SkippingIndex.latest(session, table).flatMap(IndexStore.load(session, _))
     val valid = snapshot.toSeq.flatMap(s => SkippingIndex.valid(s.entries, files))

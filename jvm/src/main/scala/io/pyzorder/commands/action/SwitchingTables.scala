@@ -1,7 +1,6 @@
 package io.pyzorder.commands.action
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.{CatalogTableType, ExternalCatalogUtils}
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.pyzorder.shim
