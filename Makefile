@@ -182,19 +182,16 @@ lint-python: $(VENV)/made-test $(VENV)/made-lint ## ruff and mypy
 # PySpark's jars have the compiler; scalafmt comes by Maven only.
 TOOL := build/tools/scalafmt
 SCALAFMT := java -cp "$(TOOL)/*" org.scalafmt.cli.Cli --non-interactive jvm/src
-CAN_FORMAT := $(or $(shell command -v mvn),$(wildcard $(TOOL)/complete))
 
 $(TOOL)/complete: jvm/scalafmt.xml
-	mvn -B -q -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
+	@mvn -B -q -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
-lint-scala: $(VENV)/made-test $(if $(CAN_FORMAT),$(TOOL)/complete) ## scalac's -Xlint and scalafmt
+lint-scala: $(VENV)/made-test ## scalac's -Xlint and scalafmt
 	$(RUN) jvm/build.py --check
-ifneq ($(CAN_FORMAT),)
-	$(VENV)/bin/with-java $(SCALAFMT) --test
-else
-	@echo "NOT CHECKED: Scala's format, for scalafmt needs Maven, and there is no mvn" >&2
-endif
+	@if $(MAKE) --no-print-directory $(TOOL)/complete; \
+	  then $(VENV)/bin/with-java $(SCALAFMT) --test; \
+	  else echo "NOT CHECKED: Scala's format, for Maven cannot fetch scalafmt here" >&2; fi
 
 format-scala: $(VENV)/made-test $(TOOL)/complete ## Bring Scala into shape
 	$(VENV)/bin/with-java $(SCALAFMT)
