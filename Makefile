@@ -168,6 +168,10 @@ bench-advisor: $(VENV)/made-demo ## What columns the advisor names for workloads
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/advisor.py
 
+bench-gate: $(VENV)/made-demo,bench ## Fail where more files are opened than in the committed results
+	@$(RUN) jvm/build.py
+	@$(RUN) benchmarks/gate.py
+
 docs: $(VENV)/made-cli,plot,docs ## Build the documentation's site into build/site; a broken link fails
 	@$(RUN) jvm/build.py
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build
