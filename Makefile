@@ -115,6 +115,12 @@ fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on 
 soak: jar ## MINUTES=30 of others' writes, ALTERs, queries and kills while OPTIMIZE runs
 	$(RUN) -m tests.soak --minutes $(MINUTES)
 
+coverage: $(VENV)/made-test,coverage ## Lines of the Python package that its own tests run
+	@$(RUN) jvm/build.py
+	@mkdir -p build
+	$(RUN) -m coverage run -m pytest tests/unit tests/property tests/fallback
+	$(RUN) -m coverage report --skip-covered
+
 smoke: jar ## Run the smoke test on one Spark
 	$(RUN) -m pytest tests/spark/test_smoke.py
 
