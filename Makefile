@@ -115,10 +115,14 @@ fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on 
 soak: jar ## MINUTES=30 of others' writes, ALTERs, queries and kills while OPTIMIZE runs
 	$(RUN) -m tests.soak --minutes $(MINUTES)
 
+mutants: jar ## Mutate the rules that skip files; a mutant that no test notices fails
+	PYTHONPATH=jvm $(RUN) -m tests.mutants
+
 coverage: $(VENV)/made-test,coverage ## Lines of the Python package that its own tests run
 	@$(RUN) jvm/build.py
 	@mkdir -p build
-	$(RUN) -m coverage run -m pytest tests/unit tests/property tests/fallback
+	$(RUN) -m coverage run -m pytest tests/unit tests/property tests/fallback \
+	  tests/spark/test_cli.py tests/spark/test_table.py tests/spark/test_report.py tests/spark/test_advisor.py
 	$(RUN) -m coverage report --skip-covered
 
 smoke: jar ## Run the smoke test on one Spark

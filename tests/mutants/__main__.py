@@ -1,0 +1,212 @@
+"""Mutants of the predicate rules, and which of them no test notices: `make mutants`.
+
+Each place of the rules' sources that can be mutated (comparisons, && and ||, NOT, true and false,
+outcomes, cases, conditions, names that have a counterpart) is compiled with all its forms, among
+which `Active` chooses while Spark runs (Mutator.scala). A mutant meets cases that reach its place until
+one fails: first those that killed others on its line, then those that reach the fewest. Stryker4s does the like, but through ScalaTest, and these
+rules are tested through Spark's optimizer.
+
+A survivor is a hole in the tests, unless explained.tsv says why it is none: file, line of source,
+before, after, reason. Others fail the run. To kill one, add a line to sql/skipping.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import build
+import pytest
+from _pytest.runner import runtestprotocol
+from pyspark.sql import SparkSession
+
+ROOT = build.ROOT
+RULES = ROOT / "jvm/src/main/scala/io/pyzorder/skipping/predicate"
+OUT = ROOT / "build" / "mutants"
+HERE = Path(__file__).parent
+EXPLAINED = HERE / "explained.tsv"
+
+#: No rules: a box to be shown, and how the keys of joins are gathered.
+LEFT_OUT = {"PredicateBox.scala", "JoinKeys.scala", "KeyValues.scala"}
+
+#: Modules of cases, the fastest first.
+CASES = ["tests/mutants/cases.py", "tests/spark/test_z_value_ranges.py"]
+
+
+class Mutant(NamedTuple):
+    """One form of one place."""
+
+    number: int
+    file: str
+    line: int
+    column: int
+    before: str
+    after: str
+    compiles: bool
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}  {self.before}  ->  {self.after}"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What explained.tsv knows it by: no line number."""
+        source = (RULES / self.file).read_text(encoding="utf-8").splitlines()[self.line - 1]
+        return self.file, " ".join(source.split()), self.before, self.after
+
+
+def compile_all() -> list[Mutant]:
+    """Makes the jar with all mutants in it, OUT/mutants.jar, unless it is of the same sources."""
+    spark, home = build.installed_spark()
+    production = build.build(spark, home, ROOT / "pyzorder" / "jars")
+    made, listed = OUT / "made", OUT / "mutants.tsv"
+    inputs = build.digest(spark, [HERE / "Mutator.scala"])
+    if not made.exists() or made.read_text() != inputs:
+        write_jar(home, production, listed)
+        made.write_text(inputs)
+    rows = (line.split("\t") for line in listed.read_text(encoding="utf-8").splitlines())
+    found = [Mutant(int(n), f, int(a), int(b), x, y, ok == "true") for n, f, a, b, x, y, ok in rows]
+    return [mutant for mutant in found if mutant.file not in LEFT_OUT]
+
+
+def write_jar(home: Path, production: Path, listed: Path) -> None:
+    """Runs Mutator.scala over the rules; their classes take the place of the production jar's."""
+    java = build.java_command()
+    tool, classes = OUT / "tool", OUT / "classes"
+    for folder in (tool, classes):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    build.compile_classes(home, java, [], [HERE / "Mutator.scala"], tool)
+    path = os.pathsep.join([str(tool), f"{home}/jars/*", str(production)])
+    arguments = [str(classes), str(listed), *map(str, sorted(RULES.glob("*.scala")))]
+    main = "io.pyzorder.mutants.Mutator"
+    subprocess.run([java, "-Xss8m", "-cp", path, main, *arguments], check=True)
+    compiled = {f.relative_to(classes).as_posix(): f for f in classes.rglob("*.class")}
+    with zipfile.ZipFile(production) as old, zipfile.ZipFile(OUT / "mutants.jar", "w") as new:
+        for entry in old.infolist():
+            if entry.filename not in compiled:
+                new.writestr(entry, old.read(entry))
+        for name, file in compiled.items():
+            new.write(file, name)
+
+
+class Mutation:
+    """A pytest plugin: runs the cases once as they are, then on each mutant those that reach it."""
+
+    def __init__(self, mutants: list[Mutant], most: int) -> None:
+        self.most = most
+        self.alive = {mutant.number: mutant for mutant in mutants}
+        self.killed: dict[int, str] = {}
+        self.reached: set[int] = set()
+
+    @property
+    def active(self) -> Any:
+        session = SparkSession.getActiveSession()
+        assert session is not None
+        return session._jvm.io.pyzorder.mutants.Active
+
+    def passes(self, item: pytest.Item, items: list[pytest.Item]) -> bool:
+        """Whether a case passes; fixtures that it shares with others of the module stay."""
+        following = next(other for other in items if other is not item)
+        reports = runtestprotocol(item, log=False, nextitem=following)
+        self.said = "\n".join(str(report.longrepr) for report in reports if report.failed)
+        return not self.said
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        modules = [list(items) for _, items in groupby(session.items, lambda item: item.path)]
+        for number, items in enumerate(modules):
+            self.passes(items[0], items)  # so that all have what modules share
+            reach: dict[int, list[pytest.Item]] = {}
+            weight: dict[pytest.Item, int] = {}
+            killers: dict[tuple[str, int], list[pytest.Item]] = {}
+            for item in items:
+                self.active.reached()
+                if not self.passes(item, items):
+                    raise pytest.UsageError(f"{item.nodeid} fails without mutants:\n{self.said}")
+                reached = self.active.reached().split()
+                weight[item] = len(reached)
+                for mutant in map(int, reached):
+                    reach.setdefault(mutant, []).append(item)
+            self.reached |= reach.keys()
+            for mutant in list(self.alive):
+                self.active.set(mutant)
+                one = self.alive[mutant]
+                near = killers.setdefault((one.file, one.line), [])
+                asked = sorted(reach.get(mutant, []), key=lambda i: (i not in near, weight[i]))
+                for item in asked[: self.most]:
+                    if not self.passes(item, items):
+                        near.append(item)
+                        self.killed[mutant] = item.name
+                        print(f"killed  {self.alive.pop(mutant)}  by {item.name}", flush=True)
+                        break
+                else:
+                    print(f"alive   {one}  after {len(asked)} cases", flush=True)
+            self.active.set(-1)
+            following = modules[number + 1][0] if number + 1 < len(modules) else None
+            runtestprotocol(items[0], log=False, nextitem=following)
+        return True
+
+
+def explained() -> dict[tuple[str, ...], str]:
+    """The reasons of explained.tsv, by what a mutant is known by."""
+    lines = EXPLAINED.read_text(encoding="utf-8").splitlines()
+    rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
+    return {tuple(key): why for *key, why in rows}
+
+
+def main() -> int:
+    """1: a mutant survived that nothing explains, or an explanation explains nothing."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--sample", type=int, help="so many mutants, drawn with a fixed seed")
+    parser.add_argument("--most", type=int, default=40, help="cases of a module that one meets")
+    parser.add_argument("--file", nargs="+", help="mutants of these alone: Judgement.scala …")
+    parser.add_argument("--cases", nargs="+", default=CASES, help="what is to kill them")
+    arguments = parser.parse_args()
+    found = compile_all()
+    files = arguments.file or {mutant.file for mutant in found}
+    mutants = [mutant for mutant in found if mutant.compiles and mutant.file in files]
+    if arguments.sample is not None and arguments.sample < len(mutants):
+        mutants = random.Random(7).sample(mutants, arguments.sample)
+    settings = {"spark.driver.extraClassPath": str(OUT / "mutants.jar")}
+    os.environ["PYZORDER_TEST_SETTINGS"] = json.dumps(settings)
+    mutation = Mutation(mutants, arguments.most)
+    options = ["-q", "-s", "-p", "no:cacheprovider", "-m", "", "--rootdir", str(ROOT)]
+    ended = pytest.main([*options, *arguments.cases], plugins=[mutation])
+    if ended != pytest.ExitCode.OK and ended != pytest.ExitCode.NO_TESTS_COLLECTED:
+        return int(ended)
+    known = explained()
+    survivors = list(mutation.alive.values())
+    open_ones = [mutant for mutant in survivors if mutant.key not in known]
+    whole = arguments.sample is None and arguments.file is None and arguments.cases == CASES
+    idle = set(known) - {mutant.key for mutant in survivors} if whole else set()
+    for mutant in open_ones:
+        how = "survives" if mutant.number in mutation.reached else "is not reached"
+        print(f"{how}  {mutant}")
+    for key in sorted(idle):
+        print("explained.tsv explains what does not survive:", *key)
+    with (OUT / "survivors.tsv").open("w", encoding="utf-8") as file:
+        file.writelines("\t".join((*m.key, f"line {m.line}")) + "\n" for m in open_ones)
+    by_file = Counter(mutant.file for mutant in mutants)
+    for name, count in sorted(by_file.items()):
+        left = sum(mutant.file == name for mutant in survivors)
+        print(f"{name}: {count - left} of {count} killed")
+    print(
+        f"{len(mutants)} mutants: {len(mutation.killed)} killed, {len(survivors)} survived, "
+        f"{len(survivors) - len(open_ones)} of them explained; "
+        f"{sum(not m.compiles for m in found)} others do not compile"
+    )
+    return 1 if open_ones or idle else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
