@@ -170,6 +170,11 @@ def _rows(store: Store, pointer: Pointer) -> pa.Table:
         raise Unusable(f"{pointer.file} has {len(data)} bytes instead of {pointer.length}")
     if zlib.crc32(data) != pointer.crc32:
         raise Unusable(f"{pointer.file} does not have the checksum of its pointer")
+    found = pq.read_metadata(io.BytesIO(data)).num_rows
+    # Parquet writes a value that is the same in all rows once: a small forged file could have
+    # thousands of millions. No two entries of pyzorder's have one path.
+    if found != pointer.num_files or found > len(data):
+        raise Unusable(f"{pointer.file} has {found} rows instead of {pointer.num_files}")
     rows = pq.read_table(io.BytesIO(data))
     if rows.num_rows != pointer.num_files:
         raise Unusable(f"{pointer.file} has {rows.num_rows} rows instead of {pointer.num_files}")

@@ -5,14 +5,25 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pyzorder.index.journal import parsed
+from pyzorder.index.snapshots import latest
+from pyzorder.index.stores import LocalStore
+from pyzorder.index.table_folder import TableFolder
+from pyzorder.index.visible_files import visible_files
 from tests.support import scans
 from tests.support.tables import ids
 
@@ -185,6 +196,141 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
                     assert "ZORDER_" in str(refused), (own, statement)
                 assert rows(spark, table) == ROWS, (own, statement)
     assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("text", [
+    b"[" * 200_000,
+    b'{"record": "retire", "incarnation": "life", "retire": ' + b"[" * 100_000,
+    b'{"record": "retire", "incarnation": "life", "add": [], "folders": [], "retire":'
+    b' [{"path": "a", "size": 1e999, "modificationTime": 1}]}',
+    b'{"record": "retire", "incarnation": "life", "add": [], "folders": [], "retire":'
+    b' [{"path": "\\ud800", "size": 1, "modificationTime": 1}]}',
+    b'{"record": "retire", "incarnation": "a/../..", "add": [], "folders": [], "retire": []}',
+])  # fmt: skip
+def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
+    """In Python's reader, where nesting, infinities and half characters have errors of their own."""
+    table = tmp_path / "t"
+    (table / "_zorder" / "_journal").mkdir(parents=True)
+    (table / "a.parquet").write_bytes(b"abc")
+    for kind in ("prepare", "retire"):
+        (table / "_zorder" / "_journal" / f"_1.{kind}").write_bytes(text)
+    assert parsed(text, "retire") is None
+    found = visible_files(LocalStore(), TableFolder(str(table)))
+    assert [file.path for file in found] == ["a.parquet"]
+
+
+@pytest.mark.parametrize("instead", ["pipe", "folder", "link", "long"])
+@pytest.mark.parametrize("name", ["_journal/_1.retire", "_incarnation", "_index/_v00000000000000000001.json"])
+def test_what_is_no_file_in_python(tmp_path: Path, name: str, instead: str) -> None:
+    table = tmp_path / "t"
+    path = table / "_zorder" / name
+    path.parent.mkdir(parents=True)
+    (table / "a.parquet").write_bytes(b"abc")
+    if instead == "pipe":
+        os.mkfifo(path)
+    elif instead == "folder":
+        path.mkdir()
+    elif instead == "link":
+        path.symlink_to("/dev/zero")
+    else:
+        path.touch()
+        os.truncate(path, 3 << 30)
+    found: list[object] = []
+    folder = TableFolder(str(table))
+    reader = Thread(
+        target=lambda: found.extend((visible_files(LocalStore(), folder), latest(LocalStore(), folder))),
+        daemon=True,
+    )
+    reader.start()
+    reader.join(30)
+    assert not reader.is_alive()
+    assert len(found[0]) == 1 and found[1] is None
+
+
+@pytest.mark.parametrize("what", ["entries", "list"])
+def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
+    """Parquet writes a value of many rows once: a few KiB must not take the driver's memory."""
+    table = shutil.copytree(source, tmp_path / "t")
+    pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
+    said = json.loads(pointer.read_text())
+    data = table / "_zorder" / "_index" / said["file"]
+    forged = pq.read_table(data)
+    if what == "entries":
+        number = 5_000_000
+        forged = pa.table({
+            f.name: pa.chunked_array([forged[f.name].combine_chunks()[:1]] * 1).combine_chunks()
+            .take(pa.nulls(number, pa.int64()).fill_null(0))
+            for f in forged.schema
+        }, schema=forged.schema)  # fmt: skip
+    else:
+        place = forged.schema.get_field_index("clustered_by")
+        lists = [["x"] * 3_000_000] + [[]] * (forged.num_rows - 1)
+        forged = forged.set_column(place, forged.schema.field(place), pa.array(lists, forged.schema.field(place).type))
+    pq.write_table(forged, data, compression="zstd")
+    said |= {"length": data.stat().st_size, "crc32": zlib.crc32(data.read_bytes()), "numFiles": forged.num_rows}
+    pointer.write_text(json.dumps(said))
+    assert rows(spark, table) == ROWS
+    assert spark.read.parquet(str(table)).where("id = 7").count() == 1
+    refused = spark.sql(f"DESCRIBE SKIPPING INDEX ON '{table}'").collect()
+    assert refused is not None
+    if what == "entries":
+        assert latest(LocalStore(), TableFolder(str(table))) is None
+
+
+def opened(pipe: Path) -> None:
+    """Lets those go on who wait for a pipe to have a writer."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        pass  # nobody waits
+
+
+@pytest.mark.parametrize("instead", ["pipe", "checksum", "checksum's pipe"])
+@pytest.mark.parametrize("state", ["done", "undone"])
+def test_reads_that_fail_or_wait(
+    spark: SparkSession, source: Path, tmp_path: Path, instead: str, state: str
+) -> None:
+    """In turn each of pyzorder's files is a pipe, or has a checksum beside it that is none of its own."""
+    names = [path.relative_to(source) for path in (source / "_zorder").rglob("*") if path.is_file()]
+    more = [Path(f"_zorder/_journal/_2.{kind}") for kind in ("prepare", "retire", "outcome", "lease")]
+    for number, name in enumerate([*names, *more]):
+        table = shutil.copytree(source, tmp_path / str(number))
+        if state == "undone":
+            (table / "_zorder/_journal/_1.done").rename(table / "_zorder/_journal/_1.x")
+            for marked in ("_1.retire", "_1.prepare"):
+                (table / "_zorder/_journal" / marked).rename(
+                    table / "_zorder/_journal" / marked.replace("_1", "_2")
+                )
+        file = table / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if "checksum" in instead:
+            file.touch()
+            file = file.with_name(f".{file.name}.crc")
+        file.unlink(missing_ok=True)
+        if "pipe" in instead:
+            os.mkfifo(file)
+        else:
+            file.write_bytes(b"crc\0" + (512).to_bytes(4, "big") + b"\0\0\0\1" * 8)
+        with (
+            scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false",
+                           spark__sql__zorder__journal__lease="2s"),
+            ThreadPoolExecutor(1) as pool,
+        ):  # fmt: skip
+            for statement in [None, STATEMENTS[0], STATEMENTS[2], None]:
+                running = pool.submit(
+                    lambda s: rows(spark, table) if s is None else spark.sql(s.format(table)).collect(),
+                    statement,
+                )
+                try:
+                    found = running.result(timeout=60)
+                    assert statement or found == ROWS, name
+                except TimeoutError:
+                    while not running.done():
+                        opened(file)
+                        time.sleep(0.1)
+                    pytest.fail(f"{statement or 'a query'} waits for {name}")
+                except PySparkException as refused:
+                    assert "ZORDER_" in str(refused) and statement, (name, statement, refused)
 
 
 #: Folders of pyzorder's that somebody has made links of, to a folder with names as there.
