@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow.fs
 
+from pyzorder.errors import ZOrderError
 from pyzorder.index import local_files
 
 _LOCAL = re.compile(r"^file:/+")
@@ -95,10 +96,17 @@ class LocalStore:
         return found
 
     def create(self, path: str, data: bytes) -> bool:
+        if local_files.linked(path):
+            raise ZOrderError(
+                "ZORDER_SYMBOLIC_LINK",
+                f"{path} is a symbolic link, or lies behind one. It could lead out of the table's "
+                "folder, so nothing is written through it: delete the link.",
+            )
         return local_files.create_if_absent(path, data)
 
     def remove(self, path: str) -> None:
-        local_files.remove(path)
+        if not local_files.linked(os.path.dirname(path)):
+            local_files.remove(path)
 
 
 class ArrowStore:
