@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pyzorder.cli import output
 from pyzorder.errors import ZOrderError
 from pyzorder.index import snapshot_writer
 from pyzorder.index.journal import parsed
@@ -264,6 +265,13 @@ def test_links_that_python_would_write_through(tmp_path: Path, place: str, leads
     with pytest.raises(ZOrderError, match="ZORDER_SYMBOLIC_LINK"):
         snapshot_writer.publish(LocalStore(), TableFolder(str(table)), lambda old: old)
     assert not victim.exists() or not list(victim.iterdir())
+
+
+def test_texts_that_would_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_table(["run", "operation"], [[1, "\x1b]0;theirs\x07\x1b[2J"], [2, "[/x] ü\n"]])
+    shown = capsys.readouterr().out
+    assert "theirs" in shown and "[/x] ü" in shown
+    assert not any(c < " " and c != "\n" for c in shown)
 
 
 @pytest.mark.parametrize("instead", ["a folder", "no id", "not text"])
