@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,14 @@ def cell(value: Any) -> str:
         return "–"
     if isinstance(value, float):
         return f"{value:,.2f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))
+
+
+def printable(text: str) -> str:
+    """A text without what a terminal takes for commands: it may come from a table's folder, where
+    others write."""
+    is_command = [unicodedata.category(c) == "Cc" and c != "\n" for c in text]
+    return "".join("\ufffd" if bad else c for c, bad in zip(text, is_command, strict=True))
 
 
 def percent(share: float | None) -> str:

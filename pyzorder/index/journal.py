@@ -11,7 +11,7 @@ import re
 from typing import Any, NamedTuple
 
 from pyzorder.index.stores import Store, is_whole
-from pyzorder.index.table_folder import TableFolder, leaves
+from pyzorder.index.table_folder import TableFolder, is_id, leaves
 
 #: The fields that each kind of record must have, besides those that all have.
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -104,12 +104,12 @@ def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
     """A record; None: it is torn, of another kind, or names files outside of the table."""
     try:
         record = json.loads(text)
-        is_whole_record = record["record"] == kind and isinstance(record["incarnation"], str)
+        is_whole_record = record["record"] == kind and is_id(record["incarnation"])
         is_whole_record &= all(name in record for name in FIELDS[kind])
         is_known = kind != "outcome" or record["outcome"] in ("COMMIT", "ABORT")
         is_inside = not any(map(leaves, _named(record)))
         return record if is_whole_record and is_known and is_inside else None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 

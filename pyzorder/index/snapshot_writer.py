@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pyzorder.errors import ZOrderError
 from pyzorder.index.entries import FileEntry, kept_rows, table_of
 from pyzorder.index.snapshots import (
+    GREATEST,
     IndexedColumn,
     Pointer,
     latest,
@@ -28,19 +30,27 @@ from pyzorder.index.snapshots import (
 from pyzorder.index.stores import Store
 from pyzorder.index.table_folder import TableFolder
 
+#: How often a file that is in the way may turn out to be gone.
+_TRIES = 10
+
 #: Older snapshots than this many are deleted when a new one is published.
 KEPT_SNAPSHOTS = 10
 
 
 def incarnation_of(store: Store, folder: TableFolder) -> str:
     """The random id of the table until it is overwritten as a whole, made when there is none."""
-    known = read_incarnation(store, folder)
-    while known is None:
+    for _ in range(_TRIES):
+        known = read_incarnation(store, folder)
+        if known is not None:
+            return known
         made = str(uuid.uuid4())
         if store.create(folder.incarnation, made.encode()):
             return made
-        known = read_incarnation(store, folder)
-    return known
+    raise ZOrderError(
+        "ZORDER_CONFLICT",
+        f"Somebody has put something else in the place of {folder.incarnation}, a file of an id. "
+        "Delete it.",
+    )
 
 
 def publish(
@@ -61,6 +71,12 @@ def publish(
     while True:
         known = versions(store, folder)
         base = known[-1] if known else 0
+        if base >= GREATEST - 1:
+            raise ZOrderError(
+                "ZORDER_NO_RUN_NUMBER",
+                f"The last snapshot in {folder.index} has the greatest number that one can have. "
+                "Nobody's gets there: delete the files of that number.",
+            )
         old = latest(store, folder)
         if old is not None and old.pointer.version != base:
             old = None

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyzorder.index.stores import Store
-from pyzorder.index.table_folder import TableFolder
+from pyzorder.index.table_folder import TableFolder, is_id
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 FORMAT_VERSION = 1
 
 _POINTER = re.compile(r"_v00([0-9]{18})\.json")
+#: No version gets there.
+GREATEST = 10**18 - 1
+
 _DATA_FILE = re.compile(r"_snapshot-[^/]+")
 
 #: Snapshots in memory, by folder and data file; they never change.
@@ -107,7 +110,7 @@ class Snapshot:
 def versions(store: Store, folder: TableFolder) -> list[int]:
     """The versions that pointers exist of, in order."""
     found = (_POINTER.fullmatch(name) for name in store.names(folder.index))
-    return sorted(int(match[1]) for match in found if match)
+    return sorted(int(match[1]) for match in found if match and 0 < int(match[1]) < GREATEST)
 
 
 def latest(store: Store, folder: TableFolder) -> Snapshot | None:
@@ -155,9 +158,10 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
 def read_incarnation(store: Store, folder: TableFolder) -> str | None:
     """The id of this life of the table; None: it has none."""
     try:
-        return store.read(folder.incarnation).decode().strip()
+        text = store.read(folder.incarnation).decode(errors="replace").strip()
     except FileNotFoundError:
         return None
+    return text if is_id(text) else None
 
 
 def _rows(store: Store, pointer: Pointer) -> pa.Table:
@@ -170,6 +174,11 @@ def _rows(store: Store, pointer: Pointer) -> pa.Table:
         raise Unusable(f"{pointer.file} has {len(data)} bytes instead of {pointer.length}")
     if zlib.crc32(data) != pointer.crc32:
         raise Unusable(f"{pointer.file} does not have the checksum of its pointer")
+    found = pq.read_metadata(io.BytesIO(data)).num_rows
+    # Parquet writes a value that is the same in all rows once: a small forged file could have
+    # thousands of millions. No two entries of pyzorder's have one path.
+    if found != pointer.num_files or found > len(data):
+        raise Unusable(f"{pointer.file} has {found} rows instead of {pointer.num_files}")
     rows = pq.read_table(io.BytesIO(data))
     if rows.num_rows != pointer.num_files:
         raise Unusable(f"{pointer.file} has {rows.num_rows} rows instead of {pointer.num_files}")

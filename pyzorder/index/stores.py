@@ -13,10 +13,15 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow.fs
 
+from pyzorder.errors import ZOrderError
 from pyzorder.index import local_files
 
 _LOCAL = re.compile(r"^file:/+")
 _WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+#: No file of pyzorder's that is read in one piece has more bytes.
+LONGEST = 256 << 20
 
 
 class Stat(NamedTuple):
@@ -36,7 +41,7 @@ class Store(Protocol):
         """All files below a folder, by their paths."""
 
     def read(self, path: str) -> bytes:
-        """A file's bytes. Raises OSError."""
+        """A file's bytes. Raises OSError; FileNotFoundError where something else has its name."""
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
         """Those of the files that exist."""
@@ -69,8 +74,13 @@ class LocalStore:
     def read(self, path: str) -> bytes:
         if local_files.linked(path):
             raise FileNotFoundError(f"{path} is a symbolic link")
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited on for ever
+            raise FileNotFoundError(f"{path} is no file")
         with open(path, "rb") as file:
-            return file.read()
+            data = file.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise FileNotFoundError(f"{path} is too long to be pyzorder's")
+        return data
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
         found = {}
@@ -86,10 +96,17 @@ class LocalStore:
         return found
 
     def create(self, path: str, data: bytes) -> bool:
+        if local_files.linked(path):
+            raise ZOrderError(
+                "ZORDER_SYMBOLIC_LINK",
+                f"{path} is a symbolic link, or lies behind one. It could lead out of the table's "
+                "folder, so nothing is written through it: delete the link.",
+            )
         return local_files.create_if_absent(path, data)
 
     def remove(self, path: str) -> None:
-        local_files.remove(path)
+        if not local_files.linked(os.path.dirname(path)):
+            local_files.remove(path)
 
 
 class ArrowStore:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from pyzorder.index.stores import is_whole
 
 _STORE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?/")
+
+_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 #: Disks take names of 255 bytes; the dot and `.crc` of Hadoop's checksums are 5 of them.
 _LONGEST = 250
@@ -71,10 +74,18 @@ def _bounded(prefix: str, name: str, suffix: str) -> str:
     return prefix + hashlib.sha256(name.encode()).hexdigest() + suffix
 
 
+def is_id(incarnation: Any) -> bool:
+    """Whether this can be the id of a table's life. Ids become parts of file names, and whoever may
+    write into the table's folder can put anything in the place of one."""
+    return isinstance(incarnation, str) and _ID.fullmatch(incarnation) is not None
+
+
 def leaves(relative: str) -> bool:
     """Whether a name leads out of the table's folder, by `..`, or has an empty part. A whole path
     that is spelled so is no name either."""
     parts = f"/{_STORE.sub('', relative)}/"
+    if any("\ud800" <= c <= "\udfff" for c in relative):
+        return True  # half a character, which JSON can have and no name can
     return "\0" in relative or any(bad in parts for bad in ("//", "/./", "/../"))
 
 

@@ -3,6 +3,8 @@ read, move or delete anything outside of it."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import random
 import shutil
@@ -208,6 +210,197 @@ def attack(
             if strange:
                 return f"{done}: shows {len(strange)} foreign rows"
     return ""
+
+
+def put(journal: Path, run: int, life: str, **records: dict[str, Any]) -> None:
+    """Records of a dead run, by their kinds."""
+    for kind, fields in records.items():
+        record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
+        (journal / f"_{run}.{kind}").write_text(json.dumps(record, separators=(",", ":")))
+
+
+DEAD = {"operation": "OPTIMIZE", "owner": "x", "host": "elsewhere", "pid": 1, "started": 1,
+        "began": 1, "lease": 1}  # fmt: skip
+COMMITTED = {"outcome": "COMMIT", "by": "x"}
+
+
+@pytest.fixture
+def forgeable(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """An optimized table, beside the folder `victim`, that a dead run's lock does not keep."""
+    table = tmp_path / "t"
+    write_rows(spark, OWN, table)
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    write_rows(spark, FOREIGN, tmp_path / "victim")
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false",
+                        spark__sql__zorder__journal__lease="1s"):  # fmt: skip
+        yield table
+
+
+def life_of(table: Path) -> str:
+    return (table / "_zorder" / "_incarnation").read_text()
+
+
+def run_all(spark: SparkSession, table: Path) -> None:
+    for statement in STATEMENTS[:4]:
+        try:
+            spark.sql(statement.format(f"'{table}'")).collect()
+        except PySparkException as failure:
+            assert refused(failure), failure
+        assert set(ids(spark.read.parquet(str(table)).where("id >= 0"))) == set(OWN), statement
+
+
+@pytest.mark.parametrize("place", ["RETIRE", "a finished RETIRE", "the table's own"])
+def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: str) -> None:
+    """A marker's name has the id in it: `_zorder.2.x/../../victim/part-0.parquet` is deleted."""
+    victim = forgeable.parent / "victim"
+    life = f"x/../../victim/{next(victim.glob('*.parquet')).name}"
+    before = tree(victim)
+    own = forgeable / "_zorder" / "_incarnation"
+    records: dict[str, Any] = {"prepare": DEAD, "outcome": COMMITTED}
+    records["retire"] = {"retire": [], "add": [], "folders": [""]}
+    if place == "the table's own":
+        own.write_text("x/../../victim/new")
+    else:
+        done = {"done": {}} if "finished" in place else {}
+        put(forgeable / "_zorder" / "_journal", 2, life, **records, **done)
+    run_all(spark, forgeable)
+    assert tree(victim) == before
+
+
+@pytest.mark.parametrize("state", ["COMMIT", "ABORT"])
+@pytest.mark.parametrize("named", ["by name", "by path"])
+@pytest.mark.parametrize("folder", ["t", "t-zorder-0badcafe"])
+def test_partitions_of_another_table(
+    spark: SparkSession, tmp_path: Path, state: str, named: str, folder: str
+) -> None:
+    """Where a switch has made the table's folder, or a partition's, those who may write there can
+    put the mark that a record of switched partitions needs. Another table's partition is not
+    switched to it."""
+    table, far, to = tmp_path / folder, tmp_path / "far", tmp_path / "t-zorder-0badcafe"
+    write_rows(spark, OWN, table)
+    write_rows(spark, FOREIGN, far / "day=1")
+    place = f"file:{far / 'day=1'}"
+    spark.sql(
+        f"CREATE TABLE forger (id BIGINT, other BIGINT) USING parquet LOCATION '{table}'"
+    )
+    spark.sql(
+        "CREATE TABLE switched (id BIGINT, other BIGINT, day INT) USING parquet "
+        f"PARTITIONED BY (day) LOCATION '{far}'"
+    )
+    spark.sql("MSCK REPAIR TABLE switched")
+    try:
+        spark.sql("OPTIMIZE forger ZORDER BY (id)")
+        before, journal = tree(far), table / "_zorder" / "_journal"
+        move = {"values": {"day": "1"}, "from": place, "to": "day=1"}
+        said = {"database": "default", "table": "switched", "to": to.name,
+                "partitions": [move], "read": []}  # fmt: skip
+        put(journal, 2, life_of(table), prepare=DEAD, partitions=said,
+            outcome={**COMMITTED, "outcome": state})  # fmt: skip
+        mark = to / "day=1" / "_zorder" / "_filling"
+        mark.parent.mkdir(parents=True)
+        mark.write_text(hashlib.sha256((journal / "_2.partitions").read_bytes()).hexdigest())
+        target = "forger" if named == "by name" else f"'{table}'"
+        with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
+            try:
+                spark.sql(f"OPTIMIZE {target} FULL ZORDER BY (other)").collect()
+            except PySparkException as failure:
+                assert refused(failure) and named == "by path", failure
+        assert tree(far) == before
+        assert not list((to / "day=1").glob("*.parquet"))
+        shown = spark.sql("DESCRIBE EXTENDED switched PARTITION (day = 1)")
+        assert shown.where("col_name = 'Location'").first()[1] == place
+    finally:
+        spark.sql("DROP TABLE forger")
+        spark.sql("DROP TABLE switched")
+
+
+def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None:
+    """The sign of life is a new file each time: what it replaces is never written to."""
+    precious = forgeable.parent / "victim" / "precious"
+    precious.write_text("theirs")
+    for run in (2, 3, 4):
+        os.link(precious, forgeable / "_zorder" / "_journal" / f"_{run}.lease")
+    run_all(spark, forgeable)
+    assert precious.read_text() == "theirs"
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("named", ["sub", "_SUCCESS", "_zorder/_incarnation", "sub/_part"])
+def test_records_of_what_is_no_data_file(
+    spark: SparkSession, forgeable: Path, named: str, committed: bool
+) -> None:
+    """A folder, or what no listing shows, is not shown by a record either."""
+    (forgeable / "sub").mkdir()
+    (forgeable / "sub" / "_part").write_text("no data")
+    file = forgeable / named
+    ref = [{"path": named, "size": file.stat().st_size, "modificationTime": 0}]
+    life = life_of(forgeable)
+    added, retired = (ref, []) if committed else ([], ref)
+    records: dict[str, Any] = {"prepare": DEAD}
+    records["retire"] = {"retire": retired, "add": added, "folders": [""]}
+    for folder in (forgeable, forgeable / "sub", forgeable / "_zorder"):
+        (folder / f"_zorder.2.{life}").touch()
+    if committed:
+        records["outcome"] = COMMITTED
+    put(forgeable / "_zorder" / "_journal", 2, life, **records)
+    assert set(ids(spark.read.parquet(str(forgeable)))) == set(OWN)
+
+
+@pytest.mark.parametrize("to", ["a:b-zorder-00000000", "file:b-zorder-00000000"])
+@pytest.mark.parametrize("kind", ["switch", "partitions"])
+@pytest.mark.parametrize("done", [True, False])
+def test_names_with_colons(
+    spark: SparkSession, forgeable: Path, to: str, kind: str, done: bool
+) -> None:
+    move = {"values": {"day": "1"}, "from": "day=1", "to": to}
+    said = {"database": "default", "table": "nobody", "to": to, "partitions": [move], "read": []}
+    records: dict[str, Any] = {"prepare": DEAD, kind: said, "outcome": COMMITTED}
+    put(forgeable / "_zorder" / "_journal", 2, life_of(forgeable), **records,
+        **({"done": {}} if done else {}))  # fmt: skip
+    run_all(spark, forgeable)
+
+
+@pytest.mark.parametrize("began", [2**63 - 1, -(2**63), 10**15, 1e308, "x", None])
+def test_times_that_are_none(spark: SparkSession, forgeable: Path, began: object) -> None:
+    put(forgeable / "_zorder" / "_journal", 2, life_of(forgeable), prepare={**DEAD, "began": began},
+        done={})  # fmt: skip
+    assert len(spark.sql(f"SELECT * FROM optimize_history('{forgeable}')").collect()) == 2
+
+
+def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
+    """RESTORE copies files. A folder in the place of one would be copied with what its links lead
+    to."""
+    journal = forgeable / "_zorder" / "_journal"
+    record = json.loads((journal / "_1.retire").read_text())
+    for file in record["retire"]:
+        place = forgeable / "_zorder" / "_retired" / "_1" / f"_{file['path']}.retired"
+        place.unlink()
+        place.mkdir()
+        (place / "stolen").symlink_to(forgeable.parent / "victim")
+        file["size"] = place.stat().st_size
+    (journal / "_1.retire").write_text(json.dumps(record))
+    before = tree(forgeable.parent / "victim")
+    with pytest.raises(PySparkException, match="ZORDER_CANNOT_RESTORE"):
+        spark.sql(f"RESTORE '{forgeable}' TO BEFORE OPTIMIZE")
+    assert tree(forgeable.parent / "victim") == before
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a link to another user")
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) -> None:
+    """Who makes a link to what only others may read gets no copy of it, nor minima and maxima."""
+    write_rows(spark, FOREIGN, tmp_path / "victim")
+    write_rows(spark, OWN, tmp_path / "t" / "day=0")
+    table, secret = tmp_path / "t", next((tmp_path / "victim").glob("*.parquet"))
+    link = table / ("day=0/linked.parquet" if what == "file" else "day=1")
+    link.symlink_to(secret if what == "file" else secret.parent)
+    os.chown(link, 12345, 12345, follow_symlinks=False)
+    with pytest.raises(PySparkException, match="ZORDER_SYMBOLIC_LINK"):
+        spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
+    spark.sql(f"CREATE SKIPPING INDEX ON '{table}' (id)")
+    entries = spark.sql(f"SELECT * FROM skipping_index('{table}')").collect()
+    assert entries and max(entry["id_maxValue"] for entry in entries) < FOREIGN.start
+    assert spark.read.parquet(str(table)).where("id >= 0").count() > len(OWN)
 
 
 def differences(world: World) -> str:

@@ -5,14 +5,29 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from pyzorder.cli import output
+from pyzorder.errors import ZOrderError
+from pyzorder.index import snapshot_writer
+from pyzorder.index.journal import parsed
+from pyzorder.index.snapshots import latest
+from pyzorder.index.stores import LocalStore
+from pyzorder.index.table_folder import TableFolder
+from pyzorder.index.visible_files import visible_files
 from tests.support import scans
 from tests.support.tables import ids
 
@@ -186,6 +201,191 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
                     assert "ZORDER_" in str(refused), (own, statement)
                 assert rows(spark, table) == ROWS, (own, statement)
     assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("text", [
+    b"[" * 200_000,
+    b'{"record": "retire", "incarnation": "life", "retire": ' + b"[" * 100_000,
+    b'{"record": "retire", "incarnation": "life", "add": [], "folders": [], "retire":'
+    b' [{"path": "a", "size": 1e999, "modificationTime": 1}]}',
+    b'{"record": "retire", "incarnation": "life", "add": [], "folders": [], "retire":'
+    b' [{"path": "\\ud800", "size": 1, "modificationTime": 1}]}',
+    b'{"record": "retire", "incarnation": "a/../..", "add": [], "folders": [], "retire": []}',
+])  # fmt: skip
+def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
+    """In Python's reader, where nesting, infinities and half characters have errors of their own."""
+    table = tmp_path / "t"
+    (table / "_zorder" / "_journal").mkdir(parents=True)
+    (table / "a.parquet").write_bytes(b"abc")
+    for kind in ("prepare", "retire"):
+        (table / "_zorder" / "_journal" / f"_1.{kind}").write_bytes(text)
+    assert parsed(text, "retire") is None
+    found = visible_files(LocalStore(), TableFolder(str(table)))
+    assert [file.path for file in found] == ["a.parquet"]
+
+
+@pytest.mark.parametrize("instead", ["pipe", "folder", "link", "long"])
+@pytest.mark.parametrize(
+    "name", ["_journal/_1.retire", "_incarnation", "_index/_v00000000000000000001.json"]
+)
+def test_what_is_no_file_in_python(tmp_path: Path, name: str, instead: str) -> None:
+    table = tmp_path / "t"
+    path = table / "_zorder" / name
+    path.parent.mkdir(parents=True)
+    (table / "a.parquet").write_bytes(b"abc")
+    if instead == "pipe":
+        os.mkfifo(path)
+    elif instead == "folder":
+        path.mkdir()
+    elif instead == "link":
+        path.symlink_to("/dev/zero")
+    else:
+        path.touch()
+        os.truncate(path, 3 << 30)
+    found: list[Any] = []
+
+    def read() -> None:
+        store, folder = LocalStore(), TableFolder(str(table))
+        found.extend((visible_files(store, folder), latest(store, folder)))
+
+    reader = Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(30)
+    assert not reader.is_alive()
+    assert len(found[0]) == 1 and found[1] is None
+
+
+@pytest.mark.parametrize("place", ["_zorder", "_zorder/_index", "_zorder/_incarnation"])
+@pytest.mark.parametrize("leads", ["to a folder", "nowhere"])
+def test_links_that_python_would_write_through(tmp_path: Path, place: str, leads: str) -> None:
+    table, victim = tmp_path / "t", tmp_path / "victim"
+    (table / place).parent.mkdir(parents=True)
+    if leads == "to a folder":
+        victim.mkdir()
+    (table / place).symlink_to(victim)
+    with pytest.raises(ZOrderError, match="ZORDER_SYMBOLIC_LINK"):
+        snapshot_writer.publish(LocalStore(), TableFolder(str(table)), lambda old: old)
+    assert not victim.exists() or not list(victim.iterdir())
+
+
+def test_texts_that_would_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_table(["run", "operation"], [[1, "\x1b]0;theirs\x07\x1b[2J"], [2, "[/x] ü\n"]])
+    shown = capsys.readouterr().out
+    assert "theirs" in shown and "[/x] ü" in shown
+    assert not any(c < " " and c != "\n" for c in shown)
+
+
+@pytest.mark.parametrize("instead", ["a folder", "no id", "not text"])
+def test_incarnations_that_python_cannot_make(tmp_path: Path, instead: str) -> None:
+    """Nobody waits for what is in the way to go."""
+    path = tmp_path / "_zorder" / "_incarnation"
+    path.parent.mkdir()
+    if instead == "a folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"../x" if instead == "no id" else b"\xff\xfe")
+    with pytest.raises(ZOrderError, match="ZORDER_CONFLICT"):
+        snapshot_writer.publish(LocalStore(), TableFolder(str(tmp_path)), lambda old: old)
+
+
+def test_the_greatest_version_in_python(tmp_path: Path) -> None:
+    index = tmp_path / "_zorder" / "_index"
+    index.mkdir(parents=True)
+    (index / f"_v{10**18 - 2:020d}.json").touch()
+    with pytest.raises(ZOrderError, match="ZORDER_NO_RUN_NUMBER"):
+        snapshot_writer.publish(LocalStore(), TableFolder(str(tmp_path)), lambda old: old)
+    (index / f"_v{10**18 - 2:020d}.json").rename(index / f"_v{10**18 - 1:020d}.json")
+    folder = TableFolder(str(tmp_path))
+    for version in (1, 2):
+        made = snapshot_writer.publish(LocalStore(), folder, lambda old: old)
+        assert made.version == version
+
+
+@pytest.mark.parametrize("what", ["entries", "list"])
+def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
+    """Parquet writes a value of many rows once: a few KiB must not take the driver's memory."""
+    table = shutil.copytree(source, tmp_path / "t")
+    pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
+    said = json.loads(pointer.read_text())
+    data = table / "_zorder" / "_index" / said["file"]
+    forged = pq.read_table(data)
+    if what == "entries":
+        number = 5_000_000
+        forged = forged.slice(0, 1).take(pa.nulls(number, pa.int64()).fill_null(0))
+    else:
+        place = forged.schema.get_field_index("clustered_by")
+        field = forged.schema.field(place)
+        lists = [["x"] * 3_000_000] + [[]] * (forged.num_rows - 1)
+        forged = forged.set_column(place, field, pa.array(lists, field.type))
+    pq.write_table(forged, data, compression="zstd")
+    said |= {"length": data.stat().st_size, "crc32": zlib.crc32(data.read_bytes())}
+    said["numFiles"] = forged.num_rows
+    pointer.write_text(json.dumps(said))
+    assert rows(spark, table) == ROWS
+    assert spark.read.parquet(str(table)).where("id = 7").count() == 1
+    if what == "entries":
+        assert latest(LocalStore(), TableFolder(str(table))) is None
+
+
+def opened(pipe: Path) -> None:
+    """Lets those go on who wait for a pipe to have a writer."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        pass  # nobody waits
+
+
+def run(spark: SparkSession, table: Path, statement: str | None) -> None:
+    if statement is None:
+        assert rows(spark, table) == ROWS
+    else:
+        spark.sql(statement.format(table)).collect()
+
+
+@pytest.mark.parametrize("instead", ["pipe", "checksum", "checksum's pipe"])
+@pytest.mark.parametrize("begun", [True, False])
+def test_reads_that_fail_or_wait(
+    spark: SparkSession, source: Path, tmp_path: Path, instead: str, begun: bool
+) -> None:
+    """In turn each of pyzorder's files is a pipe, or has a checksum that is none of its own."""
+    life = (source / "_zorder" / "_incarnation").read_text()
+    records = {
+        "prepare": {"operation": "OPTIMIZE", "owner": "x", "host": "elsewhere", "pid": 1,
+                    "started": 1, "began": 1, "lease": 1},
+        "retire": {"retire": [], "add": [], "folders": []},
+        "outcome": {"outcome": "COMMIT", "by": "x"},
+    }  # fmt: skip
+    names = [path.relative_to(source) for path in (source / "_zorder").rglob("*") if path.is_file()]
+    more = [Path(f"_zorder/_journal/_2.{kind}") for kind in (*records, "lease")]
+    for number, name in enumerate([*names, *more]):
+        table = shutil.copytree(source, tmp_path / str(number))
+        for kind, record in records.items() if begun else ():
+            text = {"formatVersion": 1, "record": kind, "incarnation": life, **record}
+            (table / f"_zorder/_journal/_2.{kind}").write_text(json.dumps(text))
+        file = table / name
+        if "checksum" in instead:
+            file.touch()
+            file = file.with_name(f".{file.name}.crc")
+        file.unlink(missing_ok=True)
+        if "pipe" in instead:
+            os.mkfifo(file)
+        else:
+            file.write_bytes(b"crc\0" + (512).to_bytes(4, "big") + b"\0\0\0\1" * 8)
+        with (
+            scans.settings(spark, spark__sql__zorder__journal__lease="2s"),
+            ThreadPoolExecutor(1) as pool,
+        ):
+            for statement in [None, STATEMENTS[0], STATEMENTS[2], None]:
+                running = pool.submit(run, spark, table, statement)
+                try:
+                    running.result(timeout=60)
+                except TimeoutError:
+                    while not running.done():
+                        opened(file)
+                        time.sleep(0.1)
+                    pytest.fail(f"{statement or 'a query'} waits for {name}")
+                except PySparkException as refused:
+                    assert "ZORDER_" in str(refused) and statement, (name, statement, refused)
 
 
 #: Folders of pyzorder's that somebody has made links of, to a folder with names as there.

@@ -2,9 +2,10 @@ package io.pyzorder.catalog
 
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.DataFiles
 import io.pyzorder.publish.reading.JournaledListing
-import io.pyzorder.storage.FileRef
+import io.pyzorder.storage.{FileRef, Links, TableFolder}
 
 /** The data files a table consists of now, listed afresh and through its journal. */
 object TableFiles {
@@ -21,7 +22,18 @@ object TableFiles {
     }
   }
 
-  /** `files` as the statistics' collector wants them. */
-  def toIndex(table: ResolvedTable, files: Seq[FileRef]): DataFiles = DataFiles(
-    table.root, table.provider, table.dataSchema, table.partitionSchema, table.options, files)
+  /** `files` as the statistics' collector wants them; strange links stay unindexed. */
+  def toIndex(table: ResolvedTable, files: Seq[FileRef]): DataFiles = {
+    val folder = new TableFolder(table.root)
+    DataFiles(
+      table.root, table.provider, table.dataSchema, table.partitionSchema, table.options,
+      files.filterNot(file => Links.strange(table.root, folder.resolve(file.path))))
+  }
+
+  /** An error where rows of these files would be copied into the table that are not in it. */
+  def checkLinks(table: ResolvedTable, files: Seq[FileRef]): Unit = {
+    val folder = new TableFolder(table.root)
+    files.map(file => folder.resolve(file.path)).find(Links.strange(table.root, _))
+      .foreach(link => throw ZOrderErrors.strangeLink(link.toString))
+  }
 }

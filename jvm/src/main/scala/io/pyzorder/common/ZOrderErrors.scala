@@ -354,11 +354,26 @@ object ZOrderErrors {
         "gets there: delete the files of that number, which somebody else has put there.",
       "journal" -> journal)
 
+  /** Readers take no longer record for one of pyzorder's. */
+  def tooManyFiles(record: String): ZOrderException =
+    error("ZORDER_TOO_MANY_FILES", "54000",
+      s"The run replaces more files than its record $record can name. Choose fewer partitions " +
+        "with WHERE. Nothing was changed.",
+      "record" -> record)
+
   /** pyzorder makes no links: where one leads is none of its business. */
   def linked(path: String): ZOrderException =
     error("ZORDER_SYMBOLIC_LINK", "55000",
       s"$path is a symbolic link, or lies behind one. It could lead out of the table's folder, " +
         "so nothing is written through it: delete the link, or put the folder in its place.",
+      "path" -> path)
+
+  /** Of a data file. */
+  def strangeLink(path: String): ZOrderException =
+    error("ZORDER_SYMBOLIC_LINK", "55000",
+      s"$path is, or lies behind, a symbolic link of another owner than what it leads to. Rows " +
+        "that are not in the table's folder would be copied there: delete the link, or put what " +
+        "it leads to in its place.",
       "path" -> path)
 
   def overwrittenBehind(from: String, to: String): ZOrderException =

@@ -77,7 +77,8 @@ object LastOptimize {
     }
     record.retire.foreach { file =>
       val path = folder.retiredPath(run, file.path)
-      if (!FileSystems.status(path.getFileSystem(hadoopConf), path).exists(_.getLen == file.size)) {
+      if (!FileSystems.status(path.getFileSystem(hadoopConf), path)
+          .exists(found => found.isFile && found.getLen == file.size)) {
         throw RestoreRefusal.cannot(folder,
           s"$path, which the last OPTIMIZE replaced, was deleted by VACUUM")
       }

@@ -38,6 +38,11 @@ private[publish] object Recovery {
     reach("recovery-decided")
     // Read now that it is decided: until then a writer that was declared dead may have gone on.
     val switch = CatalogSwitch.of(session, state.folder, state.run, records)
+    switch.flatMap(_.strange).foreach { strange =>
+      checkKnown(state, strange)
+      log.warn(s"Run ${state.run} of ${state.folder} moves a partition out of $strange, where by " +
+        "the catalog no partition of the table lies or lay: it is left alone")
+    }
     val record = records.retired.map(ofTable(state, _, switch)).getOrElse(RetireRecord(
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
     val newNames = state.prepare.exists(_.operation != Records.Restore)
@@ -66,14 +71,18 @@ private[publish] object Recovery {
       switch: Option[CatalogSwitch]): RetireRecord = {
     val folder = switch.fold(state.folder)(run => state.folder.trusting(run.marked))
     said.named.find(!folder.holds(_)).foreach { strange =>
-      if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
-        throw ZOrderErrors.unfinishedElsewhere(state.folder.root.toString, strange)
-      }
+      checkKnown(state, strange)
       log.warn(s"Run ${state.run} of ${state.folder} names files in $strange, where by the " +
         "catalog no partition of the table lies or lay: they are left alone")
     }
     said.within(folder)
   }
+
+  /** An error where only the catalog, which was not asked, can tell whose a folder is. */
+  private def checkKnown(state: JournalState, strange: String): Unit =
+    if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
+      throw ZOrderErrors.unfinishedElsewhere(state.folder.root.toString, strange)
+    }
 
   /**
    * After COMMIT: the new files go in, the last old one out, the index forgets the old ones; then

@@ -1,23 +1,54 @@
 package io.pyzorder.storage
 
 import java.io.FileNotFoundException
+import java.nio.file.{Files, Paths}
+import java.nio.file.attribute.BasicFileAttributes
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import com.google.common.io.ByteStreams
+import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, LocalFileSystem, Path}
 
 /** What Hadoop's file systems leave to the caller: absence is an answer, and not an error. */
 object FileSystems {
 
-  def readFully(fs: FileSystem, path: Path): Array[Byte] = {
+  /** No file of ours that is read in one piece is longer: records of a million files fit. */
+  private[pyzorder] val MaxBytes: Int = 256 << 20
+
+  /**
+   * A file of ours. What is none counts as missing: a link, a folder, a pipe, on which a read would
+   * wait for ever, or more than `atMost` bytes.
+   */
+  def readFully(fs: FileSystem, path: Path, atMost: Int = MaxBytes): Array[Byte] = {
     if (Links.inOwn(path)) throw new FileNotFoundException(s"$path is a link")
-    val in = fs.open(path)
+    val in = open(fs, path)
     try {
-      val out = new java.io.ByteArrayOutputStream()
-      org.apache.hadoop.io.IOUtils.copyBytes(in, out, 8192, false)
-      out.toByteArray
+      val bytes = ByteStreams.toByteArray(ByteStreams.limit(in, atMost + 1L))
+      if (bytes.length > atMost) throw new FileNotFoundException(s"$path is too long to be ours")
+      bytes
     } finally in.close()
   }
+
+  /**
+   * Opens a file of ours. Hadoop's local file system would hold it against a checksum file beside
+   * it; pyzorder makes none, so that one that is there is not its own.
+   */
+  private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {
+    if (isSpecial(path)) throw new FileNotFoundException(s"$path is no file")
+    withoutChecksums(fs).open(path)
+  }
+
+  private[pyzorder] def withoutChecksums(fs: FileSystem): FileSystem = fs match {
+    case local: LocalFileSystem => local.getRaw
+    case other => other
+  }
+
+  /** Whether there is something on a disk that is neither a file nor a folder, such as a pipe. */
+  private[pyzorder] def isSpecial(path: Path): Boolean =
+    Option(path.toUri.getScheme).forall(_ == "file") &&
+      Try(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes]))
+        .toOption.exists(_.isOther)
 
   /** Nothing of a folder of ours that is a link, or lies behind one. */
   private[pyzorder] def list(fs: FileSystem, folder: Path): Seq[FileStatus] =

@@ -11,29 +11,41 @@ import io.pyzorder.common.ZOrderErrors
 /** The random id of this life of a table: what overwrites the table takes it away. */
 object Incarnation {
 
+  private val Id = "[0-9A-Za-z_-]{1,64}"
+
+  private val MaxBytes = 1024
+
+  /** How often a file that is in the way may turn out to be gone. */
+  private val MaxTries = 10
+
+  /**
+   * Whether a text can be an id. Ids become parts of file names, and whoever may write into the
+   * table's folder can put any text in the place of one, such as `x/../../sales/part-0.parquet`.
+   */
+  def isId(text: String): Boolean = text.matches(Id)
+
   /** The id; None: the table has none, or was overwritten since it had one. */
   def read(hadoopConf: Configuration, folder: TableFolder): Option[String] =
     try {
       val fs = folder.incarnation.getFileSystem(hadoopConf)
-      Some(new String(FileSystems.readFully(fs, folder.incarnation), UTF_8).trim)
+      Some(new String(FileSystems.readFully(fs, folder.incarnation, MaxBytes), UTF_8).trim)
+        .filter(isId)
     } catch {
       case _: FileNotFoundException => None
     }
 
   /** The id, made when there is none. */
   def readOrCreate(hadoopConf: Configuration, folder: TableFolder): String =
+    readOrCreate(hadoopConf, folder, MaxTries)
+
+  private def readOrCreate(hadoopConf: Configuration, folder: TableFolder, tries: Int): String =
     read(hadoopConf, folder).getOrElse {
       MetadataFiles.makeFolder(hadoopConf, folder.zorder)
       val made = UUID.randomUUID().toString
       if (CreateIfAbsent.of(hadoopConf, folder.incarnation)
           .create(folder.incarnation, made.getBytes(UTF_8))) made
-      else {
-        val fs = folder.incarnation.getFileSystem(hadoopConf)
-        if (FileSystems.status(fs, folder.incarnation).exists(_.isDirectory)) {
-          throw ZOrderErrors.conflict(
-            s"somebody has put a folder in the place of ${folder.incarnation}, a file")
-        }
-        readOrCreate(hadoopConf, folder)
-      }
+      else if (tries > 0) readOrCreate(hadoopConf, folder, tries - 1)
+      else throw ZOrderErrors.conflict(
+        s"somebody has put something else in the place of ${folder.incarnation}, a file of an id")
     }
 }

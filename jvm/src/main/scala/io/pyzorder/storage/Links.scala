@@ -1,6 +1,6 @@
 package io.pyzorder.storage
 
-import java.nio.file.{Files, Paths}
+import java.nio.file.{Files, LinkOption, Paths}
 
 import scala.util.control.NonFatal
 
@@ -29,6 +29,26 @@ private[pyzorder] object Links {
 
   /** Whether the path itself is a link. */
   def isOne(path: Path): Boolean = isLocal(path) && isLink(path.toUri.getPath)
+
+  /**
+   * Whether a file, or a folder on the way to it from a table's, is a link of another owner than
+   * what it leads to. Who may write into the table's folder can make a link to what only others
+   * may read; a command of theirs must not copy that into the folder, nor its minima and maxima.
+   */
+  def strange(root: Path, file: Path): Boolean = isLocal(root) && {
+    val (above, parts) = (partsOf(root), partsOf(file))
+    val from = if (parts.startsWith(above)) above.length + 1 else parts.length
+    (from to parts.length).exists { count =>
+      val path = parts.take(count).mkString("/", "/", "")
+      isLink(path) && !hasOwnerOfTarget(path)
+    }
+  }
+
+  private def hasOwnerOfTarget(link: String): Boolean =
+    try {
+      val path = Paths.get(link)
+      Files.getOwner(path, LinkOption.NOFOLLOW_LINKS) == Files.getOwner(path)
+    } catch { case NonFatal(_) => false }
 
   private def anyLink(parts: Seq[String], from: Int): Boolean =
     (from to parts.length).exists(count => isLink(parts.take(count).mkString("/", "/", "")))

@@ -25,10 +25,13 @@ final case class ProcessId(host: String, pid: Long, started: Long) {
       !ProcessId.startOf(pid).contains(started)
 
   /** As an error shows it. */
-  def describe: String = s"process $pid on ${host.takeWhile(_ != '/')}"
+  def describe: String = s"process $pid on " +
+    host.takeWhile(c => c != '/' && !Character.isISOControl(c)).take(ProcessId.MaxShown)
 }
 
 object ProcessId {
+
+  private val MaxShown = 100
 
   private val Proc: Path = Paths.get("/proc/self/stat")
 

@@ -27,7 +27,7 @@ private[pyzorder] object SiblingFolder {
 
   /** The folder of that name beside `folder`. */
   def of(folder: TableFolder, name: String): TableFolder =
-    new TableFolder(new Path(folder.root.getParent, name))
+    new TableFolder(TableFolder.below(folder.root.getParent, name))
 
   /** The data files that any engine sees in a folder. */
   def dataFiles(hadoopConf: Configuration, folder: Path): Seq[FileStatus] =

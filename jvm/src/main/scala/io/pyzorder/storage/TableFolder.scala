@@ -148,7 +148,7 @@ object TableFolder {
       path.toUri.getPath.startsWith(folder.toUri.getPath.stripSuffix("/") + "/"))
 
   /** `new Path(folder, relative)` that takes colons in `relative` as they are. */
-  private def below(folder: Path, relative: String): Path = {
+  private[storage] def below(folder: Path, relative: String): Path = {
     val uri = folder.toUri
     new Path(uri.getScheme, uri.getAuthority, uri.getPath.stripSuffix("/") + "/" + relative)
   }

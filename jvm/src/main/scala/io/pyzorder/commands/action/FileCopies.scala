@@ -4,10 +4,10 @@ import org.apache.hadoop.fs.{FileUtil, Path}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.util.SerializableConfiguration
 
-import io.pyzorder.common.{JobDescription, TaskFunction}
+import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
 import io.pyzorder.index.collect.RowCounts
 import io.pyzorder.publish.{StagedFile, Writer}
-import io.pyzorder.storage.MetadataFiles
+import io.pyzorder.storage.{FileSystems, Links, MetadataFiles}
 
 /** Copies of whole files in a writer's staging folder, made by one Spark job. */
 private[commands] object FileCopies {
@@ -33,8 +33,13 @@ private[commands] object FileCopies {
         val (path, from, to) = (move._1, new Path(move._2), new Path(move._3))
         val hadoopConf = conf.value.value
         val fs = to.getFileSystem(hadoopConf)
+        // A folder would be copied with all that links in it lead to, a pipe waited on for ever.
+        val source = from.getFileSystem(hadoopConf)
+        if (!source.getFileStatus(from).isFile || FileSystems.isSpecial(from) ||
+          Links.inOwn(from) || Links.strange(from, from))
+          throw ZOrderErrors.conflict(s"$from is no file any more")
         MetadataFiles.makeFolder(hadoopConf, to.getParent)
-        FileUtil.copy(from.getFileSystem(hadoopConf), from, fs, to, false, true, hadoopConf)
+        FileUtil.copy(source, from, fs, to, false, true, hadoopConf)
         StagedFile(to, path, fs.getFileStatus(to).getLen, RowCounts.of(hadoopConf, to))
       }).collect().toSeq
     JobDescription.during(

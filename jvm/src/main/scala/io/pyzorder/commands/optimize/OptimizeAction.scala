@@ -2,6 +2,7 @@ package io.pyzorder.commands.optimize
 
 import scala.util.control.NonFatal
 
+import io.pyzorder.catalog.TableFiles
 import io.pyzorder.commands.action.{TableAction, Vacuum}
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.layout.select.RewritePlan
@@ -38,6 +39,7 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
       val chosen = planner.plan(files)
       planner.checkHarm(files, chosen)
       writer.reading = filesOf(chosen.groups)
+      TableFiles.checkLinks(table, writer.reading)
       val input = executor.inspect(chosen.groups)
       strategy.check(files)
       val plan = chosen.copy(groups = input.groups)

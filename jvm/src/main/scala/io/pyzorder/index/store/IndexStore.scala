@@ -235,6 +235,7 @@ object IndexStore {
 
   /** The snapshot, not from the cache; throws when it is missing or damaged. */
   private[pyzorder] def read(session: shim.SparkSession, ref: SnapshotRef): IndexSnapshot = {
+    checkEntries(ref)
     val path = dataFile(ref)
     val fileSystem = path.getFileSystem(session.sessionState.newHadoopConf())
     val bytes = new SnapshotBytes(() => {
@@ -257,6 +258,16 @@ object IndexStore {
       grown = () => SnapshotCache.grown(ref))
   }
 
+  /**
+   * Before memory is taken for entries: Parquet writes a value that is the same in all rows once,
+   * so that a small forged file could have thousands of millions. No two of ours have one path.
+   */
+  private def checkEntries(ref: SnapshotRef): Unit =
+    if (ref.numFiles < 0 || ref.numFiles > ref.length) {
+      throw new IllegalStateException(
+        s"${ref.numFiles} entries cannot be told apart in ${ref.length} bytes")
+    }
+
   private def damaged: Exception =
     new IllegalStateException("its bytes do not have the checksum of its pointer")
 
@@ -265,7 +276,8 @@ object IndexStore {
    * cover values only, not the places and encodings that tell where and how they stand. The file
    * is read once a process, and not kept.
    */
-  def checkIntact(hadoopConf: Configuration, ref: SnapshotRef): Unit =
+  def checkIntact(hadoopConf: Configuration, ref: SnapshotRef): Unit = {
+    checkEntries(ref)
     if (intact.getIfPresent(ref) == null) {
       val path = dataFile(ref)
       if (SnapshotFiles.checksum(path.getFileSystem(hadoopConf), path) != ref.checksum) {
@@ -273,10 +285,14 @@ object IndexStore {
       }
       intact.put(ref, java.lang.Boolean.TRUE)
     }
+  }
 
   /** How many entries each row group of the snapshot's file holds. */
-  def rowGroups(hadoopConf: Configuration, ref: SnapshotRef): Seq[Int] =
-    SnapshotReader.rowGroups(HadoopInputFile.fromPath(dataFile(ref), hadoopConf))
+  def rowGroups(hadoopConf: Configuration, ref: SnapshotRef): Seq[Int] = {
+    val groups = SnapshotReader.rowGroups(HadoopInputFile.fromPath(dataFile(ref), hadoopConf))
+    if (groups.map(_.toLong).sum != ref.numFiles) throw damaged
+    groups
+  }
 
   /** The entries of one row group of a snapshot's file, `numFiles` of them; for tasks. */
   def readPart(
@@ -304,8 +320,9 @@ object IndexStore {
       version: Long): SnapshotRef = {
     val pointer = new Path(folder.index, SnapshotRef.pointerName(version))
     val ref = SnapshotRef.fromJson(folder, SnapshotFiles.readText(fileSystem, pointer))
-    Seq(pointer, dataFile(ref)).find(Links.inOwn).foreach(link =>
-      throw new IllegalStateException(s"$link is a symbolic link"))
+    Seq(pointer, dataFile(ref))
+      .find(path => Links.inOwn(path) || FileSystems.isSpecial(path))
+      .foreach(path => throw new IllegalStateException(s"$path is a symbolic link, or no file"))
     ref
   }
 

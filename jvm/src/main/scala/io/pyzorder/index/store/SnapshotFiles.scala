@@ -6,10 +6,15 @@ import java.util.zip.{CRC32, CheckedInputStream}
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path}
+import org.apache.hadoop.fs.{FileSystem, Path}
+
+import io.pyzorder.storage.FileSystems
 
 /** Whole files of the index, written and read in one piece. */
 private[index] object SnapshotFiles {
+
+  /** A pointer takes about 200 bytes a column. */
+  private val MaxTextBytes = 32 << 20
 
   def checksum(bytes: Array[Byte]): Long = {
     val crc = new CRC32()
@@ -19,7 +24,7 @@ private[index] object SnapshotFiles {
 
   /** Of a file of any length. */
   def checksum(fileSystem: FileSystem, path: Path): Long = {
-    val in = new CheckedInputStream(fileSystem.open(path), new CRC32())
+    val in = new CheckedInputStream(FileSystems.open(fileSystem, path), new CRC32())
     try {
       val buffer = new Array[Byte](1 << 20)
       while (in.read(buffer) >= 0) {}
@@ -29,7 +34,7 @@ private[index] object SnapshotFiles {
 
   /** Writes a file that nobody else knows the name of yet; all of it or, with an error, none. */
   def write(fileSystem: FileSystem, path: Path, bytes: Array[Byte]): Unit = {
-    val fs = withoutSideFiles(fileSystem)
+    val fs = FileSystems.withoutChecksums(fileSystem)
     try {
       val out = fs.createFile(path).overwrite(false).build()
       try out.write(bytes)
@@ -48,20 +53,12 @@ private[index] object SnapshotFiles {
       throw new IOException(s"it has $found bytes instead of $length")
     }
     val bytes = new Array[Byte](Math.toIntExact(length))
-    val in = fileSystem.open(path)
+    val in = FileSystems.open(fileSystem, path)
     try in.readFully(0L, bytes)
     finally in.close()
     bytes
   }
 
   def readText(fileSystem: FileSystem, path: Path): String =
-    new String(readBytes(fileSystem, path, fileSystem.getFileStatus(path).getLen), UTF_8)
-
-  /**
-   * Hadoop's local file system writes a `.crc` beside each file; the index has its own checksums.
-   */
-  private def withoutSideFiles(fileSystem: FileSystem): FileSystem = fileSystem match {
-    case local: LocalFileSystem => local.getRaw
-    case other => other
-  }
+    new String(FileSystems.readFully(fileSystem, path, MaxTextBytes), UTF_8)
 }

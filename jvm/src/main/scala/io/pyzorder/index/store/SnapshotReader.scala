@@ -129,6 +129,8 @@ private[index] final class SnapshotReader(
     }
     each(name) { (i, reader) =>
       goOnTo(i)
+      if (list.length == SnapshotReader.MaxListLength)
+        throw new IllegalStateException(s"column $name has a list without end")
       list += reader.getBinary
     }
     goOnTo(numFiles)
@@ -180,6 +182,12 @@ private[index] final class SnapshotReader(
 
 private[index] object SnapshotReader {
 
+  /** Names of clustering columns; Parquet writes a forged list of one name in a few bytes. */
+  private val MaxListLength = 10000
+
+  /** Bounds are at most TruncatedBounds.MaxBytes long, and one character. */
+  private val MaxBoundBytes = 1024
+
   /** The rows of each row group. */
   def rowGroups(input: InputFile): Seq[Int] = {
     val reader = ParquetFileReader.open(input, options())
@@ -208,13 +216,20 @@ private[index] object SnapshotReader {
     if (dataType == FloatType) reader => reader.getFloat.toDouble else reader => reader.getDouble
 
   private def objectOf(dataType: DataType): ColumnReader => AnyRef = dataType match {
-    case BinaryType => reader => reader.getBinary.getBytes
+    case BinaryType => reader => bound(reader)
     case d: DecimalType =>
       reader => {
         val unscaled = new BigInteger(reader.getBinary.getBytesUnsafe)
         Decimal(new JBigDecimal(unscaled, d.scale), d.precision, d.scale)
       }
-    case _ => reader => UTF8String.fromBytes(reader.getBinary.getBytes)
+    case _ => reader => UTF8String.fromBytes(bound(reader))
+  }
+
+  private def bound(reader: ColumnReader): Array[Byte] = {
+    val value = reader.getBinary
+    if (value.length > MaxBoundBytes)
+      throw new IllegalStateException(s"a bound has ${value.length} bytes")
+    value.getBytes
   }
 }
 

@@ -8,7 +8,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * One run of a table's journal, as people are told of it.
  *
  * @param operation what its writer was at work for, such as OPTIMIZE; empty: a torn record
- * @param began     milliseconds since the epoch, by the writer's clock; 0: a torn record
+ * @param began     milliseconds since the epoch, by the writer's clock; 0: a torn or forged record
  * @param ended     milliseconds since the epoch, by the store's clock; None: not finished
  * @param committed whether it replaced files
  * @param retired   the files it replaced, or was about to
@@ -44,8 +44,8 @@ object HistoryEntry {
       HistoryEntry(
         state.run,
         state.prepare.fold("")(_.operation),
-        state.prepare.fold(0L)(_.began),
-        ended.get(state.run),
+        state.prepare.map(_.began).filter(isTime).getOrElse(0L),
+        ended.get(state.run).filter(isTime),
         state.outcome.exists(_.commit),
         retired,
         SummaryFiles.without(state.said.fold(Seq.empty[FileRef])(_.add)),
@@ -53,6 +53,9 @@ object HistoryEntry {
         sizes.sum)
     }
   }
+
+  /** Until the year 9999: later ones overflow, or are none to Python. */
+  private def isTime(millis: Long): Boolean = millis >= 0 && millis < 253402300800000L
 
   /** Bytes of each file that still lies where the run retired it to; one listing a folder. */
   private def keptSizes(

@@ -2,15 +2,19 @@ package io.pyzorder.publish.journal
 
 import java.io.FileNotFoundException
 import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Paths}
+import java.nio.file.StandardCopyOption.ATOMIC_MOVE
+import java.nio.file.StandardOpenOption.{CREATE_NEW, WRITE}
 import java.util.UUID
 import java.util.concurrent.ConcurrentHashMap
 
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path}
+import org.apache.hadoop.fs.{FileSystem, Path}
 
-import io.pyzorder.storage.{FileSystems, Links, MetadataFiles, ProcessId, TableFolder}
+import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Links, MetadataFiles, ProcessId}
+import io.pyzorder.storage.TableFolder
 
 /**
  * A writer's sign of life: `_<n>.lease`, written anew every quarter of its length by a daemon
@@ -62,12 +66,7 @@ private[publish] final class Lease(
           throw new FileNotFoundException(s"$folder was overwritten")
         }
         if (Links.inOwn(Lease.path(folder, run))) throw new FileNotFoundException("it is a link")
-        val out = Lease.fileSystem(hadoopConf, folder).createFile(Lease.path(folder, run))
-          .overwrite(true).build()
-        try out.write(owner.getBytes(UTF_8))
-        finally out.close()
-        if (!shared) MetadataFiles.share(hadoopConf, Lease.path(folder, run))
-        shared = true
+        if (fs.getUri.getScheme == "file") renewLocal() else renew(fs)
         renewed = now
       } catch {
         case NonFatal(_) => () // the next try may succeed; until then `held` tells
@@ -75,6 +74,28 @@ private[publish] final class Lease(
       try Thread.sleep(math.max(1L, length / 4))
       catch { case _: InterruptedException => ended = true }
     }
+
+  /**
+   * A new file in place of the old one. What stands there could be a hard link to somebody's file,
+   * or a pipe: it is replaced, never written to.
+   */
+  private def renewLocal(): Unit = {
+    val lease = Paths.get(Lease.path(folder, run).toUri.getPath)
+    val made = lease.resolveSibling(CreateIfAbsent.Temporary + UUID.randomUUID())
+    try {
+      Files.write(made, owner.getBytes(UTF_8), CREATE_NEW, WRITE)
+      MetadataFiles.share(hadoopConf, new Path(made.toUri))
+      Files.move(made, lease, ATOMIC_MOVE)
+    } finally Files.deleteIfExists(made)
+  }
+
+  private def renew(fs: FileSystem): Unit = {
+    val out = fs.createFile(Lease.path(folder, run)).overwrite(true).build()
+    try out.write(owner.getBytes(UTF_8))
+    finally out.close()
+    if (!shared) MetadataFiles.share(hadoopConf, Lease.path(folder, run))
+    shared = true
+  }
 }
 
 private[publish] object Lease {
@@ -112,8 +133,5 @@ private[publish] object Lease {
 
   /** Without the checksum files that Hadoop's local file system puts beside each file. */
   private def fileSystem(hadoopConf: Configuration, folder: TableFolder): FileSystem =
-    folder.journal.getFileSystem(hadoopConf) match {
-      case local: LocalFileSystem => local.getRaw
-      case other => other
-    }
+    FileSystems.withoutChecksums(folder.journal.getFileSystem(hadoopConf))
 }

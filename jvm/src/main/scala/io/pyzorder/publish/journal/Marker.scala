@@ -36,15 +36,20 @@ object Marker {
     def below(folder: Path): Seq[String] = {
       val found = FileSystems.list(fs, folder)
       found.filter(_.getPath.getName == name).map(_ => table.relativize(folder)) ++
-        found.filter(entry => entry.isDirectory && !isHidden(entry.getPath.getName))
+        found.filter(entry => entry.isDirectory && !isHiddenName(entry.getPath.getName))
           .filterNot(entry => Links.isOne(entry.getPath))
           .flatMap(entry => below(entry.getPath))
     }
     below(table.root)
   }
 
+  /** Whether Spark's listings leave a file out, named as in FileRef, by a name on its path. */
+  def isHidden(path: String): Boolean =
+    if (TableFolder.isWhole(path)) isHiddenName(path.substring(path.lastIndexOf('/') + 1))
+    else path.split('/').exists(isHiddenName)
+
   /** As Spark has it: a partition's folder may begin with an underscore. */
-  private def isHidden(name: String): Boolean =
+  private def isHiddenName(name: String): Boolean =
     name.startsWith(".") || (name.startsWith("_") && !name.contains("="))
 
   /** The run whose marker a file of that name is, in this life of the table. */

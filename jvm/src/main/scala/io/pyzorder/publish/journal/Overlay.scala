@@ -26,8 +26,12 @@ final class Overlay private[publish] (
     record: RetireRecord,
     commit: Boolean) {
 
-  /** The files that are the table, whether a listing shows them or not. */
-  val shown: Seq[FileRef] = SummaryFiles.without(if (commit) record.add else record.retire)
+  /**
+   * The files that are the table, whether a listing shows them or not. None that no listing shows:
+   * SummaryFiles, and whatever a forged record names.
+   */
+  val shown: Seq[FileRef] =
+    (if (commit) record.add else record.retire).filterNot(file => Marker.isHidden(file.path))
 
   /** The files that are not, unless their name holds another file by now. */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet

@@ -1,5 +1,7 @@
 package io.pyzorder.publish.journal
 
+import java.nio.charset.StandardCharsets.UTF_8
+
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
@@ -7,7 +9,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.catalyst.TableIdentifier
 
-import io.pyzorder.storage.{FileRef, ProcessId, SiblingFolder, TableFolder}
+import io.pyzorder.storage.{FileRef, Incarnation, ProcessId, SiblingFolder, TableFolder}
 
 /** Who holds the lock: `owner` is random, which tells apart the writers of one process. */
 final case class PrepareRecord(
@@ -91,6 +93,8 @@ object Records {
 
   private val mapper = new ObjectMapper()
 
+  private val MaxShown = 100
+
   def write(record: PrepareRecord): Array[Byte] = bytes("prepare", record.incarnation) { node =>
     node.put("operation", record.operation).put("owner", record.owner)
       .put("host", record.process.host).put("pid", record.process.pid)
@@ -135,8 +139,8 @@ object Records {
 
   def prepare(text: Array[Byte]): Option[PrepareRecord] = parse(text, "prepare") { node =>
     PrepareRecord(
-      string(node, "incarnation"),
-      string(node, "operation"),
+      incarnationOf(node),
+      shown(string(node, "operation")),
       string(node, "owner"),
       ProcessId(string(node, "host"), long(node, "pid"), long(node, "started")),
       long(node, "began"),
@@ -145,7 +149,7 @@ object Records {
 
   def retire(text: Array[Byte]): Option[RetireRecord] = parse(text, "retire") { node =>
     RetireRecord(
-      string(node, "incarnation"),
+      incarnationOf(node),
       files(node, "retire"),
       files(node, "add"),
       required(node, "folders").elements().asScala.map(_.asText)
@@ -155,7 +159,7 @@ object Records {
 
   def switch(text: Array[Byte]): Option[SwitchRecord] = parse(text, "switch") { node =>
     SwitchRecord(
-      string(node, "incarnation"),
+      incarnationOf(node),
       tableOf(node),
       sibling(node),
       files(node, "read").map { file =>
@@ -176,12 +180,18 @@ object Records {
         PartitionMove(values, inside(string(one, "from")), to)
       }.toVector
       PartitionsRecord(
-        string(node, "incarnation"),
+        incarnationOf(node),
         tableOf(node),
         sibling(node),
         moves,
         files(node, "read"))
     }
+
+  private def incarnationOf(node: JsonNode): String = {
+    val id = string(node, "incarnation")
+    if (!Incarnation.isId(id)) throw new IllegalArgumentException(s"$id is no id")
+    id
+  }
 
   private def tableOf(node: JsonNode): TableIdentifier =
     TableIdentifier(string(node, "table"), Some(string(node, "database")))
@@ -199,12 +209,12 @@ object Records {
       case "COMMIT" => true
       case "ABORT" => false
     }
-    OutcomeRecord(string(node, "incarnation"), commit, string(node, "by"))
+    OutcomeRecord(incarnationOf(node), commit, string(node, "by"))
   }
 
   /** Whether the bytes are the DONE of a run in that life of the table. */
   def isDone(text: Array[Byte], incarnation: String): Boolean =
-    parse(text, "done")(string(_, "incarnation")).contains(incarnation)
+    parse(text, "done")(incarnationOf).contains(incarnation)
 
   /** What `writeDone` was given; Nil: nothing, or the record is torn. */
   def placed(text: Array[Byte]): Seq[FileRef] =
@@ -213,7 +223,7 @@ object Records {
 
   /** The life of the table in which a record of any kind was made; None: it is torn. */
   def incarnation(text: Array[Byte]): Option[String] =
-    try Option(mapper.readTree(text)).map(string(_, "incarnation"))
+    try Option(mapper.readTree(text)).map(incarnationOf)
     catch { case NonFatal(_) => None }
 
   /** Whether the bytes are a whole record of that kind. */
@@ -239,10 +249,14 @@ object Records {
     required(node, name).elements().asScala.map(f =>
       FileRef(inside(string(f, "path")), long(f, "size"), long(f, "modificationTime"))).toVector
 
-  /** A record that names files outside of the table's folder, by `..` or so, is none of ours. */
+  /**
+   * A record that names files outside of the table's folder, by `..` or so, is none of ours, nor is
+   * one with half a character, which JSON can have and no name can.
+   */
   private def inside(path: String): String =
-    if (TableFolder.leaves(path)) throw new IllegalArgumentException(s"$path leaves the folder")
-    else path
+    if (TableFolder.leaves(path) || !UTF_8.newEncoder().canEncode(path)) {
+      throw new IllegalArgumentException(s"$path leaves the folder")
+    } else path
 
   private def parse[T](text: Array[Byte], kind: String)(read: JsonNode => T): Option[T] =
     try {
@@ -253,6 +267,10 @@ object Records {
     }
 
   private def string(node: JsonNode, name: String): String = required(node, name).asText
+
+  /** For people, on a terminal perhaps, which a forged text must not steer. */
+  private def shown(text: String): String =
+    text.take(MaxShown).filterNot(c => Character.isISOControl(c))
 
   private def long(node: JsonNode, name: String): Long = required(node, name).asLong
 

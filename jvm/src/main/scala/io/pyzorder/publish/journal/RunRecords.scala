@@ -92,6 +92,7 @@ private[publish] final class RunRecords(
   /** A torn record is no record: it is taken away and its place is free again. */
   private def create(kind: String, bytes: Array[Byte]): Boolean = {
     val path = Journal.path(folder, run, kind)
+    if (bytes.length > FileSystems.MaxBytes) throw ZOrderErrors.tooManyFiles(path.toString)
     val created = CreateIfAbsent.of(hadoopConf, path).create(path, bytes)
     if (!created && kind != "prepare" && existing(kind).exists(!Records.whole(_, kind))) {
       MetadataFiles.delete(hadoopConf, path)

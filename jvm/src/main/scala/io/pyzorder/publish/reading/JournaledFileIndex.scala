@@ -91,10 +91,11 @@ final class JournaledFileIndex(
         val path = over.table.resolve(file.path)
         if (!result.contains(path) && roots.exists(TableFolder.isAtOrBelow(path, _))) {
           val fs = path.getFileSystem(hadoopConf)
-          if (FileSystems.status(fs, over.otherPlace(file)).exists(_.getLen == file.size)) {
+          if (FileSystems.status(fs, over.otherPlace(file))
+              .exists(found => found.isFile && found.getLen == file.size)) {
             result.put(path, statusOf(fs.getDefaultBlockSize(path), file, path))
           } else {
-            FileSystems.status(fs, path).foreach(result.put(path, _))
+            FileSystems.status(fs, path).filter(_.isFile).foreach(result.put(path, _))
           }
         }
       }

@@ -38,20 +38,26 @@ private[publish] trait CatalogSwitch {
   /** Folders outside of the table's that are being filled, and carry this run's mark. */
   def marked: Set[Path]
 
+  /** A folder that the record reads, and that by the catalog is none of the table's. */
+  def strange: Option[String]
+
   /** The folder that is filled, or that holds those that are, for messages. */
   def filled: TableFolder
 }
 
 private[publish] object CatalogSwitch {
 
-  /** What a run switches in the catalog, as it is now; None: no record says so. */
+  /**
+   * What a run switches in the catalog, as it is now; None: no record says so. No run switches to
+   * the table's own folder, in which others can put a mark.
+   */
   def of(
       session: shim.SparkSession,
       folder: TableFolder,
       run: Long,
       records: RunRecords): Option[CatalogSwitch] =
-    records.existing("switch").flatMap(Records.switch)
+    records.existing("switch").flatMap(Records.switch).filter(_.to != folder.root.getName)
       .map(new LocationSwitch(session, folder, run, _))
       .orElse(records.existing("partitions").flatMap(Records.partitions)
-          .map(new PartitionSwitch(session, folder, run, _)))
+          .filter(_.to != folder.root.getName).map(new PartitionSwitch(session, folder, run, _)))
 }

@@ -91,6 +91,8 @@ private[publish] final class LocationSwitch(
 
   override def marked: Set[Path] = Set.empty
 
+  override def strange: Option[String] = None
+
   /** Without the mark there is nothing to do: it was done, or the record is none of a run. */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] =
     if (!isMine) Nil

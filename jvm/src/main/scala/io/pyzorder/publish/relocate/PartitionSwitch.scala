@@ -46,7 +46,7 @@ final class PartitionSwitch private[publish] (
 
     lazy val from: Path = table.resolve(what.from)
 
-    val to: Path = new Path(filled.root, what.to)
+    val to: Path = filled.resolve(what.to)
 
     /** The files that were read. */
     val read: Seq[FileRef] = record.read.filter(_.folder == what.from)
@@ -78,6 +78,15 @@ final class PartitionSwitch private[publish] (
 
   val moves: Seq[Move] = record.moves.map(new Move(_))
 
+  /**
+   * Those out of folders that are the table's by the catalog. Whoever may write into the table's
+   * folder can forge the record, which names a table as well, and where the filled folder is the
+   * table's own by now, as after an earlier switch, the mark in it, too.
+   */
+  private def own: Seq[Move] = moves.filter(move => table.holds(move.what.from))
+
+  override def strange: Option[String] = moves.map(_.what.from).find(!table.holds(_))
+
   override def check(): Unit = {
     val now = locations
     moves.foreach { move =>
@@ -106,15 +115,15 @@ final class PartitionSwitch private[publish] (
     }
   }
 
-  override def marked: Set[Path] = moves.filter(_.isMine).map(_.to).toSet
+  override def marked: Set[Path] = own.filter(_.isMine).map(_.to).toSet
 
   override def carry(): Unit = moves.foreach(move => move.left.carry(move.to))
 
-  override def undo(): Unit = remove(moves)
+  override def undo(): Unit = remove(own)
 
   /** Folders without the mark are left alone: they are done, or the record is none of a run. */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
-    val mine = moves.filter(_.isMine)
+    val mine = own.filter(_.isMine)
     val problems = if (mine.isEmpty) Nil else complete(mine, alive, reach)
     mine.foreach(move => FillingMark.remove(hadoopConf, move.to))
     problems

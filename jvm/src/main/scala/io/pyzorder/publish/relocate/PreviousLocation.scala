@@ -8,7 +8,7 @@ import org.slf4j.LoggerFactory
 
 import io.pyzorder.index.collect.RowCounts
 import io.pyzorder.storage.{BoundedFileName, CreateIfAbsent, FileRef, FileSystems, MetadataFiles}
-import io.pyzorder.storage.{MoveFile, SiblingFolder, TableFolder}
+import io.pyzorder.storage.{Links, MoveFile, SiblingFolder, TableFolder}
 
 /**
  * A folder from whose files a run fills another one, which the catalog names in its place from then
@@ -36,7 +36,8 @@ private[publish] final class PreviousLocation(
 
   /** Files that came after it was read, and were not carried over yet. */
   def late: Seq[FileStatus] = visible.filterNot(status =>
-    status.getLen == 0 || known(refOf(status)) || FileSystems.exists(fs, mark(status)))
+    status.getLen == 0 || known(refOf(status)) || FileSystems.exists(fs, mark(status)) ||
+      Links.strange(path, status.getPath))
 
   /** Whether a file that was read is not in it any more. */
   def incomplete: Boolean = !read.forall(visible.map(refOf).toSet)
