@@ -1,8 +1,8 @@
 """Pictures of a table's layout: each data file as the rectangle of its minima and maxima, how many
 files cover each value, and the curves that files are laid out along.
 
-Needs matplotlib: `pip install 'pyzorder[plot]'`. Every function returns a matplotlib Figure, which
-a notebook shows; `save` writes it.
+Needs matplotlib: `pip install 'pyzorder-spark[plot]'`. Every function returns a matplotlib Figure,
+which a notebook shows; `save` writes it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The report of a table: one HTML file with its health, its pictures and its history.
 
-Needs matplotlib and Jinja2: `pip install 'pyzorder[plot]'`. The file asks for nothing from
+Needs matplotlib and Jinja2: `pip install 'pyzorder-spark[plot]'`. The file asks for nothing from
 elsewhere and runs no scripts.
 """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import cronsim
 import pytest
 
-from pyzorder import versions
+from pyzorder import __version__, versions
 from pyzorder.bridge import EXTENSION
 from pyzorder.cli.app import app
 from pyzorder.session import LATER, with_item
@@ -181,6 +181,27 @@ def test_the_jar_and_the_extension(page: str) -> None:
         for extensions in re.findall(r"spark\.sql\.extensions=(\S+)", block.code):
             others = [name for name in extensions.split(",") if name != EXTENSION]
             assert extensions == with_item(",".join(others), EXTENSION, LATER)
+
+
+# ---- packages -----------------------------------------------------------------------------------
+
+PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+(DISTRIBUTION,) = re.findall(r'^name = "([^"]+)"', PROJECT, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_coordinates_and_wheels(page: str) -> None:
+    """As jvm/pom.xml and pip name them, for some supported Spark."""
+    jars = {versions.jar_path(spark).stem for spark in versions.supported()}
+    for code in re.findall(r"`[^`\n]+`", text(page)) + [block.code for block in blocks(page)]:
+        coordinates = re.findall(r"io\.pyzorder:([\w.-]+):([\w.]+)", code)
+        assert {"-".join(pair) for pair in coordinates} <= jars
+        wheel = f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
+        assert set(re.findall(r"[\w.-]+\.whl", code)) <= {wheel}
+
+
+def test_readme_is_short() -> None:
+    assert len(text("README.md").split()) <= 750
 
 
 # ---- the sources --------------------------------------------------------------------------------

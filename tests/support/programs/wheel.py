@@ -90,7 +90,7 @@ def check_jars(wheel: Path) -> None:
 
 def only(folder: Path, pattern: str) -> Path:
     """The one file of the project's version with such a name."""
-    (found,) = folder.glob(f"pyzorder-{build.project_version()}{pattern}")
+    (found,) = folder.glob(f"pyzorder_spark-{build.project_version()}{pattern}")
     return found.absolute()
 
 
