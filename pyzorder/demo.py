@@ -25,6 +25,7 @@ from rich.table import Table
 
 import pyzorder
 from pyzorder import bridge, plot
+from pyzorder.pictures.themes import themed_svg
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -232,6 +233,8 @@ def main() -> None:
     with step(f"picture {picture}"):
         layouts = {"Before": layout_before, "After OPTIMIZE … ZORDER BY": layout_after}
         plot.save(plot.compare(layouts), picture)
+        drawn = plot.draw_rectangles(layouts, ranks=False, bare=True)
+        picture.with_suffix(".svg").write_text(themed_svg(drawn), encoding="utf-8")
     print_answers(asked, before, after)
     if row is not None:
         print_metrics(row["metrics"].asDict(recursive=True))

@@ -20,3 +20,14 @@ VARIABLES = {
     OPENED_EDGE: "--opened-edge",
     BOX: "--box",
 }
+
+#: What these colours are on dark pages.
+DARK = {
+    INK: "#e4eaf1",
+    GRID: "#3b4754",
+    PAPER: "transparent",
+    FILE: "#33475c",
+    FILE_EDGE: "#8aa1b8",
+    OPENED_EDGE: "#ffd98a",
+    BOX: "#8fd3ff",
+}
