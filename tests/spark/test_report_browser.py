@@ -50,7 +50,8 @@ CONTRAST = """() => {
 def browser() -> Iterator[Any]:
     """The machine's Chromium, or the one that playwright has fetched."""
     sync_api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install 'pyzorder-spark[browser]'"
+        "playwright.sync_api",
+        reason="playwright is not installed: pip install 'pyzorder-spark[browser]'",
     )
     named = os.environ.get("PYZORDER_BROWSER")
     path = named or next(filter(None, map(shutil.which, BROWSERS)), None)
