@@ -1,6 +1,6 @@
 """What rows could make a predicate TRUE, as a filter over the index: SQL that Spark evaluates.
 
-The rules are those of Scala's PredicateJudgement and IndexFilter, where each has
+The rules are those of Scala's PredicateRules and IndexFilter, where each has
 its proof: a filter is false only for files without a row for which the predicate is TRUE; FALSE
 and NULL are the same to it. So it composes through AND and OR alone, after NOT has gone to the
 leaves. None stands for "every file is kept".

@@ -1,6 +1,6 @@
 """What rows could make a predicate NULL, as a filter over the index; see index_filters.
 
-The rules, and why, are those of Scala's PredicateJudgement. Only the casts that
+The rules, and why, are those of Scala's PredicateRules. Only the casts that
 Spark adds are not to be seen in a text: operands of types that lose nothing on the way to the type
 they are compared in are taken, and no others.
 """

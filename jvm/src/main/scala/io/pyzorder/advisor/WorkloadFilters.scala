@@ -13,8 +13,8 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.common.{JobDescription, ZOrderConf}
-import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, JoinKeys, KeyValues}
-import io.pyzorder.skipping.predicate.PredicateJudgement
+import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, JoinKeyFilter, KeyValues}
+import io.pyzorder.skipping.predicate.PredicateRules
 import io.pyzorder.storage.ExactFileIndex
 
 /**
@@ -51,7 +51,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
       if (!plan.exists(_.isInstanceOf[LogicalRelation])) IndexFilter.Never
       else {
         val conditions = plan.collect { case Filter(condition, _) => condition }
-        PredicateJudgement(
+        PredicateRules(
           conditions.flatMap(splitConjunctivePredicates).map(spelled)).mayBeTrue
       }
     WorkloadFilter(sql, filter, if (filter == IndexFilter.Always) Some(Unproved) else None)
@@ -101,7 +101,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
         else {
           val builder = new KeyValues.Builder(left.dataType, maxKeys)
           rows.foreach(row => builder.add(row.get(0, left.dataType)))
-          JoinKeys.of(left, builder.result, new JoinKeys.Origin(this, 0, left))
+          JoinKeyFilter.of(left, builder.result, new JoinKeyFilter.Origin(this, 0, left))
         }
       }
     }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan
 
 import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome, ZOrderFileIndex}
 import io.pyzorder.skipping.plan.SkippingDiagnostics
-import io.pyzorder.skipping.predicate.{Outcomes, PredicateJudgement}
+import io.pyzorder.skipping.predicate.{Outcomes, PredicateRules}
 
 /** What Python calls: plain types in, JSON out. */
 object ExplainApi extends AdaptiveSparkPlanHelper {
@@ -68,7 +68,7 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
     val list = mapper.createArrayNode()
     predicates.foreach { named =>
       val predicate = named.transform { case Alias(child, _) => child }
-      val judgement = PredicateJudgement(predicate)
+      val judgement = PredicateRules(predicate)
       val item = list.addObject()
       item.put("mayBeTrue", judgement.may(Outcomes.True).toString)
       item.put("mayBeFalse", judgement.may(Outcomes.False).toString)

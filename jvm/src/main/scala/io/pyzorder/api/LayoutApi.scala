@@ -18,7 +18,7 @@ import io.pyzorder.commands.{TableFunctions, TableLayout}
 import io.pyzorder.commands.optimize.OptimizePlanner
 import io.pyzorder.common.ColumnNames
 import io.pyzorder.index.model.IndexedColumn
-import io.pyzorder.skipping.predicate.{PredicateBox, PredicateJudgement}
+import io.pyzorder.skipping.predicate.{PredicateBox, PredicateRules}
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -101,7 +101,7 @@ object LayoutApi {
    * @param names as `layout` spells them
    */
   def box(execution: QueryExecution, names: JList[String]): String = {
-    val filter = PredicateJudgement(conditions(execution.optimizedPlan)).mayBeTrue
+    val filter = PredicateRules(conditions(execution.optimizedPlan)).mayBeTrue
     val node = mapper.createArrayNode()
     names.asScala.foreach { name =>
       val side = PredicateBox.of(filter, c => IndexedColumn.nameOf(c.path) == name)

@@ -12,7 +12,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.publish.relocate.PartitionSwitch
+import io.pyzorder.publish.relocate.PartitionLocationSwitch
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -37,7 +37,8 @@ final case class ResolvedTable(
 
   /** The table's folder, and where else its partitions lie or lay, by the catalog. */
   def folder(session: shim.SparkSession): TableFolder =
-    new TableFolder(root, identifier.map(name => () => PartitionSwitch.places(session, name)))
+    new TableFolder(root,
+      identifier.map(name => () => PartitionLocationSwitch.places(session, name)))
 
   /** The columns that data files hold. */
   def dataSchema: StructType = relation.dataSchema

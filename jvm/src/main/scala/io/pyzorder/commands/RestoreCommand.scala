@@ -15,7 +15,7 @@ import io.pyzorder.commands.action.TableAction
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.publish.{Filled, LastOptimize, Writer}
 import io.pyzorder.publish.journal.{LayoutRecord, Records, RetireRecord, SummaryFiles}
-import io.pyzorder.publish.relocate.{LastSwitch, PartitionSwitch, PreviousLocations}
+import io.pyzorder.publish.relocate.{LastSwitch, PartitionLocationSwitch, PreviousLocations}
 import io.pyzorder.publish.relocate.RestoreRefusal
 import io.pyzorder.storage.FileRef
 
@@ -75,7 +75,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   /** Files where the catalog knows no partition any more would come back unseen. */
   private def checkPartitions(record: RetireRecord): Unit =
     if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
-      val known = PartitionSwitch.partitionsOf(session, table.identifier.get).values
+      val known = PartitionLocationSwitch.partitionsOf(session, table.identifier.get).values
         .map(folder.relativize).toSet
       val folders = SummaryFiles.without(record.retire).map(_.folder)
       folders.find(!orAbove(_).exists(known)).foreach { gone =>

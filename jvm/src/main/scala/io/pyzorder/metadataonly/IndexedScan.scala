@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 import io.pyzorder.skipping.files.ZOrderFileIndex
-import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, PredicateJudgement}
+import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, PredicateRules}
 
 /**
  * A scan of an indexed relation, below nothing but deterministic projections and filters: every
@@ -94,7 +94,7 @@ object IndexedScan {
                   files.bucketSpec.isEmpty && !ignoresCorruptFiles(files) &&
                   filters.forall(isPlain(_, relation)) =>
               Some(split(plan, projects, filters, relation, files, index)).filter(scan =>
-                PredicateJudgement(scan.dataFilters).mayNotBeTrue != IndexFilter.Always)
+                PredicateRules(scan.dataFilters).mayNotBeTrue != IndexFilter.Always)
             case _ => None
           }
         case _ => None

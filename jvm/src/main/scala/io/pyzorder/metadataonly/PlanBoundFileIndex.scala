@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.skipping.files.{ExaminedFile, ExaminedPartition, PruningResult}
 import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome}
-import io.pyzorder.skipping.predicate.PredicateJudgement
+import io.pyzorder.skipping.predicate.PredicateRules
 
 /**
  * The file index of a scan whose files depend on what stands above it: on the aggregates, or on
@@ -83,7 +83,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
       selectedBytes = opened.map(_.getLen).sum,
       totalBytes = decision.files.map(_._1.file.fileStatus.getLen).sum,
       nanos = 0L,
-      filter = PredicateJudgement(scan.dataFilters).mayBeTrue,
+      filter = PredicateRules(scan.dataFilters).mayBeTrue,
       joins = Nil,
       reasons = decision.reasons,
       openedFiles = opened,

@@ -9,7 +9,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors, ZOrderException}
 import io.pyzorder.publish.journal.{Journal, JournalState, Lease, PrepareRecord, RunFiles}
 import io.pyzorder.publish.journal.RunRecords
-import io.pyzorder.publish.relocate.LocationSwitch
+import io.pyzorder.publish.relocate.TableLocationSwitch
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Incarnation, MetadataFiles, ProcessId}
 import io.pyzorder.storage.{RunNumber, TableFolder}
 
@@ -69,7 +69,7 @@ private[publish] object TableLock {
     if (state.unfinished) takeOver(session, state, length)
     else state.retire.foreach(new RunFiles(conf, folder, state.run, _).unmark())
     val finished = if (state.unfinished) Journal.read(conf, folder) else state
-    LocationSwitch.done(session, finished).foreach(switch =>
+    TableLocationSwitch.done(session, finished).foreach(switch =>
       throw ZOrderErrors.tableMoved(folder.root.toString, switch.to.root.toString))
     val record = PrepareRecord(
       incarnation, operation, UUID.randomUUID().toString, ProcessId.current,

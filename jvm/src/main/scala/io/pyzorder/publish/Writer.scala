@@ -13,7 +13,7 @@ import io.pyzorder.index.model.{FileEntry, IndexedColumn}
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.publish.journal.{Journal, LayoutRecord, PartitionMove, PartitionsRecord}
 import io.pyzorder.publish.journal.{RetireRecord, RunFiles, RunRecords, SummaryFiles, SwitchRecord}
-import io.pyzorder.publish.relocate.{CatalogSwitch, LocationSwitch, PartitionSwitch}
+import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, TableLocationSwitch}
 import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
 
 /**
@@ -125,7 +125,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   def switchLocation(table: TableIdentifier, read: Seq[FileRef])(
       fill: TableFolder => Unit): TableFolder = {
     val record = SwitchRecord(incarnation, table, SiblingFolder.newName(folder), read)
-    val switch = new LocationSwitch(session, folder, run, record)
+    val switch = new TableLocationSwitch(session, folder, run, record)
     switching(switch, records.switch(record))(fill(switch.to))
     switch.to
   }
@@ -146,7 +146,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   def switchPartitions(table: TableIdentifier, moves: Seq[PartitionMove], read: Seq[FileRef])(
       fill: Map[String, String] => Filled): TableFolder = {
     val record = PartitionsRecord(incarnation, table, SiblingFolder.newName(folder), moves, read)
-    val switch = new PartitionSwitch(session, folder, run, record)
+    val switch = new PartitionLocationSwitch(session, folder, run, record)
     switching(switch, records.partitions(record)) {
       val filled =
         fill(switch.moves.map(move => move.what.from -> folder.relativize(move.to)).toMap)

@@ -8,7 +8,7 @@ import scala.util.Try
 import scala.util.control.NonFatal
 
 import com.google.common.io.ByteStreams
-import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, LocalFileSystem, Path}
+import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FileSystem, LocalFileSystem, Path}
 
 /** What Hadoop's file systems leave to the caller: absence is an answer, and not an error. */
 object FileSystems {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.catalog.{ResolvedTable, TargetLookup}
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors, ZOrderException}
 import io.pyzorder.publish.journal.PartitionMove
-import io.pyzorder.publish.relocate.{CoLocatedTables, PartitionSwitch, PreviousLocations}
+import io.pyzorder.publish.relocate.{CoLocatedTables, PartitionLocationSwitch, PreviousLocations}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
@@ -61,7 +61,7 @@ private[commands] object SwitchingTables {
       folders: Seq[String]): Seq[PartitionMove] = {
     val root = new TableFolder(table.root)
     val columns = table.catalogTable.get.partitionColumnNames
-    val known = PartitionSwitch.partitionsOf(session, table.identifier.get).toSeq
+    val known = PartitionLocationSwitch.partitionsOf(session, table.identifier.get).toSeq
       .groupBy { case (_, place) => root.relativize(place) }
     folders.map { folder =>
       known.get(folder).map(_.map(_._1.spec)) match {

@@ -44,10 +44,10 @@ private[optimize] object PublishStrategy {
   /** As the table's settings ask. Throws ZORDER_CANNOT_SWITCH_LOCATION. */
   def of(context: OptimizeContext, executor: OptimizeExecutor): PublishStrategy =
     if (!SwitchingTables.asks(context.session, context.table)) {
-      new RenameInPlace(context, executor)
+      new PublishByRename(context, executor)
     } else if (context.table.partitionSchema.nonEmpty) {
-      new SwitchPartitionLocations(context, executor)
-    } else new SwitchTableLocation(context, executor)
+      new PublishToNewPartitionFolders(context, executor)
+    } else new PublishToNewFolder(context, executor)
 
   /** What the index says of files that are copied as they are, in these columns. */
   def entriesOf(

@@ -47,7 +47,7 @@ final case class RetireRecord(
 }
 
 /**
- * What a run that publishes by a change in the catalog does: see LocationSwitch.
+ * What a run that publishes by a change in the catalog does: see TableLocationSwitch.
  *
  * @param table of the session catalog, with its database
  * @param to    name of the folder, beside the table's, that the table's location is switched to
@@ -69,7 +69,7 @@ final case class SwitchRecord(
 final case class PartitionMove(spec: Map[String, String], from: String, to: String)
 
 /**
- * What a run that switches partitions does: see PartitionSwitch.
+ * What a run that switches partitions does: see PartitionLocationSwitch.
  *
  * @param table of the session catalog, with its database
  * @param to    name of the folder, beside the table's, that the partitions' new folders are in

@@ -57,7 +57,8 @@ private[publish] object CatalogSwitch {
       run: Long,
       records: RunRecords): Option[CatalogSwitch] =
     records.existing("switch").flatMap(Records.switch).filter(_.to != folder.root.getName)
-      .map(new LocationSwitch(session, folder, run, _))
+      .map(new TableLocationSwitch(session, folder, run, _))
       .orElse(records.existing("partitions").flatMap(Records.partitions)
-          .filter(_.to != folder.root.getName).map(new PartitionSwitch(session, folder, run, _)))
+          .filter(_.to != folder.root.getName).map(new PartitionLocationSwitch(session, folder, run,
+              _)))
 }

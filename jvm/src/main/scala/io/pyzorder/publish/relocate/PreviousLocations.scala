@@ -26,7 +26,8 @@ object LastSwitch {
    *
    * @param add the files it has written, as they are
    */
-  final case class OfPartitions(switch: PartitionSwitch, add: Seq[FileRef]) extends LastSwitch
+  final case class OfPartitions(switch: PartitionLocationSwitch, add: Seq[FileRef])
+      extends LastSwitch
 }
 
 /**

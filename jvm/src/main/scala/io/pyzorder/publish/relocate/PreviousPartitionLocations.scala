@@ -24,11 +24,12 @@ private[relocate] final class PreviousPartitionLocations(
   private val fs = folder.root.getFileSystem(hadoopConf)
 
   private lazy val locations: Map[Map[String, String], Path] =
-    table.fold(Map.empty[Map[String, String], Path])(PartitionSwitch.partitionsOf(session, _)
+    table.fold(Map.empty[Map[String, String], Path])(PartitionLocationSwitch.partitionsOf(session,
+        _)
         .map { case (partition, place) => partition.spec -> place })
 
   /** With the time, by the store's clock, when the run was done; the first one first. */
-  private lazy val switches: Seq[(PartitionSwitch, Long)] =
+  private lazy val switches: Seq[(PartitionLocationSwitch, Long)] =
     if (table.isEmpty) Nil
     else {
       lazy val ended = Journal.ended(hadoopConf, folder)
@@ -36,10 +37,10 @@ private[relocate] final class PreviousPartitionLocations(
         .flatMap(switch => ended.get(switch.run).map(switch -> _))
     }
 
-  private lazy val committed: Seq[PartitionSwitch] =
+  private lazy val committed: Seq[PartitionLocationSwitch] =
     Journal.runs(hadoopConf, folder).sortBy(_.run).flatMap { state =>
       state.partitions.filter(_ => state.done && state.outcome.exists(_.commit))
-        .map(new PartitionSwitch(session, folder, state.run, _))
+        .map(new PartitionLocationSwitch(session, folder, state.run, _))
     }
 
   private lazy val named: Set[Path] = locations.values.toSet
@@ -55,7 +56,7 @@ private[relocate] final class PreviousPartitionLocations(
    * Those of a run that lie where no partition does now. Not where one has lain again since, from
    * which a later run moved it: that one has read what had come there after the first.
    */
-  private def left(switch: PartitionSwitch): Seq[switch.Move] =
+  private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
     else {
       val again = committed.filter(_.run > switch.run).flatMap(_.moves)
@@ -161,12 +162,12 @@ private[relocate] final class PreviousPartitionLocations(
       LastSwitch.OfPartitions(switch, added)
     }
 
-  private def expired(kept: Long, at: Long): Seq[PartitionSwitch] =
+  private def expired(kept: Long, at: Long): Seq[PartitionLocationSwitch] =
     switches.takeWhile { case (switch, since) =>
       at - since >= kept && left(switch).forall(_.left.late.isEmpty)
     }.map(_._1)
 
   /** The note that nothing of a run's old folders is left. */
-  private def settled(switch: PartitionSwitch): Path =
+  private def settled(switch: PartitionLocationSwitch): Path =
     new Path(folder.zorder, s"_carried/_${switch.run}.settled")
 }

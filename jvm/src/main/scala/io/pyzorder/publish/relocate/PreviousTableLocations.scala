@@ -20,13 +20,13 @@ private[relocate] final class PreviousTableLocations(
   private val hadoopConf = session.sessionState.newHadoopConf()
 
   /** With the time, by the store's clock, when the table was switched away; the first one first. */
-  private lazy val switches: Seq[(LocationSwitch, Long)] = {
-    def before(now: TableFolder): Option[LocationSwitch] =
+  private lazy val switches: Seq[(TableLocationSwitch, Long)] = {
+    def before(now: TableFolder): Option[TableLocationSwitch] =
       if (!SiblingFolder.isOne(now.root.getName)) None
       else SiblingFolder.origin(hadoopConf, now)
-        .flatMap(origin => LocationSwitch.done(session, Journal.read(hadoopConf, origin)))
+        .flatMap(origin => TableLocationSwitch.done(session, Journal.read(hadoopConf, origin)))
         .filter(_.to == now)
-    def chain(now: TableFolder, seen: Set[TableFolder]): Seq[LocationSwitch] =
+    def chain(now: TableFolder, seen: Set[TableFolder]): Seq[TableLocationSwitch] =
       before(now).filterNot(switch => seen(switch.from)).toSeq
         .flatMap(switch => chain(switch.from, seen + switch.from) :+ switch)
     chain(folder, Set(folder)).map(switch => switch -> since(switch))
@@ -40,7 +40,7 @@ private[relocate] final class PreviousTableLocations(
 
   def isEmpty: Boolean = switches.isEmpty
 
-  private def since(switch: LocationSwitch): Long =
+  private def since(switch: TableLocationSwitch): Long =
     Journal.ended(hadoopConf, switch.from).values.max
 
   /**
@@ -71,7 +71,7 @@ private[relocate] final class PreviousTableLocations(
     LastSwitch.OfTable(switch.from, switch.record.read, added)
   }
 
-  private def operationOf(switch: LocationSwitch): Option[String] =
+  private def operationOf(switch: TableLocationSwitch): Option[String] =
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
@@ -129,7 +129,7 @@ private[relocate] final class PreviousTableLocations(
       if (FileSystems.list(fs, root).isEmpty) fs.delete(root, true)
     }
 
-  private def expired(kept: Long, at: Long): Seq[LocationSwitch] =
+  private def expired(kept: Long, at: Long): Seq[TableLocationSwitch] =
     switches.takeWhile { case (switch, since) =>
       at - since >= kept && !taken(switch.from.root) && switch.late.isEmpty
     }.map(_._1)

@@ -10,7 +10,7 @@ import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.ReadSettings
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColumn, IndexFilter}
-import io.pyzorder.skipping.predicate.{JoinKeys, PredicateJudgement, ZValueRangeFilter}
+import io.pyzorder.skipping.predicate.{JoinKeyFilter, PredicateRules, ZValueRangeFilter}
 
 /**
  * Takes the files out of a listing that their index entries prove to hold no matching row. Its one
@@ -45,9 +45,9 @@ final class FilePruner(
       indexes: Seq[SnapshotRef],
       predicates: Seq[Expression],
       unknown: Seq[Expression],
-      joins: Seq[JoinKeys]): (Seq[PartitionDirectory], SkippingOutcome) = {
+      joins: Seq[JoinKeyFilter]): (Seq[PartitionDirectory], SkippingOutcome) = {
     val start = System.nanoTime()
-    val filters = predicates.map(p => p -> PredicateJudgement(p).mayBeTrue)
+    val filters = predicates.map(p => p -> PredicateRules(p).mayBeTrue)
     val own = filters.map(_._2).foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)
     val filter = joins.map(_.filter).foldLeft(own)(IndexFilter.and)
     val enabled = isEnabled
@@ -96,7 +96,7 @@ final class FilePruner(
       predicates: Seq[Expression],
       asked: Boolean): IndexedSeq[ExaminedPartition] = {
     val snapshots = if (isEnabled) load(indexes.filterNot(isLarge)) else Nil
-    val judgement = PredicateJudgement(predicates)
+    val judgement = PredicateRules(predicates)
     val judges = judgesOf(snapshots, judgement.mayBeTrue)
     val outcomes = judges.map(judge => judgement.bind(judge.facts))
     val judged = listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges))

@@ -4,7 +4,7 @@ import scala.collection.mutable.ArrayBuffer
 
 import org.apache.hadoop.fs.FileStatus
 
-import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeys}
+import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
 
 /** Counts the three outcomes over the files of a listing. */
 private[skipping] final class SkippingCounts {
@@ -35,7 +35,7 @@ private[skipping] final class SkippingCounts {
   def outcome(
       table: String,
       filter: IndexFilter,
-      joins: Seq[JoinKeys],
+      joins: Seq[JoinKeyFilter],
       reasons: Seq[String],
       nanos: Long,
       asked: Boolean): SkippingOutcome =

@@ -2,7 +2,7 @@ package io.pyzorder.skipping.files
 
 import org.apache.hadoop.fs.FileStatus
 
-import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeys}
+import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
 
 /**
  * What skipping did to one scan's files, after partition pruning.
@@ -31,7 +31,7 @@ final case class SkippingOutcome(
     totalBytes: Long,
     nanos: Long,
     filter: IndexFilter,
-    joins: Seq[JoinKeys],
+    joins: Seq[JoinKeyFilter],
     reasons: Seq[String],
     openedFiles: Seq[FileStatus],
     answered: Int = 0) {

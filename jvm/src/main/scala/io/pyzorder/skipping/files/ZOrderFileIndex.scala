@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.index.model.ReadSettings
 import io.pyzorder.index.store.SnapshotRef
-import io.pyzorder.skipping.predicate.JoinKeys
+import io.pyzorder.skipping.predicate.JoinKeyFilter
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -35,7 +35,7 @@ final class ZOrderFileIndex private (
     dataSchema: StructType,
     val table: String,
     properties: Map[String, String],
-    val joins: Seq[JoinKeys],
+    val joins: Seq[JoinKeyFilter],
     val estimate: Option[Long],
     private val seen: TableState.Seen)
     extends ReportingFileIndex {
@@ -108,7 +108,7 @@ final class ZOrderFileIndex private (
       session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
 
   /** The same index for a scan below joins that use no row but those of files with these keys. */
-  def withJoins(more: Seq[JoinKeys]): ZOrderFileIndex =
+  def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)
 

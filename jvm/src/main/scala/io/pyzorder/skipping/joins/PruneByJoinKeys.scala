@@ -62,10 +62,10 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
         if deterministic(join) =>
       (joinType, left, right) match {
         case (_: InnerLike | LeftSemi, _, BuildSide(build)) if worthwhile(build) =>
-          val keys = new JoinedKeys(build, built = rightKeys, scanned = leftKeys, maxKeys)
+          val keys = new BroadcastKeys(build, built = rightKeys, scanned = leftKeys, maxKeys)
           join.withNewChildren(Seq(withKeys(left, keys.wanted, keys), right))
         case (_: InnerLike, BuildSide(build), _) if worthwhile(build) =>
-          val keys = new JoinedKeys(build, built = leftKeys, scanned = rightKeys, maxKeys)
+          val keys = new BroadcastKeys(build, built = leftKeys, scanned = rightKeys, maxKeys)
           join.withNewChildren(Seq(left, withKeys(right, keys.wanted, keys)))
         case _ => join
       }
@@ -86,7 +86,10 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
    * Nowhere else: LIMIT, windows, aggregates, samples, observed metrics depend on what other rows
    * there are.
    */
-  private def withKeys(plan: LogicalPlan, wanted: Seq[JoinedKey], keys: JoinedKeys): LogicalPlan = {
+  private def withKeys(
+      plan: LogicalPlan,
+      wanted: Seq[JoinedKey],
+      keys: BroadcastKeys): LogicalPlan = {
     def below(child: LogicalPlan, keysOfPlan: Seq[JoinedKey] = wanted): LogicalPlan = {
       val own = keysOfPlan.filter(key =>
         key.column.references.nonEmpty && key.column.references.subsetOf(child.outputSet))
@@ -115,7 +118,7 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def scanned(
       relation: LogicalRelation,
       wanted: Seq[JoinedKey],
-      keys: JoinedKeys): LogicalRelation =
+      keys: BroadcastKeys): LogicalRelation =
     relation.relation match {
       case files: HadoopFsRelation =>
         files.location match {

@@ -17,8 +17,8 @@ import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, 
  * A run that publishes by a change of partitions' locations. Beside the table's folder, `sales`,
  * one is filled with a folder for each partition that is rewritten, `sales-zorder-3f2a9c1d/day=1`;
  * then one call of the catalog gives these partitions their new locations. No file of a partition's
- * old folder is touched. LocationSwitch says why each reader sees all of the old folder or all of
- * the new one; here it does for each partition.
+ * old folder is touched. TableLocationSwitch says why each reader sees all of the old folder or all
+ * of the new one; here it does for each partition.
  *
  * Journal, lock and index stay those of the table's folder: files of partitions that lie elsewhere
  * are named there by their whole paths, so that entries of a partition's old files and of its new
@@ -28,13 +28,13 @@ import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, 
  * @param run    its number
  * @param record what it says of itself there
  */
-final class PartitionSwitch private[publish] (
+final class PartitionLocationSwitch private[publish] (
     session: shim.SparkSession,
     val table: TableFolder,
     val run: Long,
     val record: PartitionsRecord)
     extends CatalogSwitch {
-  import PartitionSwitch.partitionsOf
+  import PartitionLocationSwitch.partitionsOf
 
   private val hadoopConf = session.sessionState.newHadoopConf()
   private val fs = table.root.getFileSystem(hadoopConf)
@@ -206,10 +206,10 @@ final class PartitionSwitch private[publish] (
       place: Path): Map[String, String] = {
     val noted =
       if (place == move.to && TableFolder.isWhole(move.what.from)) {
-        Seq(s"${PartitionSwitch.Left}$run" -> move.what.from)
+        Seq(s"${PartitionLocationSwitch.Left}$run" -> move.what.from)
       } else Nil
     partition.parameters.filterNot { case (key, left) =>
-      key.startsWith(PartitionSwitch.Left) && !FileSystems.exists(fs, new Path(left))
+      key.startsWith(PartitionLocationSwitch.Left) && !FileSystems.exists(fs, new Path(left))
     } ++ noted
   }
 
@@ -229,7 +229,7 @@ final class PartitionSwitch private[publish] (
   }
 }
 
-object PartitionSwitch {
+object PartitionLocationSwitch {
 
   /**
    * A partition's parameter in the catalog, with the number of a run: where the partition lay

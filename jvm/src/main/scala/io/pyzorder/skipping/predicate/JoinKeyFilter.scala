@@ -12,13 +12,13 @@ import org.apache.spark.sql.catalyst.expressions.{LessThanOrEqual, Literal}
  * @param origin where the keys were found
  * @param text   how many keys, for showing
  */
-final class JoinKeys private (
+final class JoinKeyFilter private (
     val filter: IndexFilter,
-    val origin: JoinKeys.Origin,
+    val origin: JoinKeyFilter.Origin,
     val text: String) {
 
   override def equals(other: Any): Boolean = other match {
-    case that: JoinKeys => (that eq this) || that.hashCode == hashCode && that.filter == filter
+    case that: JoinKeyFilter => (that eq this) || that.hashCode == hashCode && that.filter == filter
     case _ => false
   }
 
@@ -28,7 +28,7 @@ final class JoinKeys private (
   override def toString: String = text
 }
 
-object JoinKeys {
+object JoinKeyFilter {
 
   /**
    * Which key of which broadcast asks for which column: what was done before need not be done again
@@ -53,10 +53,10 @@ object JoinKeys {
    *
    * @param column a column of the files, or a widening cast of one
    */
-  def of(column: Expression, keys: KeyValues, origin: Origin): Option[JoinKeys] =
-    PredicateJudgement(predicate(column, keys)).mayBeTrue match {
+  def of(column: Expression, keys: KeyValues, origin: Origin): Option[JoinKeyFilter] =
+    PredicateRules(predicate(column, keys)).mayBeTrue match {
       case IndexFilter.Always => None
-      case filter => Some(new JoinKeys(filter, origin, keys.toString))
+      case filter => Some(new JoinKeyFilter(filter, origin, keys.toString))
     }
 
   private def predicate(column: Expression, keys: KeyValues): Expression =

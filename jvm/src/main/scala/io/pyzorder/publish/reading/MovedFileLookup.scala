@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 import io.pyzorder.storage.{FileSystems, RunNumber, TableFolder}
 
 /** Finds data files that an OPTIMIZE has moved since a scan was planned. */
-object MovedFiles {
+object MovedFileLookup {
 
   /**
    * Where a planned data file that is not at its place lies now: retired, still staged, or back.

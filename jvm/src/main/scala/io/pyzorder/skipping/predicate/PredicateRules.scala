@@ -26,7 +26,7 @@ import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, T
  * fixtures in sql/skipping are the examples, and docs/how-skipping-is-proved.md teaches how to
  * write a rule.
  */
-object PredicateJudgement {
+object PredicateRules {
 
   /** Of the conjunction of the predicates; TRUE when there are none. */
   def apply(predicates: Seq[Expression]): Judgement =

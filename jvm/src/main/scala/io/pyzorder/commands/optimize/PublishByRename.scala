@@ -8,7 +8,7 @@ import io.pyzorder.publish.Writer
  * Within the table's folder, batch by batch. Each batch is a run of its own in the journal, and is
  * published before the next one begins.
  */
-private[optimize] final class RenameInPlace(context: OptimizeContext, executor: OptimizeExecutor)
+private[optimize] final class PublishByRename(context: OptimizeContext, executor: OptimizeExecutor)
     extends PublishStrategy {
   import context._
 

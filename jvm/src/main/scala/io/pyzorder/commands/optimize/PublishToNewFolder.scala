@@ -6,7 +6,7 @@ import io.pyzorder.layout.write.WrittenFile
 import io.pyzorder.publish.Writer
 
 /** Into a new folder: what is rewritten, and copies of the other files. */
-private[optimize] final class SwitchTableLocation(
+private[optimize] final class PublishToNewFolder(
     context: OptimizeContext,
     executor: OptimizeExecutor)
     extends PublishStrategy {

@@ -39,7 +39,7 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  * @param run    its number in the journal of `from`
  * @param record what it says of itself there
  */
-private[publish] final class LocationSwitch(
+private[publish] final class TableLocationSwitch(
     session: shim.SparkSession,
     val from: TableFolder,
     run: Long,
@@ -173,7 +173,7 @@ private[publish] final class LocationSwitch(
   private def tableName: String = record.table.copy(catalog = None).quotedString
 
   /** Where the catalog says that the table lies; None: it knows no such table. */
-  private def location: Option[Path] = LocationSwitch.location(session, record.table)
+  private def location: Option[Path] = TableLocationSwitch.location(session, record.table)
 
   private def alter(place: TableFolder): Unit = {
     val catalog = session.sessionState.catalog
@@ -184,7 +184,7 @@ private[publish] final class LocationSwitch(
   }
 }
 
-object LocationSwitch {
+object TableLocationSwitch {
 
   /** Where the catalog says that a table lies, asked anew; None: it knows no such table. */
   def location(session: shim.SparkSession, table: TableIdentifier): Option[Path] = {
@@ -201,9 +201,10 @@ object LocationSwitch {
    * The switch that a journal's last run has done; None: the table was not switched away, or not
    * by the word of the folder that it was switched to.
    */
-  def done(session: shim.SparkSession, state: JournalState): Option[LocationSwitch] =
+  def done(session: shim.SparkSession, state: JournalState): Option[TableLocationSwitch] =
     if (!state.done || !state.outcome.exists(_.commit)) None
-    else state.switch.map(new LocationSwitch(session, state.folder, state.run, _)).filter(switch =>
-      SiblingFolder.origin(session.sessionState.newHadoopConf(), switch.to)
-        .contains(state.folder))
+    else state.switch.map(new TableLocationSwitch(session, state.folder, state.run, _)).filter(
+      switch =>
+        SiblingFolder.origin(session.sessionState.newHadoopConf(), switch.to)
+          .contains(state.folder))
 }

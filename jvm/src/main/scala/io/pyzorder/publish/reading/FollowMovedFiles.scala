@@ -63,8 +63,8 @@ class ZOrderOrcFileFormat extends OrcFileFormat {
 }
 
 /**
- * A reader that opens a file which has gone from its place where MovedFiles finds it. It sits below
- * FileScanRDD, which drops missing files under ignoreMissingFiles: here they are not missing.
+ * A reader that opens a file which has gone from its place where MovedFileLookup finds it. It sits
+ * below FileScanRDD, which drops missing files under ignoreMissingFiles: here they are not missing.
  */
 private final class FollowMoved(
     conf: Broadcast[SerializableConfiguration],
@@ -126,7 +126,7 @@ private final class FollowedRows[T](
       if (moves == FollowMoved.MaxMoves || !isGone(failure)) throw failure
       moves += 1
       close()
-      val now = MovedFiles.locate(conf, file.toPath, file.fileSize, file.modificationTime)
+      val now = MovedFileLookup.locate(conf, file.toPath, file.fileSize, file.modificationTime)
       at = file.copy(filePath = SparkPath.fromPath(now.getOrElse(throw failure)))
       failure =
         try {

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.pyzorder.BuildSide
 
-import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeys, KeyValues}
+import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
 
 /**
  * One of a join's keys, as the columns of a plan on the join's scanned side give it.
@@ -64,7 +64,7 @@ private[skipping] object JoinedKey {
  * @param scanned those they must equal, in the same order
  * @param maxKeys of more values only the least and the greatest are used
  */
-private[skipping] final class JoinedKeys(
+private[skipping] final class BroadcastKeys(
     build: BuildSide,
     built: Seq[Expression],
     scanned: Seq[Expression],
@@ -74,10 +74,13 @@ private[skipping] final class JoinedKeys(
   val wanted: Seq[JoinedKey] = scanned.zipWithIndex.map { case (e, i) => JoinedKey(e, i) }
 
   /** The filter that the key gives over the column; None: none, or `present` has it already. */
-  def filter(key: JoinedKey, column: Expression, present: Seq[JoinKeys]): Option[JoinKeys] = {
-    val origin = new JoinKeys.Origin(build.exchange, key.ordinal, column)
+  def filter(
+      key: JoinedKey,
+      column: Expression,
+      present: Seq[JoinKeyFilter]): Option[JoinKeyFilter] = {
+    val origin = new JoinKeyFilter.Origin(build.exchange, key.ordinal, column)
     if (present.exists(_.origin == origin) || built(key.ordinal).dataType != column.dataType) None
-    else values.get(key.ordinal).flatMap(JoinKeys.of(column, _, origin))
+    else values.get(key.ordinal).flatMap(JoinKeyFilter.of(column, _, origin))
   }
 
   private lazy val values: Map[Int, KeyValues] = {

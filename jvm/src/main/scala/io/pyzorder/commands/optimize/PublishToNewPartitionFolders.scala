@@ -7,7 +7,7 @@ import io.pyzorder.publish.Writer
 import io.pyzorder.storage.FileRef
 
 /** Into new folders of the partitions in which files are rewritten, with all files of theirs. */
-private[optimize] final class SwitchPartitionLocations(
+private[optimize] final class PublishToNewPartitionFolders(
     context: OptimizeContext,
     executor: OptimizeExecutor)
     extends PublishStrategy {
