@@ -18,24 +18,25 @@ import io.pyzorder.index.store.IndexStore
 import io.pyzorder.layout.cells.FileBox
 import io.pyzorder.layout.select.{LayoutEstimate, OpenedShare}
 
-/** DESCRIBE SKIPPING INDEX: one row a column, with how well its files are told apart. */
+/** DESCRIBE SKIPPING INDEX: one row per column, with how well it separates the files. */
 case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
     .always("column", StringType, "A column with statistics")
     .always("type", StringType, "Its type")
     .always("files", LongType, "The table's data files")
-    .always("unindexed", LongType, "Those that the index does not know as they are now")
-    .always("unknown", LongType, "Indexed files without bounds of this column")
+    .always("unindexed", LongType, "Data files that the index does not know in their current state")
+    .always("unknown", LongType, "Indexed files without bounds for this column")
     .add("average_overlap", DoubleType,
-      "How many others a file's range overlaps, on average; 0 is best")
-    .add("max_depth", LongType, "How many files' ranges hold one value, at most; 1 is best")
+      "How many other files a file's range overlaps, on average; 0 is best")
+    .add("max_depth", LongType,
+      "The largest number of files whose ranges contain the same value; 1 is best")
     .add("lookup_share", DoubleType,
-      "Share of the files, 0 to 1, that a lookup of a value is estimated to open")
-    .add("range_share", DoubleType, "Share that a range with 1 % of the rows opens")
-    .always("clustered", LongType, "Files laid out by this column, among others or alone")
-    .add("last_optimize", TimestampType, "Time of the newest file that is laid out by columns")
-    .add("advice", StringType, "Of clustering columns: what an OPTIMIZE would do now")
+      "Estimated share of files, 0 to 1, that a lookup of one value opens")
+    .add("range_share", DoubleType, "Estimated share that a range with 1 % of the rows opens")
+    .always("clustered", LongType, "Files clustered by this column, alone or with others")
+    .add("last_optimize", TimestampType, "Modification time of the newest clustered file")
+    .add("advice", StringType, "For clustering columns: what an OPTIMIZE would do now")
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {

@@ -27,10 +27,10 @@ import io.pyzorder.storage.FileRef
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
-    .always("num_restored_files", LongType, "Files that came back")
-    .always("restored_files_size", LongType, "Their bytes")
-    .always("num_removed_files", LongType, "Files of the OPTIMIZE that they took the place of")
-    .always("removed_files_size", LongType, "Their bytes")
+    .always("num_restored_files", LongType, "Files that were brought back")
+    .always("restored_files_size", LongType, "Their size in bytes")
+    .always("num_removed_files", LongType, "Files of the OPTIMIZE that they replaced")
+    .always("removed_files_size", LongType, "Their size in bytes")
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {

@@ -38,17 +38,18 @@ object TableFunctions {
 
   private val historyColumns: Seq[Attribute] = ResultColumns.none
     .always("run", LongType, "Number of the run, from 1")
-    .add("operation", StringType, "OPTIMIZE, RESTORE or VACUUM; null: its record is torn")
-    .add("began", TimestampType, "By the writer's clock")
-    .add("ended", TimestampType, "By the store's clock; null: it is at work, or died")
+    .add("operation", StringType, "OPTIMIZE, RESTORE or VACUUM; null if the record is damaged")
+    .add("began", TimestampType, "Start time by the writer's clock")
+    .add("ended", TimestampType,
+      "End time by the store's clock; null if it is running or was killed")
     .always("committed", BooleanType, "Whether it replaced files")
-    .always("removed", LongType, "Files that it replaced")
+    .always("removed", LongType, "Number of files that it replaced")
     .always("removed_bytes", LongType, "Their size")
-    .always("added", LongType, "Files that took their place")
+    .always("added", LongType, "Number of files that replaced them")
     .always("added_bytes", LongType, "Their size")
-    .always("kept", LongType, "Replaced files that VACUUM has not deleted")
+    .always("kept", LongType, "Replaced files that VACUUM has not deleted yet")
     .always("kept_bytes", LongType, "Their size")
-    .always("partitions", LongType, "Folders of data files that it worked on")
+    .always("partitions", LongType, "Number of data folders that it worked on")
     .add("seconds", DoubleType, "From `began` to `ended`")
     .attributes
 
@@ -80,11 +81,11 @@ object TableFunctions {
 
   private val progressColumns: Seq[Attribute] = ResultColumns.none
     .always("job", LongType, "Number of the Spark job")
-    .add("step", StringType, "What it does for the statement; null: a job of Spark's own")
+    .add("step", StringType, "What the job does for the statement; null for Spark's own jobs")
     .always("running", BooleanType, "Whether the job has not ended")
-    .always("tasks", LongType, "Of one stage of the job")
-    .always("tasks_ended", LongType, "How many of them have ended")
-    .always("rows", LongType, "Rows that these have read")
+    .always("tasks", LongType, "Tasks of one stage of the job")
+    .always("tasks_ended", LongType, "How many of these tasks have ended")
+    .always("rows", LongType, "Rows that these tasks have read")
     .attributes
 
   /**

@@ -28,8 +28,8 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
     extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
-    .always("path", StringType, "A file that was deleted or, with DRY RUN, would be")
-    .always("size", LongType, "Its bytes")
+    .always("path", StringType, "A file that was deleted, or would be with DRY RUN")
+    .always("size", LongType, "Its size in bytes")
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {

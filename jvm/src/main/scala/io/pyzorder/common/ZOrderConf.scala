@@ -12,49 +12,51 @@ object ZOrderConf {
   val skippingEnabled: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.skipping.enabled",
     "true",
-    "When false, no data file is skipped and no answer comes from the index: every query reads " +
-      "all the files that plain Spark would read.",
+    "When false, no data file is skipped and no query is answered from the index: every query " +
+      "reads all the files that plain Spark would read.",
     boolean)
 
   val journalOverlay: Setting[Boolean] = new Setting(
     "spark.sql.zorder.journal.overlay",
     "true",
-    "Readers look into a table's journal, so that an OPTIMIZE that is running, or was killed, " +
-      "shows every row exactly once. When false, they list the folder as plain Spark does.",
+    "Readers check a table's journal, so that they see every row exactly once while an " +
+      "OPTIMIZE runs, and after one was killed. When false, they list the folder as plain Spark " +
+      "does.",
     boolean)
 
   /** Bytes. */
   val targetFileSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
-    "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. Not " +
-      "set: what the table's last OPTIMIZE was given, else 256m, but with clustering columns a " +
-      "32nd of a table of less than 8 GiB, and never less than 1m.",
+    "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. " +
+      "If unset: the size that the table's last OPTIMIZE was given, or 256m. With clustering " +
+      "columns, a table of less than 8 GiB is cut into 32 files, of at least 1m each.",
     bytes)
 
   /** Bytes. */
   val batchSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.batchSize",
     "200g",
-    "OPTIMIZE rewrites and publishes about so many bytes at a time, whole partitions: if it is " +
-      "stopped, the batches before stay, and the next OPTIMIZE goes on with the rest.",
+    "OPTIMIZE rewrites and publishes whole partitions, about this many bytes at a time. If it " +
+      "is stopped, finished batches stay, and the next OPTIMIZE continues with the rest.",
     bytes)
 
   /** `boundaries` or `direct`. */
   val method: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.method",
     "boundaries",
-    "How OPTIMIZE turns a value into bits: 'boundaries' takes its rank among sampled values, " +
-      "'direct' the value's own ordered bytes, and lays a partition with new files out as a " +
-      "whole. Not set: as the table's last OPTIMIZE did.",
+    "How OPTIMIZE turns a value into bits. 'boundaries' uses the value's rank among sampled " +
+      "values; 'direct' uses the value's own ordered bytes, and rewrites each partition that " +
+      "has new files as a whole. If unset: the method of the table's last OPTIMIZE.",
     oneOf("boundaries", "direct"))
 
   /** `zorder`, `hilbert` or `linear`. */
   val curve: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.curve",
     "zorder",
-    "The order that OPTIMIZE lays rows in: 'zorder', 'hilbert', or 'linear' (the clustering " +
-      "columns one after the other, as ORDER BY). Not set: the curve of the table's last OPTIMIZE.",
+    "The order in which OPTIMIZE arranges rows: 'zorder', 'hilbert', or 'linear' (by the " +
+      "clustering columns one after the other, like ORDER BY). If unset: the curve of the " +
+      "table's last OPTIMIZE.",
     oneOf("zorder", "hilbert", "linear"))
 
   /** Rows. */
@@ -67,128 +69,129 @@ object ZOrderConf {
   val rewriteFactor: TableSetting[Double] = new TableSetting(
     "spark.sql.zorder.optimize.rewriteFactor",
     "3",
-    "How many times the bytes of the new files an OPTIMIZE may rewrite of files that are " +
-      "clustered already, where that makes them narrower. 0: it rewrites new files only.",
+    "Where rewriting clustered files together with new ones makes files narrower, OPTIMIZE " +
+      "rewrites up to this many times the bytes of the new files. 0 rewrites new files only.",
     notNegativeDouble)
 
   /** `rename` or `location`. */
   val publishMethod: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.publish.method",
     "rename",
-    "How OPTIMIZE and RESTORE put new files in the place of old ones: 'rename' moves them within " +
-      "the table's folder; 'location' fills new folders and switches the location of the " +
-      "table, or those of its partitions, in the catalog, at once for readers of every engine. " +
-      "'location' is for external tables that nobody reads by path, and that nobody else writes " +
+    "How OPTIMIZE and RESTORE replace files. 'rename' moves new files into the table's " +
+      "folder. 'location' fills new folders and then switches the location of the table, or of " +
+      "its partitions, in the catalog, at one moment for readers of every engine. Use " +
+      "'location' for external tables that are never read by path and that no other job writes " +
       "to meanwhile: catalogs have no compare-and-swap.",
     oneOf("rename", "location"))
 
   val readersByPath: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.readers.byPath",
     "false",
-    "True says that somebody reads the table's folder by its path, so that its location must " +
-      "stay: OPTIMIZE refuses to switch it.",
+    "Set to true if the table's folder is read by path, so that its location must not change: " +
+      "OPTIMIZE then refuses to switch it.",
     boolean)
 
   val writeCluster: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.write.cluster",
     "false",
-    "When true, INSERT and other writes into a table that declares clustering columns, by the " +
-      "property zorder.clusterBy or CLUSTER BY, lay their rows out as OPTIMIZE would. The last " +
+    "When true, INSERT and other writes cluster their rows as OPTIMIZE would, if the table " +
+      "declares clustering columns with the property zorder.clusterBy or CLUSTER BY. The last " +
       "stage of their query runs twice, once to sample the rows.",
     boolean)
 
   val writeIndex: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.write.index",
     "true",
-    "When true, INSERT and other writes into a table with a skipping index add entries of the " +
-      "files they write, so that these are skipped too.",
+    "When true, INSERT and other writes into a table with a skipping index add the files that " +
+      "they write to the index, so that these can be skipped as well.",
     boolean)
 
   val indexMaxColumns: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.index.maxColumns",
     "32",
-    "How many columns get statistics in the index when none are named, counted in the table's " +
-      "order; the clustering columns always get them.",
+    "How many columns, in the table's order, get statistics in the index if none are named. " +
+      "Clustering columns always get them.",
     positiveInt)
 
   /** Paths of columns. */
   val indexDenyColumns: TableSetting[Seq[Seq[String]]] = new TableSetting(
     "spark.sql.zorder.index.denyColumns",
     "",
-    "Columns of which an index records nothing, listed as in ZORDER BY, such as " +
-      "'ssn, person.name'; a struct stands for all its fields. They cannot be clustered by. What " +
-      "the session names and what the table's property names are denied both. What an index held " +
-      "of them goes when it is written next, at the latest by REFRESH SKIPPING INDEX.",
+    "Columns that are excluded from every index, listed as in ZORDER BY, such as 'ssn, " +
+      "person.name'; a struct stands for all its fields. They cannot be clustering columns. The " +
+      "session's list and the table property add up. What an index already has of them is " +
+      "removed when it is next written, at the latest by REFRESH SKIPPING INDEX.",
     columns)
 
   /** Bytes. */
   val indexCacheSize: Setting[Long] = new Setting(
     "spark.sql.zorder.index.cacheSize",
     "256m",
-    "How much memory of the driver the loaded indexes of all tables may take together.",
+    "How much driver memory the loaded indexes of all tables may use together.",
     bytes)
 
   /** Bytes. */
   val indexDriverLimit: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.driverLimit",
     "512m",
-    "The statistics of an index whose file is larger are not loaded into the driver: a Spark job " +
-      "asks them which files a query needs, and they give no answers of their own to COUNT, MIN, " +
-      "MAX and ORDER BY … LIMIT.",
+    "An index file larger than this is not loaded into the driver. A Spark job then finds the " +
+      "files that a query needs, and COUNT, MIN, MAX and ORDER BY … LIMIT are not answered from " +
+      "the index.",
     bytes)
 
   val indexTrusted: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.index.trusted",
     "false",
-    "When true, the store is not asked again whether a file that Spark has listed some time ago " +
-      "and the index skips is still the same. Right for tables whose files are never replaced " +
-      "by others of the same name, which is what Spark's own writers do.",
+    "When true, pyzorder does not check with the store whether a skipped file is still the " +
+      "file that Spark listed some time ago. Safe for tables whose files are never replaced by " +
+      "others of the same name; Spark's own writers never do that.",
     boolean)
 
   val joinMaxKeys: Setting[Int] = new Setting(
     "spark.sql.zorder.join.maxKeys",
     "10000",
-    "Up to how many different keys of a broadcast side are used, each for itself, to skip files " +
-      "on the other side of the join; of more only the least and the greatest, and of a side " +
-      "with 100 times as many rows none. 0: no file is skipped by join keys.",
+    "Up to this many distinct keys of a join's broadcast side are used, one by one, to skip " +
+      "files on the other side. If there are more, only the least and the greatest are used; if " +
+      "the side has 100 times as many rows, none are. 0 turns skipping by join keys off.",
     notNegativeInt)
 
   /** Hours. */
   val vacuumRetention: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.vacuum.retentionHours",
     "168",
-    "For how many hours the files that an OPTIMIZE replaced are kept, for queries planned " +
-      "before it and for RESTORE, unless VACUUM says otherwise.",
+    "How many hours VACUUM keeps the files that an OPTIMIZE replaced, for RESTORE and for " +
+      "queries that were planned before.",
     notNegativeInt)
 
   val vacuumCheck: Setting[Boolean] = new Setting(
     "spark.sql.zorder.vacuum.retentionCheck",
     "true",
-    "VACUUM refuses to delete what was replaced less than an hour ago, which queries that are " +
-      "running may still read. False, where data must be erased at once: it does as it is told.",
+    "When true, VACUUM refuses to delete files that were replaced less than an hour ago, " +
+      "because running queries may still read them. Set to false only if data must be erased at " +
+      "once.",
     boolean)
 
   /** Milliseconds. */
   val journalLease: Setting[Long] = new Setting(
     "spark.sql.zorder.journal.lease",
     "120s",
-    "How long a writing command that gives no sign of life keeps its lock on a table, such as " +
-      "120s or 5min; then the next writing command finishes or undoes what it left.",
+    "How long a writing command keeps its lock on a table without a sign of life, such as " +
+      "120s or 5min. After that, the next writing command finishes or undoes its work.",
     milliseconds)
 
   /** Number of a run; empty: none. */
   val journalTakeOver: Setting[String] = new Setting(
     "spark.sql.zorder.journal.takeOver",
     "",
-    "The number of the run whose writer is known to be dead, so that the next writing command " +
-      "does not wait for the end of its lease.",
+    "The number of a run whose writer is known to be dead. The next writing command then does " +
+      "not wait for its lease to end.",
     identity[String])
 
   /** Name of a fail point; empty: none. */
   val testKillAt: Setting[String] = new Setting(
     "spark.sql.zorder.test.killAt",
     "",
-    "Tests only: the point at which the process kills itself.",
+    "For tests only: the point at which the process kills itself.",
     identity[String],
     public = false)
 
@@ -196,7 +199,7 @@ object ZOrderConf {
   val testPauseAt: Setting[String] = new Setting(
     "spark.sql.zorder.test.pauseAt",
     "",
-    "Tests only: the points at which the process stops until it gets SIGCONT.",
+    "For tests only: the points at which the process stops until it receives SIGCONT.",
     identity[String],
     public = false)
 

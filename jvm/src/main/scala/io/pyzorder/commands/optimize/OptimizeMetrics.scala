@@ -107,63 +107,67 @@ object OptimizeMetrics {
       remark = plan.remark)
 
   private val sizesType: StructType = ResultColumns.none
-    .add("min", LongType, "Bytes of the smallest; null where there are none")
-    .add("max", LongType, "Bytes of the largest; null where there are none")
-    .add("avg", DoubleType, "Bytes on average")
-    .add("totalFiles", LongType, "How many")
-    .add("totalSize", LongType, "Bytes of all").schema
+    .add("min", LongType, "Bytes of the smallest file; null if there are none")
+    .add("max", LongType, "Bytes of the largest file; null if there are none")
+    .add("avg", DoubleType, "Average size in bytes")
+    .add("totalFiles", LongType, "Number of files")
+    .add("totalSize", LongType, "Their total size in bytes").schema
 
   private val filesType: StructType = ResultColumns.none
-    .add("num", LongType, "How many")
-    .add("size", LongType, "Bytes of all").schema
+    .add("num", LongType, "Number of files")
+    .add("size", LongType, "Their total size in bytes").schema
 
   private val zOrderType: StructType = ResultColumns.none
     .add("strategyName", StringType, "The curve: zorder, hilbert or linear")
-    .add("inputCubeFiles", filesType, "Files that were clustered so already, rewritten or not")
-    .add("inputOtherFiles", filesType, "Files rewritten that were not clustered so")
-    .add("inputNumCubes", LongType, "Always 0; for scripts that read Delta's metrics")
+    .add("inputCubeFiles", filesType,
+      "Files that were clustered this way already, rewritten or not")
+    .add("inputOtherFiles", filesType, "Rewritten files that were not clustered this way")
+    .add("inputNumCubes", LongType, "Always 0, for scripts that read Delta's metrics")
     .add("mergedFiles", filesType, "Files that were rewritten")
     .add("numOutputCubes", LongType, "Table partitions with new files")
-    .add("mergedNumCubes", LongType, "Always 0; for scripts that read Delta's metrics").schema
+    .add("mergedNumCubes", LongType, "Always 0, for scripts that read Delta's metrics").schema
 
   private val sharesType: StructType = ResultColumns.none
     .add("column", StringType, "The clustering column")
-    .add("lookupBefore", DoubleType, "For one value of it, as the files are now")
-    .add("lookupAfter", DoubleType, "For one value of it, as they would be")
-    .add("rangeBefore", DoubleType, "For a range of it that holds 1 % of the rows, now")
-    .add("rangeAfter", DoubleType, "For such a range, as they would be").schema
+    .add("lookupBefore", DoubleType, "A lookup of one value, with the files as they are")
+    .add("lookupAfter", DoubleType, "A lookup of one value, with the files that would be written")
+    .add("rangeBefore", DoubleType, "A range with 1 % of the rows, with the files as they are")
+    .add("rangeAfter", DoubleType,
+      "A range with 1 % of the rows, with the files that would be written").schema
 
   private val metricsType: StructType = ResultColumns.none
     .add("numFilesAdded", LongType, "New files")
-    .add("numFilesRemoved", LongType, "Files that the new ones took the place of")
+    .add("numFilesRemoved", LongType, "Files that the new ones replaced")
     .add("filesAdded", sizesType, "Sizes of the new files")
-    .add("filesRemoved", sizesType, "Sizes of the files that were replaced")
-    .add("partitionsOptimized", LongType, "Table partitions with new files; a table without is one")
-    .add("zOrderStats", zOrderType, "Of the clustering; null without clustering columns")
+    .add("filesRemoved", sizesType, "Sizes of the replaced files")
+    .add("partitionsOptimized", LongType,
+      "Partitions with new files; an unpartitioned table counts as one")
+    .add("zOrderStats", zOrderType, "Clustering metrics; null without clustering columns")
     .add("numBins", LongType, "The same as numFilesRemoved")
-    .add("numBatches", LongType, "Parts that were published one after the other")
-    .add("totalConsideredFiles", LongType, "Files that were looked at")
-    .add("totalFilesSkipped", LongType, "Files that were looked at and left as they were")
+    .add("numBatches", LongType, "Batches, published one after the other")
+    .add("totalConsideredFiles", LongType, "Files that were considered")
+    .add("totalFilesSkipped", LongType, "Files that were considered and left as they were")
     .add("preserveInsertionOrder", BooleanType, "Always false")
-    .add("startTimeMs", LongType, "When it began, milliseconds since 1970")
-    .add("endTimeMs", LongType, "When it ended, milliseconds since 1970")
-    .add("totalScheduledTasks", LongType, "Files that the rows were laid out to")
-    .add("numTableColumns", LongType, "Columns of the table")
-    .add("numTableColumnsWithStats", LongType, "Columns that the index has statistics of")
-    .add("clusteringColumns", ArrayType(StringType), "As ZORDER BY, or the table, names them")
+    .add("startTimeMs", LongType, "Start time in milliseconds since 1970")
+    .add("endTimeMs", LongType, "End time in milliseconds since 1970")
+    .add("totalScheduledTasks", LongType, "Files that the rows were assigned to")
+    .add("numTableColumns", LongType, "Number of the table's columns")
+    .add("numTableColumnsWithStats", LongType, "Number of columns with statistics in the index")
+    .add("clusteringColumns", ArrayType(StringType),
+      "The clustering columns, from ZORDER BY or from the table")
     .add("dryRun", BooleanType,
-      "Nothing was written: the other figures say what would be; bytes added are those replaced")
+      "True if nothing was written and the figures are estimates; bytes added are those replaced")
     .add("openedShares", ArrayType(sharesType),
-      "Of a DRY RUN by columns: the share of the files, 0 to 1, that queries open")
+      "For a DRY RUN with columns: the share of files, 0 to 1, that queries open")
     .add("remark", StringType,
-      "Of a DRY RUN whether it pays; when files stay of which lookups open 1.5 times what they " +
-        "would after FULL, that")
+      "For a DRY RUN, whether it pays off; also says if lookups in the remaining files open 1.5 " +
+        "times what they would after OPTIMIZE … FULL")
     .schema
 
   /** `path` and `metrics`. */
   def output: Seq[Attribute] = ResultColumns.none
     .add("path", StringType, "The table's folder")
-    .add("metrics", metricsType, "What was done, in Delta's names where the meaning is Delta's")
+    .add("metrics", metricsType, "What was done; fields named as in Delta mean the same")
     .attributes
 
   private def files(bytes: Seq[Long]): Row = Row(bytes.length.toLong, bytes.sum)
