@@ -29,6 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src" / "main"
 BENCH = ROOT / "jvm" / "src" / "bench" / "scala"
+#: What the jar holds besides classes: files of the Python package, by their folder in the jar.
+RESOURCES = {ROOT / "pyzorder" / "error_conditions.json": "io/pyzorder"}
 JAVA_VERSIONS = (17, 21)
 
 
@@ -171,10 +173,17 @@ def compile_classes(
         os.unlink(listing.name)
 
 
+def copy_resources(classes: Path) -> None:
+    """Puts the jar's resources beside its classes."""
+    for file, folder in RESOURCES.items():
+        (classes / folder).mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, classes / folder / file.name)
+
+
 def digest(spark: str, more: Iterable[Path] = ()) -> str:
-    """A name for everything that a jar is made of: sources, this file, both versions."""
+    """A name for everything that a jar is made of: sources, resources, this file, both versions."""
     total = hashlib.sha256(f"{project_version()} {spark}".encode())
-    for file in [Path(__file__), *source_files(spark), *more]:
+    for file in [Path(__file__), *source_files(spark), *RESOURCES, *more]:
         total.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
     return total.hexdigest()
 
@@ -226,6 +235,7 @@ def build(spark: str, pyspark_home: Path, out: Path) -> Path:
         options = compiler_options(spark_versions()[spark]["scala"], java)
         with tempfile.TemporaryDirectory() as classes:
             compile_classes(pyspark_home, java, options, source_files(spark), Path(classes))
+            copy_resources(Path(classes))
             write_jar(spark, digest(spark), Path(classes), jar)
     return jar
 

@@ -1,342 +1,277 @@
-"""What the Python side raises: one class, and one sentence for each way the door stays shut.
+"""What the Python side raises: a function for each failure, which says what a caller must know.
 
-Errors of a statement (an unknown column, a view, a conflict …) are raised by Spark itself, as its
-AnalysisException with a condition that starts with ZORDER_; they are not wrapped.
+The sentences are in error_conditions.json, the catalogue that pyzorder's jar and the documentation
+read too. Errors of a statement (an unknown column, a view, a conflict …) are raised by Spark
+itself, as its AnalysisException with a condition that starts with ZORDER_; they are not wrapped.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+CATALOGUE = Path(__file__).parent / "error_conditions.json"
+PLACEHOLDER = re.compile(r"<([A-Za-z]+)>")
 
 
 class ZOrderError(Exception):
-    """A failure at the door to Spark. `condition` names it for programs, the message for people."""
+    """A failure that Spark does not raise itself. `condition` and `sql_state` name it for programs,
+    the message for people."""
 
-    def __init__(self, condition: str, message: str) -> None:
+    def __init__(self, condition: str, message: str, sql_state: str = "") -> None:
         super().__init__(f"[{condition}] {message}")
         self.condition = condition
+        self.sql_state = sql_state
+
+
+@cache
+def conditions() -> dict[str, Any]:
+    """The catalogue: for each condition its `sqlState`, and either its `message`, a list of
+    sentences, or `variants`, a message for each reason to raise it."""
+    found: dict[str, Any] = json.loads(CATALOGUE.read_text(encoding="utf-8"))
+    return found
+
+
+def error(name: str, /, **parameters: object) -> ZOrderError:
+    """The error of a condition, or of a variant of one, as ZORDER_NO_SPACE.FULL.
+
+    Every placeholder of its sentences needs a parameter, and every parameter a placeholder.
+    """
+    condition, _, variant = name.partition(".")
+    entry = conditions()[condition]
+    text = " ".join(entry["variants"][variant] if variant else entry["message"])
+    unused = parameters.keys() - set(PLACEHOLDER.findall(text))
+    if unused:
+        raise TypeError(f"{name} has no placeholder {sorted(unused)}")
+    message = PLACEHOLDER.sub(lambda found: str(parameters[found[1]]), text)
+    return ZOrderError(condition, without_password(message), entry["sqlState"])
+
+
+def without_password(text: str) -> str:
+    """A path may hold a user's password or keys, as `s3a://key:secret@bucket`: none is told."""
+    return re.sub(r"://[^/@\s]*@", "://***@", text)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+# ---- Spark, its JVM and the jar -----------------------------------------------------------------
 
 
 def pyspark_missing() -> ZOrderError:
     """No PySpark in this Python."""
-    return ZOrderError(
-        "ZORDER_PYSPARK_MISSING",
-        "PySpark is not installed for this Python: pip install 'pyzorder[spark]'.",
-    )
+    return error("ZORDER_PYSPARK_MISSING")
 
 
 def unsupported_spark(version: str, supported: Iterable[str]) -> ZOrderError:
     """A Spark that no jar is built for."""
-    return ZOrderError(
-        "ZORDER_UNSUPPORTED_SPARK",
-        f"pyzorder supports Spark {', '.join(supported)}, and this is Spark {version}: "
-        "install one of these, or a pyzorder that knows this one.",
-    )
+    return error("ZORDER_UNSUPPORTED_SPARK", version=version, supported=_listed(supported))
 
 
 def jar_missing(spark: str, expected: str, present: Iterable[str]) -> ZOrderError:
     """The package holds no jar for the Spark that is installed."""
-    others = ", ".join(present) or "none at all"
-    return ZOrderError(
-        "ZORDER_JAR_MISSING",
-        f"The jar for Spark {spark} is missing: {expected} (jars beside it: {others}). Install "
-        f"pyzorder again in this environment, where it is built for the PySpark it finds: "
-        f"PYZORDER_SPARK={spark} pip install --force-reinstall --no-deps pyzorder; "
-        "in a clone of the project: python jvm/build.py.",
-    )
+    others = _listed(present) or "none"
+    return error("ZORDER_JAR_MISSING", spark=spark, expected=expected, present=others)
 
 
 def connect_builder(extension: str) -> ZOrderError:
     """configure() was given a builder of a Spark Connect client."""
-    return ZOrderError(
-        "ZORDER_CONNECT_CLIENT",
-        "A Spark Connect client cannot add a jar to its server. Start the server with "
-        f"--jars <pyzorder's jar> --conf spark.sql.extensions={extension}, and use the client's "
-        "session as it is: OPTIMIZE through spark.sql and pyzorder.ZOrderTable works on it.",
-    )
+    return error("ZORDER_CONNECT_CLIENT", extension=extension)
 
 
 def session_running(extension: str) -> ZOrderError:
     """A session runs already, and its extensions cannot change any more."""
-    return ZOrderError(
-        "ZORDER_SESSION_RUNNING",
-        "A Spark session without pyzorder is running already, and extensions are fixed when Spark "
-        f"starts: call its stop(), or start it with spark.sql.extensions={extension}, before "
-        "pyzorder.configure.",
-    )
+    return error("ZORDER_SESSION_RUNNING", extension=extension)
 
 
 def jvm_running(jar: str, extension: str) -> ZOrderError:
     """The JVM was started before configure() and does not hold the jar."""
-    return ZOrderError(
-        "ZORDER_JVM_RUNNING",
-        "The JVM behind this Python runs already, without pyzorder's jar on its class path, which "
-        "is fixed when it starts. In a notebook restart the kernel and call pyzorder.configure "
-        "before the first session; with spark-submit or pyspark add "
-        f"--jars {jar} --conf spark.sql.extensions={extension} to the command.",
-    )
+    return error("ZORDER_JVM_RUNNING", jar=jar, extension=extension)
 
 
 def jars_overridden(jar: str) -> ZOrderError:
     """PYSPARK_SUBMIT_ARGS names jars, which win over the builder's."""
-    return ZOrderError(
-        "ZORDER_JARS_OVERRIDDEN",
-        "PYSPARK_SUBMIT_ARGS holds --jars, which replaces the jars that pyzorder.configure sets: "
-        f"add {jar} to that list, separated by a comma.",
-    )
+    return error("ZORDER_JARS_OVERRIDDEN", jar=jar)
 
 
 def not_configured(extension: str) -> ZOrderError:
     """The session has no pyzorder in it."""
-    return ZOrderError(
-        "ZORDER_NOT_CONFIGURED",
-        f"This Spark session does not run pyzorder: spark.sql.extensions lacks {extension}. Build "
-        "the session with pyzorder.configure(SparkSession.builder).getOrCreate(), or start Spark "
-        "with pyzorder's jar and that setting.",
-    )
+    return error("ZORDER_NOT_CONFIGURED", extension=extension)
 
 
 def extension_not_loaded(extension: str) -> ZOrderError:
     """The setting is there, but Spark did not find the class, which it only logs."""
-    return ZOrderError(
-        "ZORDER_EXTENSION_NOT_LOADED",
-        f"spark.sql.extensions names {extension}, but Spark's JVM does not hold that class, so "
-        "Spark went on without it: add pyzorder's jar to spark.jars, or build the session with "
-        "pyzorder.configure.",
-    )
+    return error("ZORDER_EXTENSION_NOT_LOADED", extension=extension)
 
 
 def versions_differ(package: str, jar: str) -> ZOrderError:
     """The jar in the JVM is of another release than the Python package."""
-    return ZOrderError(
-        "ZORDER_VERSIONS_DIFFER",
-        f"This is pyzorder {package} for Python, but the jar in Spark's JVM is pyzorder {jar}: "
-        "install the same version on both sides and restart Spark.",
-    )
+    return error("ZORDER_VERSIONS_DIFFER", package=package, jar=jar)
 
 
-def jar_for_other_spark(jar_spark: str, running: str) -> ZOrderError:
+def jar_for_other_spark(built: str, running: str) -> ZOrderError:
     """The jar in the JVM was compiled against another Spark."""
-    return ZOrderError(
-        "ZORDER_JAR_FOR_OTHER_SPARK",
-        f"pyzorder's jar in Spark's JVM is built for Spark {jar_spark}, but this is Spark "
-        f"{running}: use the jar whose name holds spark-{running}.",
-    )
+    return error("ZORDER_JAR_FOR_OTHER_SPARK", built=built, running=running)
+
+
+def java_missing(program: str | None, spark: str, needed: int) -> ZOrderError:
+    """No Java where Spark looks for it."""
+    if program is None:
+        return error("ZORDER_JAVA_MISSING.NONE", spark=spark, needed=needed)
+    return error("ZORDER_JAVA_MISSING.FAILED", spark=spark, needed=needed, program=program)
+
+
+def java_too_old(program: str, found: str, spark: str, needed: int) -> ZOrderError:
+    """A Java that Spark does not run on."""
+    return error("ZORDER_JAVA_TOO_OLD", program=program, found=found, spark=spark, needed=needed)
+
+
+def jvm_gone(what: str) -> ZOrderError:
+    """The JVM ended under a statement."""
+    return error("ZORDER_JVM_GONE", what=what)
+
+
+# ---- Spark Connect ------------------------------------------------------------------------------
 
 
 def connect_has_no_plan() -> ZOrderError:
     """explain() of a Connect DataFrame."""
-    return ZOrderError(
-        "ZORDER_CONNECT_EXPLAIN",
-        "pyzorder.explain reads a plan inside Spark's JVM, which a Spark Connect client cannot "
-        "reach: call df.explain(), whose ZOrderSkipping lines show the files selected, skipped "
-        "and unindexed.",
-    )
+    return error("ZORDER_CONNECT_EXPLAIN")
 
 
 def connect_has_no_layout() -> ZOrderError:
     """A picture or report through a Connect session."""
-    return ZOrderError(
-        "ZORDER_CONNECT_LAYOUT",
-        "Pictures and reports are made of what Spark's JVM knows of a table's files, which a Spark "
-        "Connect client cannot reach: use a session of spark-submit, pyspark or a notebook's own, "
-        "or look at DESCRIBE SKIPPING INDEX ON the table.",
-    )
+    return error("ZORDER_CONNECT_LAYOUT")
 
 
-def plot_missing(package: str) -> ZOrderError:
-    """A picture or report without the package that makes it."""
-    return ZOrderError(
-        "ZORDER_PLOT_MISSING",
-        f"Pictures and reports need {package}, which is not installed for this Python: "
-        "pip install 'pyzorder[plot]'.",
-    )
+def connect_has_no_advisor() -> ZOrderError:
+    """advise() on a Connect session."""
+    return error("ZORDER_CONNECT_ADVISOR")
+
+
+# ---- arguments ----------------------------------------------------------------------------------
 
 
 def no_such_picture(suffix: str) -> ZOrderError:
     """A picture's file that is neither PNG nor SVG."""
-    named = f"and not {suffix}" if suffix else "and this name has no suffix"
-    return ZOrderError(
-        "ZORDER_PICTURE_FORMAT",
-        f"Pictures are saved as .png or .svg, by the file's suffix, {named}.",
-    )
+    if not suffix:
+        return error("ZORDER_PICTURE_FORMAT.NO_SUFFIX")
+    return error("ZORDER_PICTURE_FORMAT.SUFFIX", suffix=suffix)
 
 
 def too_many_sides(columns: Iterable[str]) -> ZOrderError:
     """Rectangles of three columns."""
-    return ZOrderError(
-        "ZORDER_RECTANGLE_COLUMNS",
-        f"A rectangle has one or two columns, and these are more: {', '.join(columns)}. Name two "
-        "of them; pyzorder.plot.depth takes any number, and a report has a picture of each pair.",
-    )
+    return error("ZORDER_RECTANGLE_COLUMNS", columns=_listed(columns))
 
 
 def not_a_dataframe(value: object) -> ZOrderError:
     """explain() of something else."""
-    return ZOrderError(
-        "ZORDER_NOT_A_DATAFRAME",
-        f"pyzorder.explain takes a DataFrame, and this is a {type(value).__name__}: for SQL text "
-        "pass spark.sql(text).",
-    )
+    return error("ZORDER_NOT_A_DATAFRAME", type=type(value).__name__)
 
 
 def no_columns() -> ZOrderError:
     """executeZOrderBy() without a column."""
-    return ZOrderError(
-        "ZORDER_NO_COLUMNS",
-        "executeZOrderBy needs at least one column to cluster by; to merge small files without "
-        "clustering call executeCompaction().",
-    )
+    return error("ZORDER_NO_COLUMNS")
 
 
 def not_a_column_name(value: object) -> ZOrderError:
     """executeZOrderBy() or createSkippingIndex() of something that names no one column."""
     shown = repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
-    return ZOrderError(
-        "ZORDER_NOT_A_COLUMN_NAME",
-        f"Columns are named one by one, as text, and this is {shown}: write "
-        "executeZOrderBy('a', 'b.c'), and a name with other signs in it in back-quotes.",
-    )
+    return error("ZORDER_NOT_A_COLUMN_NAME", value=shown)
 
 
 def not_hours(value: object) -> ZOrderError:
     """vacuum() with a retention that is no whole number."""
-    return ZOrderError(
-        "ZORDER_NOT_HOURS",
-        f"vacuum takes a whole number of hours, and this is a {type(value).__name__}: write "
-        "vacuum(24).",
-    )
+    return error("ZORDER_NOT_HOURS", type=type(value).__name__)
 
 
 def where_twice() -> ZOrderError:
     """where() called twice on one builder."""
-    return ZOrderError(
-        "ZORDER_WHERE_TWICE",
-        "where was called twice: give one condition, joined with AND.",
-    )
-
-
-def cli_missing(package: str) -> ZOrderError:
-    """The command line without the packages it is made with."""
-    return ZOrderError(
-        "ZORDER_CLI_MISSING",
-        f"The command line needs {package}, which is not installed: pip install 'pyzorder[cli]'.",
-    )
-
-
-def table_not_found(name: str, in_memory: bool, is_folder: bool) -> ZOrderError:
-    """A name on the command line that the catalog does not know."""
-    hints = []
-    if is_folder:
-        hints.append(f"for the folder of that name write ./{name}")
-    if in_memory:
-        hints.append(
-            "this session's catalog is in memory and knows no tables of other sessions: add "
-            "--hive, with --metastore or --warehouse if need be, or name the table's folder"
-        )
-    return ZOrderError(
-        "ZORDER_TABLE_NOT_FOUND",
-        f"The catalog has no table {name}: {'; '.join(hints) or 'look at SHOW TABLES'}.",
-    )
-
-
-def java_missing(program: str | None, spark: str, needed: int) -> ZOrderError:
-    """No Java where Spark looks for it."""
-    where = f"{program} does not run" if program else "there is none on PATH"
-    return ZOrderError(
-        "ZORDER_JAVA_MISSING",
-        f"Spark {spark} needs Java {needed} or later, and {where}: install one and set JAVA_HOME "
-        "to its folder.",
-    )
-
-
-def java_too_old(program: str, found: str, spark: str, needed: int) -> ZOrderError:
-    """A Java that Spark does not run on."""
-    return ZOrderError(
-        "ZORDER_JAVA_TOO_OLD",
-        f"Spark {spark} needs Java {needed} or later, and {program} is Java {found}: set JAVA_HOME "
-        "to the folder of a newer one.",
-    )
-
-
-def view_has_no_folder(view: str) -> ZOrderError:
-    """A view where the folder of a table is asked for."""
-    return ZOrderError("ZORDER_VIEW", f"{view} is a view: name the table that it reads.")
-
-
-def store_not_writable(folder: str, said: str) -> ZOrderError:
-    """A folder in which the doctor cannot make a file. `said`: by the store."""
-    return ZOrderError(
-        "ZORDER_NOT_WRITABLE",
-        f"No file can be made in {folder} ({said}): make the folder if there is none, or get the "
-        "right to write there.",
-    )
-
-
-def store_has_two_winners(folder: str) -> ZOrderError:
-    """A store that makes one file twice."""
-    return ZOrderError(
-        "ZORDER_UNSUPPORTED_STORE",
-        f"The store of {folder} made a file that was there already, so that two writers could both "
-        "believe they hold a table: keep tables on HDFS, S3 (s3a) or a local disk.",
-    )
-
-
-def jvm_gone(what: str) -> ZOrderError:
-    """The JVM ended under a statement."""
-    return ZOrderError(
-        "ZORDER_JVM_GONE",
-        f"Spark's JVM ended while {what} ran, killed or out of memory: no row is lost, and the "
-        "next writing command on the table finishes or undoes what was begun. Run it again with "
-        "more --conf spark.driver.memory, and with --log FILE to see what Spark says.",
-    )
-
-
-def sqlglot_missing() -> ZOrderError:
-    """advise() without its SQL parser."""
-    return ZOrderError(
-        "ZORDER_SQLGLOT_MISSING",
-        "pyzorder.advisor reads SQL with sqlglot, which is not installed for this Python: "
-        "pip install 'pyzorder[advisor]'.",
-    )
-
-
-def connect_has_no_advisor() -> ZOrderError:
-    """advise() on a Connect session."""
-    return ZOrderError(
-        "ZORDER_CONNECT_ADVISOR",
-        "pyzorder.advisor tries layouts inside Spark's JVM, which a Spark Connect client cannot "
-        "reach: run it in a session on the server, or in a local one that sees the same tables.",
-    )
+    return error("ZORDER_WHERE_TWICE")
 
 
 def no_workload() -> ZOrderError:
     """advise() without queries."""
-    return ZOrderError(
-        "ZORDER_NO_WORKLOAD",
-        "The advisor needs the queries to advise for: queries, a file of SQL statements or a list "
-        "of them, or event_log, a folder of Spark's event logs (spark.eventLog.dir).",
-    )
+    return error("ZORDER_NO_WORKLOAD")
 
 
-def unreadable_queries(path: str, why: str) -> ZOrderError:
+def unreadable_queries(path: str, reason: str) -> ZOrderError:
     """The file of statements is not there, or no text."""
-    return ZOrderError(
-        "ZORDER_UNREADABLE_QUERIES",
-        f"The queries in {path} cannot be read ({why}): give a UTF-8 text file of SQL statements, "
-        "with a semicolon after each.",
-    )
+    return error("ZORDER_UNREADABLE_QUERIES", path=path, reason=reason)
 
 
 def no_event_log(path: str) -> ZOrderError:
     """No event log where one should be."""
-    return ZOrderError(
-        "ZORDER_NO_EVENT_LOG",
-        f"There is no readable Spark event log at {path}: give the folder that spark.eventLog.dir "
-        "names, one application's eventlog_v2_ folder in it, or a single log.",
-    )
+    return error("ZORDER_NO_EVENT_LOG", path=path)
 
 
 def invalid_limit(name: str, value: object, wanted: str) -> ZOrderError:
     """An argument of advise() that is out of range."""
-    return ZOrderError("ZORDER_INVALID_LIMIT", f"{name} is {value!r}: it must be {wanted}.")
+    return error("ZORDER_INVALID_LIMIT", name=name, value=repr(value), wanted=wanted)
+
+
+# ---- optional packages --------------------------------------------------------------------------
+
+
+def plot_missing(package: str) -> ZOrderError:
+    """A picture or report without the package that makes it."""
+    return error("ZORDER_PLOT_MISSING", package=package)
+
+
+def cli_missing(package: str) -> ZOrderError:
+    """The command line without the packages it is made with."""
+    return error("ZORDER_CLI_MISSING", package=package)
+
+
+def sqlglot_missing() -> ZOrderError:
+    """advise() without its SQL parser."""
+    return error("ZORDER_SQLGLOT_MISSING")
+
+
+# ---- tables and stores --------------------------------------------------------------------------
+
+
+def table_not_found(name: str, in_memory: bool, is_folder: bool) -> ZOrderError:
+    """A name on the command line that the catalog does not know."""
+    if in_memory and is_folder:
+        return error("ZORDER_TABLE_NOT_FOUND.IN_MEMORY_FOLDER", name=name)
+    if in_memory:
+        return error("ZORDER_TABLE_NOT_FOUND.IN_MEMORY", name=name)
+    if is_folder:
+        return error("ZORDER_TABLE_NOT_FOUND.FOLDER", name=name)
+    return error("ZORDER_TABLE_NOT_FOUND.CATALOG", name=name)
+
+
+def conflict(what: str) -> ZOrderError:
+    """Others changed the table meanwhile. `what`: they did."""
+    return error("ZORDER_CONFLICT.CHANGED", what=what)
+
+
+def linked(path: str) -> ZOrderError:
+    """pyzorder makes no links, and follows none when it writes."""
+    return error("ZORDER_SYMBOLIC_LINK.WRITING", path=path)
+
+
+def used_up_numbers(folder: str) -> ZOrderError:
+    """The last run or snapshot in a folder has the greatest number there is."""
+    return error("ZORDER_NO_RUN_NUMBER", journal=folder)
+
+
+def view_has_no_folder(view: str) -> ZOrderError:
+    """A view where the folder of a table is asked for."""
+    return error("ZORDER_VIEW", name=view)
+
+
+def store_not_writable(folder: str, reason: str) -> ZOrderError:
+    """A folder in which the doctor cannot make a file. `reason`: what the store said."""
+    return error("ZORDER_NOT_WRITABLE.FOLDER", folder=folder, reason=reason)
+
+
+def store_has_two_winners(folder: str) -> ZOrderError:
+    """A store that makes one file twice."""
+    return error("ZORDER_UNSUPPORTED_STORE.TWO_WINNERS", folder=folder)

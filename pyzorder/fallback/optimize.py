@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyzorder import errors
 from pyzorder.fallback import failures, statistics, switch
 from pyzorder.fallback.declared import undeclared
 from pyzorder.fallback.indexing import check_served, denied, named, statistics_columns
@@ -144,7 +145,7 @@ class _Copy:
         #: The files that are copied.
         self.sources = source_files(self._rows, self._partitions)
         if check_settled(table) != run:
-            raise failures.conflict(f"{table.name} was being optimized")
+            raise errors.conflict(f"{table.name} was being optimized")
         paths = [file.path for file in self.sources]
         lost = undeclared(spark, paths, table.format, self._rows.schema) if paths else []
         if lost:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyzorder.errors import ZOrderError
+from pyzorder import errors
 from pyzorder.index.entries import FileEntry, kept_rows, table_of
 from pyzorder.index.snapshots import (
     GREATEST,
@@ -46,11 +46,7 @@ def incarnation_of(store: Store, folder: TableFolder) -> str:
         made = str(uuid.uuid4())
         if store.create(folder.incarnation, made.encode()):
             return made
-    raise ZOrderError(
-        "ZORDER_CONFLICT",
-        f"Somebody has put something else in the place of {folder.incarnation}, a file of an id. "
-        "Delete it.",
-    )
+    raise errors.conflict(f"{folder.incarnation} holds something else than an id")
 
 
 def publish(
@@ -72,11 +68,7 @@ def publish(
         known = versions(store, folder)
         base = known[-1] if known else 0
         if base >= GREATEST - 1:
-            raise ZOrderError(
-                "ZORDER_NO_RUN_NUMBER",
-                f"The last snapshot in {folder.index} has the greatest number that one can have. "
-                "Nobody's gets there: delete the files of that number.",
-            )
+            raise errors.used_up_numbers(folder.index)
         old = latest(store, folder)
         if old is not None and old.pointer.version != base:
             old = None

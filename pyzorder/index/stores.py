@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow.fs
 
-from pyzorder.errors import ZOrderError
+from pyzorder import errors
 from pyzorder.index import local_files
 
 _LOCAL = re.compile(r"^file:/+")
@@ -97,11 +97,7 @@ class LocalStore:
 
     def create(self, path: str, data: bytes) -> bool:
         if local_files.linked(path):
-            raise ZOrderError(
-                "ZORDER_SYMBOLIC_LINK",
-                f"{path} is a symbolic link, or lies behind one. It could lead out of the table's "
-                "folder, so nothing is written through it: delete the link.",
-            )
+            raise errors.linked(path)
         return local_files.create_if_absent(path, data)
 
     def remove(self, path: str) -> None:

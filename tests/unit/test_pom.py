@@ -48,6 +48,17 @@ def test_sources(spark: str) -> None:
     assert folders == set(build.spark_versions()[spark]["sources"].split())
 
 
+def test_resources() -> None:
+    """The same files of the package, in the same folders of the jar."""
+    found = {}
+    for resource in POM.findall("m:build/m:resources/m:resource", NAMES):
+        folder = resource.findtext("m:directory", "", NAMES).replace("${project.basedir}/..", "")
+        for name in resource.findall("m:includes/m:include", NAMES):
+            file = build.ROOT / folder.strip("/") / (name.text or "")
+            found[file] = resource.findtext("m:targetPath", "", NAMES)
+    assert found == build.RESOURCES
+
+
 @pytest.mark.parametrize("spark", SPARKS)
 def test_the_oldest_java(spark: str) -> None:
     option = (

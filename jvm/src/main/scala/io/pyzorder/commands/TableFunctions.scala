@@ -106,8 +106,7 @@ object TableFunctions {
     def of(arguments: Seq[Expression]): LogicalPlan = {
       val argument = arguments match {
         case Seq(Literal(text, _: StringType)) if text != null => text.toString
-        case _ => throw ZOrderErrors.error("ZORDER_INVALID_ARGUMENT", "42K08",
-            s"$name takes one string literal, $takes: $name('$example').")
+        case _ => throw ZOrderErrors.tableFunctionArgument(name, takes, example)
       }
       val session = SparkSession.active.asInstanceOf[shim.SparkSession]
       build(session, argument)

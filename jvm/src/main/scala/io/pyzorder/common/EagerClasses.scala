@@ -13,7 +13,8 @@ import org.slf4j.LoggerFactory
  * disconnects, Hive closes the session's class loader, which is the one that holds the jars of
  * `--jars` and `spark.jars`: classes that were loaded before work on, others are never found
  * again, and every later query of the server would fail. What reads its class's file again, as
- * Spark does with closures, fails even then: see TaskFunction.
+ * Spark does with closures, fails even then: see TaskFunction. The sentences of errors are in the
+ * jar, too.
  */
 private[pyzorder] object EagerClasses {
 
@@ -31,6 +32,7 @@ private[pyzorder] object EagerClasses {
         try jar.entries().asScala.map(_.getName).filter(_.endsWith(".class"))
             .foreach(load(_, loader))
         finally jar.close()
+        ErrorConditions.load()
       } catch {
         case NonFatal(failure) => warn(failure)
       }

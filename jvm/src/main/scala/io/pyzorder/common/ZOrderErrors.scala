@@ -2,7 +2,6 @@ package io.pyzorder.common
 
 import java.io.FileNotFoundException
 import java.nio.file.NoSuchFileException
-import java.util.Locale
 
 import org.apache.commons.lang3.exception.ExceptionUtils
 import org.apache.hadoop.fs.Path
@@ -10,122 +9,88 @@ import org.apache.hadoop.util.Shell
 import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.types.DataType
 
-/** Every error that pyzorder raises, one error class and one sentence each. Callers throw them. */
+/**
+ * Every error that pyzorder raises: what a caller must know to raise it. Callers throw them; the
+ * sentences are in pyzorder/error_conditions.json.
+ */
 object ZOrderErrors {
 
   // ---- statements -----------------------------------------------------------------------------
 
   /** The statement starts like one of ours and goes on as none. `near`: the text at the place. */
   def syntax(near: String, expected: String, usage: String): ZOrderException =
-    error("ZORDER_SYNTAX_ERROR", "42601",
-      s"Syntax error at or near ${if (near.isEmpty) "the end of the statement" else s"'$near'"}: " +
-        s"$expected. The statement is written: $usage", "near" -> near)
+    if (near.isEmpty) error("ZORDER_SYNTAX_ERROR.END", "expected" -> expected, "usage" -> usage)
+    else error("ZORDER_SYNTAX_ERROR.AT", "near" -> near, "expected" -> expected, "usage" -> usage)
 
-  def invalidSetting(key: String, value: String, why: String): ZOrderException =
-    error("ZORDER_INVALID_SETTING", "22023", s"The value '$value' of $key cannot be used. $why",
-      "key" -> key, "value" -> value)
+  /** `requirement`: a sentence that says which values are valid. */
+  def invalidSetting(key: String, value: String, requirement: String): ZOrderException =
+    error("ZORDER_INVALID_SETTING", "key" -> key, "value" -> value, "requirement" -> requirement)
 
-  /** `why`: the verdict's sentence. */
-  def slowerLookups(table: String, why: String): ZOrderException =
-    error("ZORDER_SLOWER_LOOKUPS", "55000",
-      s"OPTIMIZE would make lookups in $table slower. $why Nothing was changed. To keep the " +
-        "files as they are, unset spark.sql.zorder.optimize.targetFileSize: the size that the " +
-        "table was optimized with is the default. To go on, write OPTIMIZE … FULL, on the " +
-        "command line --force.", "table" -> table)
+  /** `verdict`: its sentence. */
+  def slowerLookups(table: String, verdict: String): ZOrderException =
+    error("ZORDER_SLOWER_LOOKUPS", "table" -> table, "verdict" -> verdict)
+
+  def rangeIdArguments(count: Int): ZOrderException =
+    error("ZORDER_INVALID_ARGUMENT.RANGE_ID", "count" -> count.toString)
+
+  /** `takes`: what the function's one string is. */
+  def tableFunctionArgument(function: String, takes: String, example: String): ZOrderException =
+    error("ZORDER_INVALID_ARGUMENT.TABLE_FUNCTION",
+      "function" -> function, "takes" -> takes, "example" -> example)
 
   // ---- targets --------------------------------------------------------------------------------
 
   def foreignTable(table: String, provider: String, extension: String): ZOrderException =
-    error("ZORDER_FOREIGN_TABLE", "0A000",
-      s"$table is a $provider table, which $provider itself must optimize, and the session's SQL " +
-        s"parser has no such statement: add $extension to spark.sql.extensions, or use " +
-        s"$provider's own procedures.", "table" -> table, "provider" -> provider)
+    error("ZORDER_FOREIGN_TABLE",
+      "table" -> table, "provider" -> provider, "extension" -> extension)
 
   def unsupportedProvider(table: String, provider: String): ZOrderException =
-    error("ZORDER_UNSUPPORTED_PROVIDER", "0A000",
-      s"$table is stored as $provider; only Parquet and ORC tables can be optimized and indexed. " +
-        "Copy it into a table USING parquet or USING orc first.",
-      "table" -> table, "provider" -> provider)
+    error("ZORDER_UNSUPPORTED_PROVIDER", "table" -> table, "provider" -> provider)
 
-  def view(name: String): ZOrderException =
-    error("ZORDER_VIEW", "42809",
-      s"$name is a view and has no files of its own: name the table that it reads.",
-      "name" -> name)
+  def view(name: String): ZOrderException = error("ZORDER_VIEW", "name" -> name)
 
   def bucketedTable(table: String, columns: Seq[String]): ZOrderException =
-    error("ZORDER_BUCKETED_TABLE", "0A000",
-      s"$table is bucketed by ${columns.mkString(", ")}, and clustering its files would break " +
-        "its buckets. Copy it into a table without CLUSTERED BY … INTO … BUCKETS, or build only " +
-        "the statistics: CREATE SKIPPING INDEX ON the table.", "table" -> table)
+    error("ZORDER_BUCKETED_TABLE", "table" -> table, "columns" -> listed(columns))
 
   /** `options`: that choose files by name or time. */
   def filteredTable(table: String, options: Seq[String]): ZOrderException =
-    error("ZORDER_FILTERED_TABLE", "0A000",
-      s"$table reads only some of the files in its folder, by its options " +
-        s"${options.mkString(", ")}, and might not read new ones. Nothing was changed. Move the " +
-        "files that count into a folder of their own, and create the table there without these " +
-        "options.", "table" -> table)
+    error("ZORDER_FILTERED_TABLE", "table" -> table, "options" -> listed(options))
 
   /** `folder`: of more than one partition. */
   def sharedPartitions(table: String, folder: String): ZOrderException =
-    error("ZORDER_SHARED_FOLDER", "55000",
-      s"More than one partition of $table lies in $folder, and a file does not tell which of " +
-        "them its rows belong to. Nothing was changed. Drop all but one of them, or leave them " +
-        "out with WHERE.", "folder" -> folder)
+    error("ZORDER_SHARED_FOLDER.PARTITIONS", "table" -> table, "folder" -> folder)
 
-  def tooManyColumns(asked: Int, most: Int): ZOrderException =
-    error("ZORDER_TOO_MANY_COLUMNS", "54011",
-      s"$asked clustering columns are more than the $most that a z-value has bits for. Name the " +
-        "two to four columns that queries filter by most: each further one makes files wider.")
+  def tooManyColumns(count: Int, most: Int): ZOrderException =
+    error("ZORDER_TOO_MANY_COLUMNS", "count" -> count.toString, "most" -> most.toString)
 
   def streamingSink(path: String): ZOrderException =
-    error("ZORDER_STREAMING_SINK", "0A000",
-      s"$path is written by a streaming query, whose _spark_metadata names the files that count: " +
-        "new files would not be seen. Read the stream's output into another table and optimize " +
-        "that one.", "path" -> path)
+    error("ZORDER_STREAMING_SINK", "path" -> path)
 
-  def invalidPath(text: String): ZOrderException =
-    error("ZORDER_INVALID_PATH", "42K03",
-      s"'$text' is no path. Name the folder of a table, such as '/data/sales' or " +
-        "'s3a://bucket/sales'.", "path" -> text)
+  def invalidPath(text: String): ZOrderException = error("ZORDER_INVALID_PATH", "path" -> text)
 
   def pathNotFound(path: String): ZOrderException =
-    error("ZORDER_PATH_NOT_FOUND", "42K03", s"The path $path does not exist. Check its spelling.",
-      "path" -> path)
+    error("ZORDER_PATH_NOT_FOUND", "path" -> path)
 
   /** `failure`: what opening the store raised. */
   def noSuchStore(path: String, failure: Throwable): ZOrderException = {
-    val why = ExceptionUtils.getThrowables(failure).flatMap(t => Option(t.getMessage)).lastOption
+    val reason = ExceptionUtils.getThrowables(failure).flatMap(t => Option(t.getMessage)).lastOption
       .getOrElse(failure.toString).takeWhile(_ != '\n').stripSuffix(".")
-    because(failure,
-      error("ZORDER_NO_SUCH_STORE", "42K03",
-        s"Spark cannot open the store of $path: $why. Check how the path begins, and that Spark " +
-          "has the jars and settings of this store.", "path" -> path))
+    because(failure, error("ZORDER_NO_SUCH_STORE", "path" -> path, "reason" -> reason))
   }
 
-  def pathIsFile(path: String): ZOrderException =
-    error("ZORDER_PATH_IS_FILE", "42K03",
-      s"$path is a file; name the folder of the table that it belongs to.", "path" -> path)
+  def pathIsFile(path: String): ZOrderException = error("ZORDER_PATH_IS_FILE", "path" -> path)
 
   def pathInsideTable(path: String, table: String): ZOrderException =
-    error("ZORDER_PATH_INSIDE_TABLE", "42K03",
-      s"$path is a partition folder of $table: name $table and give the partition in WHERE.",
-      "path" -> path, "table" -> table)
+    error("ZORDER_PATH_INSIDE_TABLE", "path" -> path, "table" -> table)
 
   def noFiles(target: String): ZOrderException =
-    error("ZORDER_NO_FILES", "42K03",
-      s"$target holds no Parquet or ORC data files, so neither its format nor its columns are " +
-        "known. Name a folder with data files in it.", "target" -> target)
+    error("ZORDER_NO_FILES.ANY", "target" -> target)
 
   def mixedFormats(path: String): ZOrderException =
-    error("ZORDER_MIXED_FORMATS", "42K03",
-      s"$path holds both Parquet and ORC files. Say which of them is meant: parquet.`$path` or " +
-        s"orc.`$path`.", "path" -> path)
+    error("ZORDER_MIXED_FORMATS", "path" -> path)
 
   def otherFormat(path: String, format: String): ZOrderException =
-    error("ZORDER_OTHER_FORMAT", "42K03",
-      s"$path holds ${format.toUpperCase(Locale.ROOT)} files: write $format.`$path`.",
-      "path" -> path, "format" -> format)
+    error("ZORDER_OTHER_FORMAT", "path" -> path, "format" -> format)
 
   /**
    * `path`: of a file or a folder; `failure`: what reading it raised. A file that had just been
@@ -137,9 +102,7 @@ object ZOrderErrors {
     else damaged(path, failure)
 
   private def notReadable(path: String, failure: Throwable): ZOrderException =
-    error("ZORDER_NOT_READABLE", "42501",
-      s"This command must read $path, and may not: ${StoreFailures.denied(failure)}. Nothing was " +
-        "changed. Get the right to, and run the command again.", "path" -> path)
+    error("ZORDER_NOT_READABLE", "path" -> path, "reason" -> StoreFailures.denied(failure))
 
   /** Whether a file was not there, by all that Java, Hadoop and Spark raise then. */
   def isMissing(failure: Throwable): Boolean =
@@ -168,255 +131,192 @@ object ZOrderErrors {
     val messages = ExceptionUtils.getThrowables(failure).toSeq.flatMap(t => Option(t.getMessage))
       .map(_.takeWhile(_ != '\n').stripSuffix("."))
     val why = (messages.find(_.contains(path)).filter(_ != path) ++ messages.lastOption).toSeq
+    val reason = why.distinct.mkString("; ")
     val file = messages.flatMap(Named.findAllIn(_)).find(_.contains(path)).getOrElse(path)
-    val todo =
-      if (file.matches(".*[.](parquet|orc)")) "Repair or remove what is damaged"
-      else "If that is no data file, move it, or begin its name with _ or . so that Spark passes " +
-        "it over; else repair or remove what is damaged"
-    error("ZORDER_UNREADABLE_FILE", "58030",
-      s"$path cannot be read: ${why.distinct.mkString("; ")}. Nothing was changed. $todo, and " +
-        "run the command again.", "path" -> path)
+    if (file.matches(".*[.](parquet|orc)")) {
+      error("ZORDER_UNREADABLE_FILE.DAMAGED", "path" -> path, "reason" -> reason)
+    } else error("ZORDER_UNREADABLE_FILE.STRAY", "path" -> path, "reason" -> reason)
   }
 
   /** A file, as messages name one. */
   private val Named = "[^\\s]+[.][A-Za-z0-9]+(?=[\\s.;,]|$)".r
 
-  /** `one` and `other`: places that have the column, of these types. */
+  /** `place` and `otherPlace`: that have the column, of these types. */
   def incompatibleTypes(
       column: String,
-      oneType: String,
-      one: String,
+      dataType: String,
+      place: String,
       otherType: String,
-      other: String): ZOrderException =
-    error("ZORDER_INCOMPATIBLE_TYPES", "42825",
-      s"Column $column is of type $oneType in $one and of type $otherType in $other, and one " +
-        "table cannot hold both. Nothing was changed. Write one of them again with the other's " +
-        "type, or move it out of the table's folder, and run the command again.",
-      "column" -> column)
+      otherPlace: String): ZOrderException =
+    error("ZORDER_INCOMPATIBLE_TYPES", "column" -> column, "type" -> dataType, "place" -> place,
+      "otherType" -> otherType, "otherPlace" -> otherPlace)
 
   def settingChangesTypes(keys: Seq[String], columns: Seq[String]): ZOrderException =
-    error("ZORDER_SETTING_CHANGES_TYPES", "22023",
-      s"With ${keys.mkString(", ")} as this session has set it, ${columns.mkString(", ")} would " +
-        "be written as another type than the files have now, for every other reader too. RESET " +
-        "it, or make a catalog table over the folder that declares the columns' types.",
-      "columns" -> columns.mkString(", "))
+    error("ZORDER_SETTING_CHANGES_TYPES", "keys" -> listed(keys), "columns" -> listed(columns))
 
   // ---- columns --------------------------------------------------------------------------------
 
   def unknownColumn(name: String, table: String, known: Seq[String]): ZOrderException =
-    error("ZORDER_UNKNOWN_COLUMN", "42703",
-      s"There is no column $name in $table. It has: ${known.mkString(", ")}.",
-      "column" -> name, "table" -> table)
+    error("ZORDER_UNKNOWN_COLUMN", "column" -> name, "table" -> table, "known" -> listed(known))
 
   def ambiguousColumn(name: String, table: String, candidates: Seq[String]): ZOrderException =
-    error("ZORDER_AMBIGUOUS_COLUMN", "42702",
-      s"Column $name of $table could be any of ${candidates.mkString(", ")}: write it exactly, " +
-        "with spark.sql.caseSensitive=true.", "column" -> name, "table" -> table)
+    error("ZORDER_AMBIGUOUS_COLUMN",
+      "column" -> name, "table" -> table, "candidates" -> listed(candidates))
 
   def unsupportedType(column: String, dataType: DataType): ZOrderException =
-    error("ZORDER_UNSUPPORTED_TYPE", "42K09",
-      s"Column $column is of type ${dataType.catalogString}, whose values have no order that " +
-        "files can be clustered by. Leave it out, or name a field of a struct.",
-      "column" -> column, "type" -> dataType.catalogString)
+    error("ZORDER_UNSUPPORTED_TYPE", "column" -> column, "type" -> dataType.catalogString)
 
   def partitionColumn(name: String): ZOrderException =
-    error("ZORDER_PARTITION_COLUMN", "42P10",
-      s"$name is a partition column: each partition's files hold one value of it and are " +
-        "clustered by themselves. Leave it out; to optimize certain partitions, use WHERE.",
-      "column" -> name)
+    error("ZORDER_PARTITION_COLUMN", "column" -> name)
 
   def fullWithoutColumns(table: String): ZOrderException =
-    error("ZORDER_FULL_WITHOUT_COLUMNS", "42601",
-      "FULL lays out anew what is clustered already, and needs columns. Write OPTIMIZE … FULL " +
-        "ZORDER BY (…), or set the table property zorder.clusterBy; to join small files, leave " +
-        "FULL out.", "table" -> table)
+    error("ZORDER_FULL_WITHOUT_COLUMNS", "table" -> table)
 
   def duplicateColumn(name: String): ZOrderException =
-    error("ZORDER_DUPLICATE_COLUMN", "42701", s"Column $name is named twice. Name it once.",
-      "column" -> name)
+    error("ZORDER_DUPLICATE_COLUMN", "column" -> name)
 
   def deniedColumn(name: String): ZOrderException =
-    error("ZORDER_DENIED_COLUMN", "42501",
-      s"Column $name is not to be recorded in an index, by ${ZOrderConf.indexDenyColumns.key} or " +
-        s"the table property ${ZOrderConf.indexDenyColumns.property}, so that no file could be " +
-        "skipped by it. Name other columns, or take it from that list.", "column" -> name)
+    error("ZORDER_DENIED_COLUMN", "column" -> name,
+      "key" -> ZOrderConf.indexDenyColumns.key, "property" -> ZOrderConf.indexDenyColumns.property)
 
   def notPartitionPredicate(columns: Seq[String], partitionColumns: Seq[String]): ZOrderException =
-    error("ZORDER_NOT_PARTITION_PREDICATE", "42P10",
-      s"WHERE chooses whole partitions, but ${columns.mkString(", ")} is no partition column. " +
-        (if (partitionColumns.isEmpty) "The table is not partitioned: leave WHERE out."
-         else s"Partition columns are: ${partitionColumns.mkString(", ")}."),
-      "columns" -> columns.mkString(", "))
+    if (partitionColumns.isEmpty) {
+      error("ZORDER_NOT_PARTITION_PREDICATE.UNPARTITIONED", "columns" -> listed(columns))
+    } else {
+      error("ZORDER_NOT_PARTITION_PREDICATE.PARTITIONED",
+        "columns" -> listed(columns), "partitionColumns" -> listed(partitionColumns))
+    }
 
-  def unsupportedPredicate(predicate: String, why: String): ZOrderException =
-    error("ZORDER_UNSUPPORTED_PREDICATE", "42P10",
-      s"WHERE $predicate cannot choose partitions: it $why. Compare partition columns with " +
-        "constants.", "predicate" -> predicate)
+  /** `reason`: what the predicate does, as "has a subquery". */
+  def unsupportedPredicate(predicate: String, reason: String): ZOrderException =
+    error("ZORDER_UNSUPPORTED_PREDICATE", "predicate" -> predicate, "reason" -> reason)
 
   def undeclaredColumns(file: String, columns: Seq[String]): ZOrderException =
-    error("ZORDER_UNDECLARED_COLUMNS", "42K03",
-      s"The file $file has columns that the table does not declare " +
-        s"(${columns.mkString(", ")}), and rewriting it would lose them. Add them with ALTER " +
-        "TABLE … ADD COLUMNS, or leave the file's partition out.", "file" -> file)
+    error("ZORDER_UNDECLARED_COLUMNS.FILE", "file" -> file, "columns" -> listed(columns))
 
   /** `table` is to be rewritten, `other` lies in the same folder. */
   def otherDefault(table: String, other: String, column: String): ZOrderException =
-    error("ZORDER_OTHER_DEFAULT", "55000",
-      s"$other lies in the same folder, and has another default for column $column, which files " +
-        s"of $table lack: rewriting them would give their rows a value for good. Nothing was " +
-        s"changed. Drop one of the two tables, or create it again with the other's default.",
-      "table" -> table, "column" -> column)
+    error("ZORDER_OTHER_DEFAULT", "table" -> table, "other" -> other, "column" -> column)
 
   // ---- index ----------------------------------------------------------------------------------
 
-  def indexExists(table: String): ZOrderException =
-    error("ZORDER_INDEX_EXISTS", "42710",
-      s"$table already has a skipping index. Use REFRESH SKIPPING INDEX to bring it up to date, " +
-        "or DROP SKIPPING INDEX first to choose other columns.", "table" -> table)
+  def indexExists(table: String): ZOrderException = error("ZORDER_INDEX_EXISTS", "table" -> table)
 
   def indexNotFound(table: String): ZOrderException =
-    error("ZORDER_INDEX_NOT_FOUND", "42704",
-      s"$table has no skipping index. Run OPTIMIZE, or CREATE SKIPPING INDEX ON it.",
-      "table" -> table)
+    error("ZORDER_INDEX_NOT_FOUND", "table" -> table)
 
   // ---- publishing -----------------------------------------------------------------------------
 
-  /** `who`: host and process; `since`: when it began; `takeOver`: how to go on if it is dead. */
-  def concurrentOptimize(who: String, since: String, takeOver: String): ZOrderException =
-    error("ZORDER_CONCURRENT_OPTIMIZE", "40001",
-      s"Another command is rewriting this table: $who, since $since. Wait until it ends. $takeOver",
-      "who" -> who, "since" -> since)
+  /** `who`: host and process; `since`: when it began; `lease`: of its lock, in milliseconds. */
+  def concurrentOptimize(who: String, since: String, lease: Long, run: Long): ZOrderException =
+    error("ZORDER_CONCURRENT_OPTIMIZE", "who" -> who, "since" -> since,
+      "seconds" -> (lease / 1000).toString,
+      "key" -> ZOrderConf.journalTakeOver.key, "run" -> run.toString)
 
-  def conflict(what: String): ZOrderException =
-    error("ZORDER_CONFLICT", "40001",
-      s"The table was changed while this command ran: $what. Nothing of it was overwritten; run " +
-        "the command again.", "what" -> what)
+  def conflict(what: String): ZOrderException = error("ZORDER_CONFLICT.CHANGED", "what" -> what)
 
-  /** `why`: what the store said. */
-  def noSpace(root: String, why: String): ZOrderException =
-    error("ZORDER_NO_SPACE", "53100",
-      s"There is no room for what this command writes into $root: $why. Every row of the table " +
-        "is where it was. Free some space, and run the command again.")
+  /** `reason`: what the store said. */
+  def noSpace(root: String, reason: String): ZOrderException =
+    error("ZORDER_NO_SPACE.FULL", "target" -> root, "reason" -> reason)
 
-  /** `why`: what the store said. */
-  def notWritable(root: String, why: String): ZOrderException =
-    error("ZORDER_NOT_WRITABLE", "42501",
-      s"This command must create, rename and delete files in $root, and may not: $why. Every row " +
-        "of the table is where it was. Get the right to, and run the command again.")
+  /** Before anything is written: `bytes` are needed, and `left` are there. */
+  def tooLittleSpace(root: String, bytes: Long, left: Long): ZOrderException =
+    error("ZORDER_NO_SPACE.EXPECTED",
+      "target" -> root, "bytes" -> bytes.toString, "left" -> left.toString)
+
+  /** `reason`: what the store said. */
+  def notWritable(root: String, reason: String): ZOrderException =
+    error("ZORDER_NOT_WRITABLE.TABLE", "target" -> root, "reason" -> reason)
 
   /** Of a table that was dropped meanwhile, or whose partitions all lie elsewhere. */
   def noFolder(root: String): ZOrderException =
-    error("ZORDER_CONFLICT", "40001",
-      s"The folder $root does not exist. If the table was renamed or dropped meanwhile, nothing " +
-        "of it was changed; if its partitions all lie elsewhere, make the folder: pyzorder keeps " +
-        "there what it knows of the table.", "what" -> s"$root does not exist")
+    error("ZORDER_CONFLICT.NO_FOLDER", "folder" -> root)
+
+  /** `counted`: rows of the new files as their writers counted them. */
+  def rowCount(root: String, read: Long, written: Long, counted: Long): ZOrderException =
+    error("ZORDER_ROW_COUNT.REWRITE", "folder" -> root, "read" -> read.toString,
+      "written" -> written.toString, "counted" -> counted.toString)
 
   /** After COMMIT. `failure`: what moving files raised. */
   def unfinished(root: String, failure: Throwable): ZOrderException =
-    error("ZORDER_UNFINISHED", "58030",
-      s"The new files of $root count from now on, but not all files could be brought to their " +
-        s"places: ${String.valueOf(failure.getMessage).takeWhile(_ != '\n').stripSuffix(".")}. " +
-        "With pyzorder every row is read once; other readers may miss rows or read some twice. " +
-        "Mend that, and run VACUUM on the table to finish it.")
+    error("ZORDER_UNFINISHED.FILES", "folder" -> root, "reason" -> firstLine(failure))
 
   /** After COMMIT. `failure`: what switching the location raised. */
   def unfinishedSwitch(from: String, to: String, failure: Throwable): ZOrderException =
-    error("ZORDER_UNFINISHED", "58030",
-      s"The table's location was to be switched from $from to $to, which hold the same rows, and " +
-        "it is not certain that it was: " +
-        s"${String.valueOf(failure.getMessage).takeWhile(_ != '\n').stripSuffix(".")}. Mend " +
-        "that, and run VACUUM on the table to finish it.")
+    error("ZORDER_UNFINISHED.SWITCH",
+      "from" -> from, "to" -> to, "reason" -> firstLine(failure))
 
-  /** `why`: ends a sentence. */
-  def cannotSwitch(table: String, why: String): ZOrderException =
-    error("ZORDER_CANNOT_SWITCH_LOCATION", "0A000",
-      s"The location of $table cannot be switched to a new folder, because $why. Set " +
-        s"${ZOrderConf.publishMethod.property} to 'rename' to replace its files in their folder.",
-      "table" -> table)
+  /** `reason`: ends a sentence. */
+  def cannotSwitch(table: String, reason: String): ZOrderException =
+    error("ZORDER_CANNOT_SWITCH_LOCATION", "table" -> table, "reason" -> reason,
+      "property" -> ZOrderConf.publishMethod.property)
+
+  /** `reason`: ends a sentence. */
+  def cannotRestore(root: String, reason: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE", "folder" -> root, "reason" -> reason)
 
   /** The journal of `from` says that its table lies in `to` since. */
   def tableMoved(from: String, to: String): ZOrderException =
-    error("ZORDER_TABLE_MOVED", "55000",
-      s"OPTIMIZE has switched the table that was in $from to $to. Name the table as the catalog " +
-        s"does, after REFRESH TABLE; if it is to stay in $from, delete $to.",
-      "from" -> from, "to" -> to)
+    error("ZORDER_TABLE_MOVED", "from" -> from, "to" -> to)
 
   /** Only the catalog tells whether a place outside of a table's folder is the table's. */
   def unfinishedElsewhere(root: String, place: String): ZOrderException =
-    error("ZORDER_UNFINISHED_ELSEWHERE", "55000",
-      s"A command that was killed has left a record in $root of files in $place, outside of it. " +
-        "Only the catalog can tell whether a partition of the table lies there: run the command " +
-        "on the table by its name.", "root" -> root, "place" -> place)
+    error("ZORDER_UNFINISHED_ELSEWHERE", "root" -> root, "place" -> place)
 
   def usedUpNumbers(journal: String): ZOrderException =
-    error("ZORDER_NO_RUN_NUMBER", "55000",
-      s"The last run in $journal has the greatest number that a run can have. No run of pyzorder " +
-        "gets there: delete the files of that number, which somebody else has put there.",
-      "journal" -> journal)
+    error("ZORDER_NO_RUN_NUMBER", "journal" -> journal)
 
   /** Readers take no longer record for one of pyzorder's. */
   def tooManyFiles(record: String): ZOrderException =
-    error("ZORDER_TOO_MANY_FILES", "54000",
-      s"The run replaces more files than its record $record can name. Choose fewer partitions " +
-        "with WHERE. Nothing was changed.",
-      "record" -> record)
+    error("ZORDER_TOO_MANY_FILES", "record" -> record)
 
-  /** pyzorder makes no links: where one leads is none of its business. */
-  def linked(path: String): ZOrderException =
-    error("ZORDER_SYMBOLIC_LINK", "55000",
-      s"$path is a symbolic link, or lies behind one. It could lead out of the table's folder, " +
-        "so nothing is written through it: delete the link, or put the folder in its place.",
-      "path" -> path)
+  /** pyzorder makes no links, and follows none when it writes. */
+  def linked(path: String): ZOrderException = error("ZORDER_SYMBOLIC_LINK.WRITING", "path" -> path)
 
   /** Of a data file. */
   def strangeLink(path: String): ZOrderException =
-    error("ZORDER_SYMBOLIC_LINK", "55000",
-      s"$path is, or lies behind, a symbolic link of another owner than what it leads to. Rows " +
-        "that are not in the table's folder would be copied there: delete the link, or put what " +
-        "it leads to in its place.",
-      "path" -> path)
+    error("ZORDER_SYMBOLIC_LINK.DATA_FILE", "path" -> path)
 
   def overwrittenBehind(from: String, to: String): ZOrderException =
-    error("ZORDER_OVERWRITTEN_BEHIND", "55000",
-      s"$from was overwritten by a command that was planned before OPTIMIZE switched the table " +
-        s"to $to, so that its rows do not show. Run that command again and delete $from, or take " +
-        s"$from for the table by ALTER TABLE … SET LOCATION and delete $to.",
-      "from" -> from, "to" -> to)
+    error("ZORDER_OVERWRITTEN_BEHIND", "from" -> from, "to" -> to)
 
   /** `journal`: of the other table. */
   def sharedFolder(folder: String, journal: String): ZOrderException =
-    error("ZORDER_SHARED_FOLDER", "55000",
-      s"$folder is the folder of another table as well, which has a journal of its own there. " +
-        "Nothing was changed. Optimize it through one of the two tables only, and leave it out " +
-        s"with WHERE in the other; if the other table is gone, delete $journal.",
-      "folder" -> folder)
+    error("ZORDER_SHARED_FOLDER.TABLE", "folder" -> folder, "journal" -> journal)
 
   /** `marker`: of the other command. */
   def sharedNow(folder: String, marker: String): ZOrderException =
-    error("ZORDER_SHARED_FOLDER", "55000",
-      s"$folder is the folder of another table as well, a command on which is at work there, or " +
-        "was killed. Nothing was changed. Wait for its end, or run VACUUM on that table to " +
-        s"finish what it left; if that table is gone, delete $marker.", "folder" -> folder)
+    error("ZORDER_SHARED_FOLDER.COMMAND", "folder" -> folder, "marker" -> marker)
 
   def retentionTooShort(hours: Int): ZOrderException =
-    error("ZORDER_RETENTION_TOO_SHORT", "22023",
-      s"VACUUM … RETAIN $hours HOURS would delete files that running queries may still read, and " +
-        "that RESTORE needs. Retain at least 1 hour, or, to erase data at once, set " +
-        s"${ZOrderConf.vacuumCheck.key} to false.", "hours" -> hours.toString)
+    error("ZORDER_RETENTION_TOO_SHORT",
+      "hours" -> hours.toString, "key" -> ZOrderConf.vacuumCheck.key)
 
-  def storeUnsupported(scheme: String, why: String): ZOrderException =
-    error("ZORDER_UNSUPPORTED_STORE", "0A000",
-      s"Files on '$scheme' cannot be published safely: $why.", "scheme" -> scheme)
+  // ---- stores ---------------------------------------------------------------------------------
 
-  /** For errors of one place only; `sentence` ends with a full stop and says what to do. */
-  def error(
-      condition: String,
-      state: String,
-      sentence: String,
-      parameters: (String, String)*): ZOrderException =
-    new ZOrderException(
-      condition, state, withoutPassword(sentence),
-      parameters.map { case (name, value) => name -> withoutPassword(value) }.toMap)
+  def unknownStore(scheme: String): ZOrderException =
+    error("ZORDER_UNSUPPORTED_STORE.SCHEME", "scheme" -> scheme)
+
+  /** `failure`: what making a hard link raised. */
+  def noHardLinks(path: String, failure: Throwable): ZOrderException =
+    error("ZORDER_UNSUPPORTED_STORE.HARD_LINKS",
+      "path" -> path, "reason" -> String.valueOf(failure.getMessage))
+
+  def noConditionalPut: ZOrderException = error("ZORDER_UNSUPPORTED_STORE.CONDITIONAL_PUT")
+
+  // ---- how they are made ----------------------------------------------------------------------
+
+  /** `name`: of an entry of the catalogue; `parameters`: of its placeholders, each of them. */
+  private def error(name: String, parameters: (String, String)*): ZOrderException = {
+    val entry = ErrorConditions.entry(name)
+    val safe = parameters.map { case (key, value) => key -> withoutPassword(value) }.toMap
+    new ZOrderException(entry.condition, entry.state, entry.sentence(safe), safe)
+  }
+
+  private def listed(names: Seq[String]): String = names.mkString(", ")
+
+  private def firstLine(failure: Throwable): String =
+    String.valueOf(failure.getMessage).takeWhile(_ != '\n').stripSuffix(".")
 
   private val UserInfo = "://[^/@\\s]*@".r
 

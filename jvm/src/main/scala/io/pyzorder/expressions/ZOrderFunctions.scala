@@ -31,9 +31,7 @@ object ZOrderFunctions {
         "for null, else 1 + the number of distinct boundaries <= value.",
       {
         case Seq(value, boundaries) => RangeId(value, boundaries)
-        case other => throw ZOrderErrors.error("ZORDER_INVALID_ARGUMENT", "42605",
-            "range_id takes two arguments, a value and an array of boundaries, as in " +
-              s"range_id(a, array(10, 20)), and here are ${other.length}.")
+        case other => throw ZOrderErrors.rangeIdArguments(other.length)
       }))
 
   private def function(

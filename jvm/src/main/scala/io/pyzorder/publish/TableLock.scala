@@ -100,9 +100,8 @@ private[publish] object TableLock {
       throw ZOrderErrors.concurrentOptimize(
         owner.map(p => s"${p.operation} by ${p.process.describe}").getOrElse("a writer"),
         owner.map(p => java.time.Instant.ofEpochMilli(p.began).toString).getOrElse("?"),
-        s"If it is dead, its lock ends ${owner.map(_.lease).getOrElse(length) / 1000} seconds " +
-          s"after its last sign of life; SET ${ZOrderConf.journalTakeOver.key}=${state.run} " +
-          "takes the lock at once.")
+        owner.map(_.lease).getOrElse(length),
+        state.run)
     }
     Recovery.finish(session, state)
   }

@@ -69,9 +69,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     val left = folder.root.getFileSystem(hadoopConf).getStatus(folder.root).getRemaining
     if (left < bytes) {
       files.checkFolders() // a disk says that a folder that is gone has no space left
-      throw ZOrderErrors.error("ZORDER_NO_SPACE", "53100",
-        s"Writing ${folder.root} anew takes about $bytes bytes, and $left are left: the files it " +
-          "replaces stay until VACUUM. Free some space, or choose fewer partitions with WHERE.")
+      throw ZOrderErrors.tooLittleSpace(folder.root.toString, bytes, left)
     }
   }
 
@@ -334,10 +332,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private def checkRows(inputs: Seq[Path], staged: Seq[StagedFile]): Unit = {
     val read = RowCounts.sum(session, inputs)
     val written = RowCounts.sum(session, staged.map(_.stagedPath))
-    if (read != written || written != staged.map(_.numRecords).sum) {
-      throw ZOrderErrors.error("ZORDER_ROW_COUNT", "XX000",
-        s"The files to be replaced in ${folder.root} hold $read rows, the new ones $written " +
-          s"(${staged.map(_.numRecords).sum} were written). Nothing was changed; please report it.")
+    val counted = staged.map(_.numRecords).sum
+    if (read != written || written != counted) {
+      throw ZOrderErrors.rowCount(folder.root.toString, read, written, counted)
     }
   }
 

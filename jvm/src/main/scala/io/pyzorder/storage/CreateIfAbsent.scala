@@ -42,13 +42,9 @@ object CreateIfAbsent {
       case "file" => new LocalLink(hadoopConf)
       case "hdfs" | "viewfs" | "webhdfs" | "swebhdfs" => new Renamed(fs, hadoopConf)
       case "s3a" =>
-        if (!fs.hasPathCapability(path, ConditionalPut)) throw noConditionalPut
+        if (!fs.hasPathCapability(path, ConditionalPut)) throw ZOrderErrors.noConditionalPut
         new Conditional(fs)
-      case scheme =>
-        throw ZOrderErrors.storeUnsupported(
-          scheme,
-          "it is not known to create a file only if no other writer did. Keep the table on HDFS, " +
-            "S3 (s3a) or a local disk")
+      case scheme => throw ZOrderErrors.unknownStore(scheme)
     }
   }
 
@@ -76,20 +72,16 @@ object CreateIfAbsent {
         true
       } catch {
         case _: FileAlreadyExistsException => false
-        case failure: UnsupportedOperationException => throw noLinks(target, failure)
+        case failure: UnsupportedOperationException =>
+          throw ZOrderErrors.noHardLinks(target.toString, failure)
         case failure: java.nio.file.AccessDeniedException => throw failure
         case failure: java.nio.file.NoSuchFileException => throw failure
         case failure: java.nio.file.FileSystemException if StoreFailures.isFull(failure) =>
           throw failure
-        case failure: java.nio.file.FileSystemException => throw noLinks(target, failure)
+        case failure: java.nio.file.FileSystemException =>
+          throw ZOrderErrors.noHardLinks(target.toString, failure)
       }
   }
-
-  private def noLinks(path: LocalPath, failure: Exception): Exception =
-    ZOrderErrors.storeUnsupported(
-      "file",
-      s"no hard link could be made for $path (${failure.getMessage}), without which two writers " +
-        "could both believe they hold the table. Keep the table on a disk with hard links")
 
   /** A rename, which HDFS refuses when the name is taken, of a complete temporary file. */
   private final class Renamed(fs: FileSystem, conf: Configuration) extends CreateIfAbsent {
@@ -156,12 +148,6 @@ object CreateIfAbsent {
           Try(cause.getClass.getMethod("statusCode").invoke(cause)).toOption)
         .exists(status => status == 409 || status == 412)
   }
-
-  private def noConditionalPut: Exception =
-    ZOrderErrors.storeUnsupported(
-      "s3a",
-      "there is no conditional put, without which two writers could both believe they hold the " +
-        "table. Use Hadoop 3.4.2 or later, with fs.s3a.create.conditional.enabled=true")
 
   private val ConditionalPut = "fs.option.create.conditional.overwrite"
 

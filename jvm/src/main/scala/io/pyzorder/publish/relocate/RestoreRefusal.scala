@@ -7,9 +7,7 @@ import io.pyzorder.storage.TableFolder
 private[pyzorder] object RestoreRefusal {
 
   private[pyzorder] def cannot(folder: TableFolder, why: String): Exception =
-    ZOrderErrors.error("ZORDER_CANNOT_RESTORE", "55000",
-      s"${folder.root} cannot be put back to what it was before an OPTIMIZE: $why. Nothing was " +
-        "changed.")
+    ZOrderErrors.cannotRestore(folder.root.toString, why)
 
   /** Why a RESTORE without an OPTIMIZE before it is refused. */
   private[pyzorder] val NoneToUndo: String = "no OPTIMIZE has replaced files of it"

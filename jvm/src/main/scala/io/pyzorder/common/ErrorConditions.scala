@@ -1,0 +1,53 @@
+package io.pyzorder.common
+
+import java.util.regex.Matcher
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+/**
+ * The catalogue of errors, pyzorder/error_conditions.json: for each condition its SQLSTATE and its
+ * sentences, which Python and the documentation read too. A condition that is raised for more than
+ * one reason has a variant for each, `ZORDER_NO_SPACE.FULL`; users see the condition alone.
+ */
+private[common] object ErrorConditions {
+
+  /**
+   * @param condition `ZORDER_…`
+   * @param state     the SQLSTATE
+   * @param text      with a `<name>` for each parameter
+   */
+  final case class Entry(condition: String, state: String, text: String) {
+
+    /** The sentences with the parameters in their places; all of them are needed, and no others. */
+    def sentence(parameters: Map[String, String]): String = {
+      val named = Placeholder.findAllMatchIn(text).map(_.group(1)).toSet
+      require(named == parameters.keySet,
+        s"$condition needs ${named.mkString(", ")}, and not ${parameters.keys.mkString(", ")}")
+      Placeholder.replaceAllIn(text, found => Matcher.quoteReplacement(parameters(found.group(1))))
+    }
+  }
+
+  /** The entry of a condition, or of a variant of one. */
+  def entry(name: String): Entry = {
+    val parts = name.split('.')
+    val condition = catalogue.path(parts.head)
+    val message =
+      if (parts.length == 1) condition.path("message")
+      else condition.path("variants").path(parts(1))
+    require(message.isArray, s"error_conditions.json has no $name")
+    val lines = (0 until message.size).map(message.get(_).asText)
+    Entry(parts.head, condition.get("sqlState").asText, lines.mkString(" "))
+  }
+
+  /** Reads the catalogue, which is possible for as long as the jar's class loader is open. */
+  def load(): Unit = catalogue
+
+  private lazy val catalogue: JsonNode = {
+    val stream = getClass.getResourceAsStream("/io/pyzorder/error_conditions.json")
+    require(stream != null, "pyzorder's jar lacks error_conditions.json")
+    try new ObjectMapper().readTree(stream)
+    finally stream.close()
+  }
+
+  private val Placeholder = "<([A-Za-z]+)>".r
+}
