@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -50,9 +50,71 @@ def explained(command: Callable[P, T]) -> Callable[P, T]:
     return explains
 
 
-def refused(target: str, reason: str) -> ZOrderError:
-    """A table that the fallback does not index or optimize. `reason`: goes on after the target."""
-    return error("ZORDER_FALLBACK_TABLE", target=target, reason=reason)
+def obstacle(table: str, reason: str) -> ZOrderError:
+    """A table that cannot be indexed. `reason`: its `obstacle`."""
+    return error("ZORDER_FALLBACK_TABLE.OBSTACLE", table=table, reason=reason)
+
+
+def single_file(table: str) -> ZOrderError:
+    """A file where the folder of a table is needed."""
+    return error("ZORDER_FALLBACK_TABLE.FILE", table=table)
+
+
+def foreign(table: str, format: str) -> ZOrderError:
+    """A folder with the log of a table format."""
+    return error("ZORDER_FALLBACK_TABLE.FOREIGN", table=table, format=format)
+
+
+def streaming_sink(path: str) -> ZOrderError:
+    """A folder with a streaming query's list of files."""
+    return error("ZORDER_STREAMING_SINK", path=path)
+
+
+def no_column(table: str, column: str, known: Sequence[str]) -> ZOrderError:
+    """A column that has no statistics. `known`: those that have."""
+    listed = ", ".join(known) or "none"
+    return error("ZORDER_FALLBACK_TABLE.COLUMN", table=table, column=column, known=listed)
+
+
+def unsupported_type(column: str, data_type: str) -> ZOrderError:
+    """A clustering column of a type that the fallback does not order."""
+    return error("ZORDER_FALLBACK_TABLE.TYPE", column=column, type=data_type)
+
+
+def not_a_list(table: str, column: str) -> ZOrderError:
+    """A text in place of a list of columns."""
+    return error("ZORDER_FALLBACK_TABLE.TEXT", table=table, column=column)
+
+
+def no_clustering_columns(table: str) -> ZOrderError:
+    """No columns to cluster by, or one that is named twice."""
+    return error("ZORDER_FALLBACK_TABLE.COLUMNS", table=table)
+
+
+def bucketed(table: str) -> ZOrderError:
+    """A table with buckets, which DataFrame.write does not keep."""
+    return error("ZORDER_FALLBACK_TABLE.BUCKETED", table=table)
+
+
+def unsupported_setting(table: str, setting: str, value: str, supported: str) -> ZOrderError:
+    """A way of laying files out that the fallback does not know. `setting`: of zorder.optimize."""
+    return error(
+        "ZORDER_FALLBACK_TABLE.SETTING",
+        table=table,
+        setting=setting,
+        value=value,
+        supported=supported,
+    )
+
+
+def not_a_size(size: str) -> ZOrderError:
+    """A target size that is none."""
+    return error("ZORDER_FALLBACK_TABLE.SIZE", size=size)
+
+
+def not_external(table: str) -> ZOrderError:
+    """A table whose location cannot be switched."""
+    return error("ZORDER_FALLBACK_TABLE.NOT_EXTERNAL", table=table)
 
 
 def path_not_found(path: str) -> ZOrderError:
@@ -90,9 +152,19 @@ def unseen(folder: str) -> ZOrderError:
     return error("ZORDER_FALLBACK_STORE.UNSEEN", folder=folder)
 
 
-def target(folder: str, reason: str) -> ZOrderError:
-    """The copy's folder cannot be written to. `reason`: goes on after the folder."""
-    return error("ZORDER_FALLBACK_TARGET", folder=folder, reason=reason)
+def target_claimed(folder: str) -> ZOrderError:
+    """Another copy is written to the same folder."""
+    return error("ZORDER_FALLBACK_TARGET.CLAIMED", folder=folder)
+
+
+def target_overlaps(folder: str, location: str) -> ZOrderError:
+    """The copy's folder is within the table's, or around it."""
+    return error("ZORDER_FALLBACK_TARGET.OVERLAPS", folder=folder, location=location)
+
+
+def target_not_empty(folder: str) -> ZOrderError:
+    """Something is in the copy's folder already."""
+    return error("ZORDER_FALLBACK_TARGET.NOT_EMPTY", folder=folder)
 
 
 def changed(table: str, copy: str) -> ZOrderError:

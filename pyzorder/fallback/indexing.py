@@ -28,12 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-#: What folders of other table formats, and of streaming sinks, hold.
-_FOREIGN = {
-    "_delta_log": "is a Delta table",
-    ".hoodie": "is a Hudi table",
-    "_spark_metadata": "is written by a streaming query",
-}
+#: What folders of other table formats hold.
+_FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
 
 @failures.explained
@@ -126,17 +122,19 @@ def _as_clustered(folder: TableFolder, entries: Sequence[FileEntry]) -> list[Fil
 def check_served(table: Table) -> Store:
     """The table's store. An error unless the table can be indexed at all."""
     if table.obstacle:
-        raise failures.refused(table.name, f"cannot be indexed: {table.obstacle}")
+        raise failures.obstacle(table.name, table.obstacle)
     if table.store is None:
         raise failures.unreachable(table.location)
     if table.store.stats([table.location]):
-        raise failures.refused(table.name, "is a single file, not a table's folder")
+        raise failures.single_file(table.name)
     names = set(table.store.names(table.location))
-    reasons = [_FOREIGN[name] for name in sorted(names & set(_FOREIGN))]
+    formats = [_FOREIGN[name] for name in sorted(names & set(_FOREIGN))]
     if any(n.endswith(".metadata.json") for n in table.store.names(f"{table.location}/metadata")):
-        reasons.append("is an Iceberg table")
-    if reasons:
-        raise failures.refused(table.name, f"{reasons[0]}, and keeps statistics of its own")
+        formats.append("Iceberg")
+    if formats:
+        raise failures.foreign(table.name, formats[0])
+    if "_spark_metadata" in names:
+        raise failures.streaming_sink(table.location)
     return table.store
 
 
@@ -223,9 +221,7 @@ def named(table: Table, able: Sequence[IndexedColumn], name: str) -> IndexedColu
     path = [part.lower() for part in split(name)]
     found = [c for c in able if [part.lower() for part in c.path] == path]
     if len(found) != 1:
-        names = ", ".join(".".join(column.path) for column in able)
-        reason = f"has no one column {name} that can have statistics; there are {names or 'none'}"
-        raise failures.refused(table.name, reason)
+        raise failures.no_column(table.name, name, [".".join(column.path) for column in able])
     return found[0]
 
 

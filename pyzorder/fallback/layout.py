@@ -62,7 +62,7 @@ def key_of(column: IndexedColumn) -> str:
         if precision > 18:
             return f"CAST({text} AS DOUBLE)"
         return f"CAST({text} * CAST({10**scale} AS DECIMAL({scale + 1}, 0)) AS BIGINT)"
-    raise failures.refused(column.name, f"is of type {name}, which cannot be clustered by here")
+    raise failures.unsupported_type(column.name, name)
 
 
 def partition_key(partitions: Sequence[str]) -> Column:

@@ -112,14 +112,13 @@ def optimize(
 
 def _check_arguments(spark: SparkSession, table: Table, zorder_by: Sequence[str]) -> None:
     if isinstance(zorder_by, str):
-        raise failures.refused(table.name, f"needs a list of columns: write ['{zorder_by}']")
+        raise failures.not_a_list(table.name, zorder_by)
     if table.is_bucketed:
-        raise failures.refused(table.name, "is bucketed, and its copy would not be")
+        raise failures.bucketed(table.name)
     for key, served in (("curve", "zorder"), ("method", "boundaries")):
         asked = own_setting(spark, f"optimize.{key}", served, table.properties)
         if asked.lower() != served:
-            reason = f"asks for zorder.optimize.{key} {asked}, which only the jar provides"
-            raise failures.refused(table.name, reason)
+            raise failures.unsupported_setting(table.name, key, asked, served)
 
 
 class _Copy:
@@ -136,7 +135,7 @@ class _Copy:
         able = statistics.indexable(self._rows.schema, table)
         self._clustering = [named(table, able, name) for name in zorder_by]
         if not zorder_by or len(set(self._clustering)) < len(zorder_by):
-            raise failures.refused(table.name, "needs clustering columns, each named once")
+            raise failures.no_clustering_columns(table.name)
         for column in self._clustering:
             key_of(column)
         self._indexed = statistics_columns(spark, table, able, self._clustering)
@@ -145,7 +144,7 @@ class _Copy:
         #: The files that are copied.
         self.sources = source_files(self._rows, self._partitions)
         if check_settled(table) != run:
-            raise errors.conflict(f"{table.name} was being optimized")
+            raise errors.conflict(f"{table.name} was optimized meanwhile")
         paths = [file.path for file in self.sources]
         lost = undeclared(spark, paths, table.format, self._rows.schema) if paths else []
         if lost:
@@ -159,7 +158,7 @@ class _Copy:
             os.makedirs(self.folder.root, exist_ok=True)
         # The folder is claimed first: two copies to one path would otherwise mix.
         if not self._store.create(self.folder.incarnation, str(uuid.uuid4()).encode()):
-            raise failures.target(self.folder.root, "is being written to by another command")
+            raise failures.target_claimed(self.folder.root)
         self._write()
         copied = self._spark.read.schema(self._rows.schema).format(self._table.format)
         rows = copied.load(self.folder.root)
@@ -209,9 +208,9 @@ def _empty_target(spark: SparkSession, table: Table, folder: TableFolder) -> Sto
         raise failures.unreachable(root)
     for outer, inner in ((table.location, root), (root, table.location)):
         if f"{inner}/".startswith(f"{outer}/"):
-            raise failures.target(root, f"overlaps with the table's own folder {table.location}")
+            raise failures.target_overlaps(root, table.location)
     if store.stats([root]) or store.names(root):
-        raise failures.target(root, "exists and is not empty")
+        raise failures.target_not_empty(root)
     return store
 
 

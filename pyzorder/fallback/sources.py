@@ -60,5 +60,5 @@ def groups_of(files: Sequence[SourceFile], target_size: str) -> list[Group]:
 def _bytes(size: str) -> int:
     found = re.fullmatch(r"(\d+)\s*([kmgtp]?)b?", size.lower())
     if found is None or int(found[1]) == 0:
-        raise failures.refused(size, "is no size such as 256m")
+        raise failures.not_a_size(size)
     return int(found[1]) << 10 * (" kmgtp".index(found[2]) if found[2] else 0)

@@ -20,11 +20,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 def check(table: Table) -> None:
     """An error unless the table's location can be switched."""
     if not table.is_catalog or not table.is_external:
-        raise failures.refused(
-            table.name,
-            "is not an external table of the catalog, and only the location of one of these can "
-            "be switched",
-        )
+        raise failures.not_external(table.name)
 
 
 def execute(spark: SparkSession, table: Table, copy: str, sources: Sequence[SourceFile]) -> None:

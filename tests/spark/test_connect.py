@@ -69,7 +69,7 @@ def test_connect_client(server: int, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.startswith("[ZORDER_CONNECT_EXPLAIN]")
-    assert "call df.explain()" in done.stdout
+    assert "df.explain()" in done.stdout
 
 
 #: Command line -> what it says.
@@ -77,7 +77,7 @@ REFUSED = {
     ("explain", "SELECT nope FROM parquet.`{path}`"): "UNRESOLVED_COLUMN.*nope",
     ("explain", "SELECT * FROM nowhere"): "TABLE_OR_VIEW_NOT_FOUND.*nowhere",
     ("explain", "DROP TABLE nowhere"): "PARSE_SYNTAX_ERROR.*DROP",
-    ("describe", "nowhere"): "no table nowhere: look at SHOW TABLES",
+    ("describe", "nowhere"): "ZORDER_TABLE_NOT_FOUND",
     ("describe", "{path}", "--conf", "spark.sql.zorder.optimize.targetFileSize=banana"): "banana",
 }
 

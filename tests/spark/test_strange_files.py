@@ -74,7 +74,7 @@ def test_incompatible_types(
             spark.sql(statement.format(target)).collect()
         sentence = str(raised.value)
         assert "[ZORDER_INCOMPATIBLE_TYPES]" in sentence, (statement, target, sentence)
-        named = dict(re.findall(r"of type (\w+) in \S*/(part-\d)", sentence))
+        named = dict(re.findall(r"(\w+) in \S*/(part-\d)", sentence))
         assert named == {types[0]: "part-0", types[1]: "part-1"}, (statement, target, sentence)
         assert {path: path.read_bytes() for path in data_files(folder)} == before
     spark.sql("CREATE SKIPPING INDEX ON t")  # what cannot be read stays unindexed
@@ -86,7 +86,7 @@ def test_no_file_is_of_the_declared_type(
 ) -> None:
     write(tmp_path / "t", provider, ["x"], ["y"])
     spark.sql(f"CREATE TABLE t (id INT, a INT) USING {provider} LOCATION '{tmp_path / 't'}'")
-    with pytest.raises(AnalysisException, match="INT in table .*`t` and of type STRING in .*part-"):
+    with pytest.raises(AnalysisException, match="INT in table .*`t` but STRING in .*part-"):
         spark.sql("OPTIMIZE t ZORDER BY (id)").collect()
 
 
@@ -140,7 +140,7 @@ def test_no_data_file(
             spark.sql(f"OPTIMIZE {target} ZORDER BY (id)").collect()
         sentence = str(raised.value)
         assert "[ZORDER_UNREADABLE_FILE]" in sentence and f"/{name}" in sentence, sentence
-        assert "move it, or begin its name with _ or ." in sentence, sentence
+        assert "move it, or start its name with _ or ." in sentence, sentence
     (folder / name).rename(folder / f"_{name}")
     with scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="600"):
         assert metrics(spark.sql("OPTIMIZE t ZORDER BY (id)")).numFilesRemoved == 3

@@ -16,6 +16,15 @@ from tests.support.documents import ROOT, text
 SCALA = ROOT / "jvm" / "src" / "main"
 PYTHON = ROOT / "pyzorder"
 
+#: Names of code that begin a sentence.
+CODE = {
+    "executeZOrderBy", "pyzorder", "pyzorder's", "pyzorder.advisor", "pyzorder.explain",
+    "range_id", "spark.sql.extensions", "vacuum", "where",
+}  # fmt: skip
+
+#: What was refused, where nothing can be done about it.
+HOPELESS = {"ZORDER_CANNOT_RESTORE"}
+
 
 def messages() -> dict[str, list[str]]:
     """The message of each condition and each variant, by its name."""
@@ -77,12 +86,21 @@ def test_an_entry_has_a_state_and_a_message_or_variants(condition: str) -> None:
     assert len(entry.get("variants", "..")) > 1
 
 
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_message_says_what_happened_and_what_to_do(name: str) -> None:
+    message = MESSAGES[name]
+    assert len(message) == (1 if name in HOPELESS else 2)
+    for part in message:
+        assert re.match("[A-Z'<]", part) or part.split()[0].strip("':") in CODE, part
+        assert part.endswith(".") and not re.search(r"[.:;,] ?\.$", part), part
+
+
 def test_no_sentence_stands_in_two_entries() -> None:
-    """Of variants, the second may say to do the same."""
-    first = Counter(message[0] for message in MESSAGES.values())
-    assert [sentence for sentence, times in first.items() if times > 1] == []
-    whole = Counter(" ".join(message) for message in MESSAGES.values())
-    assert max(whole.values()) == 1
+    """What to do may be the same; what happened may be so for two variants of one condition."""
+    happened = {(name.partition(".")[0], message[0]) for name, message in MESSAGES.items()}
+    sentences = Counter(sentence for _, sentence in happened)
+    assert [sentence for sentence, times in sentences.items() if times > 1] == []
+    assert max(Counter(map(tuple, MESSAGES.values())).values()) == 1
 
 
 # ---- who raises what ----------------------------------------------------------------------------

@@ -24,7 +24,8 @@ object ZOrderErrors {
 
   /** `requirement`: a sentence that says which values are valid. */
   def invalidSetting(key: String, value: String, requirement: String): ZOrderException =
-    error("ZORDER_INVALID_SETTING", "key" -> key, "value" -> value, "requirement" -> requirement)
+    error("ZORDER_INVALID_SETTING",
+      "key" -> key, "value" -> value, "requirement" -> requirement.stripSuffix("."))
 
   /** `verdict`: its sentence. */
   def slowerLookups(table: String, verdict: String): ZOrderException =
