@@ -69,6 +69,7 @@ def pieces(spark: SparkSession) -> dict[str, str]:
         "accepted statements": lambda spark: accepted_text(),
         "exit codes": lambda spark: exit_codes_text(),
         "refused statements": lambda spark: refused_text(),
+        "error conditions": lambda spark: conditions_text(),
     }
     return {name: make(spark) for name, make in makers.items()}
 
@@ -139,6 +140,28 @@ def refused_text() -> str:
     return table(
         ["statement", "condition", "the sentence says"],
         [[f"`` {sql} ``", f"`{condition}`", f"… {words} …"] for sql, condition, words in rows],
+    )
+
+
+def conditions_text() -> str:
+    """The catalogue of errors: a row for each message."""
+    from pyzorder import errors
+
+    rows = []
+    for condition, entry in errors.conditions().items():
+        for message in entry.get("variants", {"": entry.get("message")}).values():
+            happened, *to_do = (placeholders(sentence) for sentence in message)
+            rows.append([f"`{condition}`", f"`{entry['sqlState']}`", happened, *(to_do or [""])])
+    return table(["condition", "SQLSTATE", "what happened", "what to do"], rows)
+
+
+def placeholders(sentence: str) -> str:
+    """A sentence of the catalogue as Markdown, with its placeholders in italics; in code they
+    stay."""
+    parts = re.split(r"(`[^`]*`)", sentence)
+    return "".join(
+        part if number % 2 else re.sub(r"<(\w+)>", r"*\1*", part)
+        for number, part in enumerate(parts)
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pyzorder import errors
 from tests.support.documents import ROOT
-from website import links
+from website import links, reference
 
 # (page of the site, a link as it is written there, the link on the site; None: there is no such page)
 CASES = [
@@ -52,3 +53,26 @@ def test_code_blocks_stay() -> None:
 def test_pages_from_elsewhere_exist(source: str) -> None:
     assert (ROOT / source).is_file()
     assert links.source_of(links.ELSEWHERE[source]) == source
+
+
+def test_the_list_of_conditions_is_the_catalogue() -> None:
+    rows = reference.conditions_text().splitlines()[2:]
+    listed = [row.split(" | ")[0].strip("| `") for row in rows]
+    messages = [
+        condition
+        for condition, entry in errors.conditions().items()
+        for _ in entry.get("variants", [1])
+    ]
+    assert listed == messages
+    assert "<!-- from the code: error conditions -->" in (
+        ROOT / "docs" / "reference" / "errors.md"
+    ).read_text(encoding="utf-8")
+
+
+def test_placeholders_are_no_html() -> None:
+    assert reference.placeholders("<a> and `x.<b>`.") == "*a* and `x.<b>`."
+    assert not [
+        row
+        for row in reference.conditions_text().splitlines()
+        if "<" in row.replace("`<path>`", "")
+    ]
