@@ -94,7 +94,7 @@ def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
     assert third["1"] not in (start["1"], first["1"], second["1"])
     assert read_there(spark) == ids(spark.table("parted")) == [*ALL, 1000, 1001, 2000]
     assert kept <= {path.name for path in data_files(third["1"])}
-    with pytest.raises(PySparkException, match="ZORDER_CANNOT_RESTORE.*undone already"):
+    with pytest.raises(PySparkException, match="ZORDER_CANNOT_RESTORE.*already been undone"):
         spark.sql("RESTORE parted TO BEFORE OPTIMIZE")
 
     (start["1"] / "archive").mkdir()
@@ -113,7 +113,7 @@ def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
 REFUSED: dict[str, tuple[str, str]] = {
     "by path": (
         "ALTER TABLE parted SET TBLPROPERTIES ('zorder.readers.byPath' = 'true')",
-        "by the path",
+        "by its path",
     ),
     "managed": (
         f"DROP TABLE parted; CREATE TABLE parted ({SCHEMA}) USING parquet PARTITIONED BY (day)",

@@ -12,11 +12,11 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.catalog.{ResolvedTable, TableFiles}
 import io.pyzorder.commands.action.{FileCopies, ResultColumns, SkippingIndex, SwitchingTables}
 import io.pyzorder.commands.action.TableAction
+import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.publish.{Filled, LastOptimize, Writer}
 import io.pyzorder.publish.journal.{LayoutRecord, Records, RetireRecord, SummaryFiles}
 import io.pyzorder.publish.relocate.{LastSwitch, PartitionLocationSwitch, PreviousLocations}
-import io.pyzorder.publish.relocate.RestoreRefusal
 import io.pyzorder.storage.FileRef
 
 /**
@@ -47,7 +47,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
 
   override def validate(): Option[Row] = {
     val fs = folder.root.getFileSystem(hadoopConf)
-    if (!fs.exists(folder.zorder)) throw RestoreRefusal.cannot(folder, RestoreRefusal.NoneToUndo)
+    if (!fs.exists(folder.zorder)) throw ZOrderErrors.nothingToRestore(folder.root.toString)
     None
   }
 
@@ -79,9 +79,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
         .map(folder.relativize).toSet
       val folders = SummaryFiles.without(record.retire).map(_.folder)
       folders.find(!orAbove(_).exists(known)).foreach { gone =>
-        throw RestoreRefusal.cannot(folder,
-          s"no partition lies in $gone any more, of which it " +
-            "replaced files: that was dropped since, or lies elsewhere now")
+        throw ZOrderErrors.restorePartitionGone(folder.root.toString, gone)
       }
     }
 

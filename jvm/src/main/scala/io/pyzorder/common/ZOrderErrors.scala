@@ -247,15 +247,6 @@ object ZOrderErrors {
     error("ZORDER_UNFINISHED.SWITCH",
       "from" -> from, "to" -> to, "reason" -> firstLine(failure))
 
-  /** `reason`: ends a sentence. */
-  def cannotSwitch(table: String, reason: String): ZOrderException =
-    error("ZORDER_CANNOT_SWITCH_LOCATION", "table" -> table, "reason" -> reason,
-      "property" -> ZOrderConf.publishMethod.property)
-
-  /** `reason`: ends a sentence. */
-  def cannotRestore(root: String, reason: String): ZOrderException =
-    error("ZORDER_CANNOT_RESTORE", "folder" -> root, "reason" -> reason)
-
   /** The journal of `from` says that its table lies in `to` since. */
   def tableMoved(from: String, to: String): ZOrderException =
     error("ZORDER_TABLE_MOVED", "from" -> from, "to" -> to)
@@ -292,6 +283,78 @@ object ZOrderErrors {
   def retentionTooShort(hours: Int): ZOrderException =
     error("ZORDER_RETENTION_TOO_SHORT",
       "hours" -> hours.toString, "key" -> ZOrderConf.vacuumCheck.key)
+
+  // ---- switching the location -----------------------------------------------------------------
+
+  def switchByPath(table: String): ZOrderException =
+    error("ZORDER_CANNOT_SWITCH_LOCATION.BY_PATH", "table" -> table, "property" -> publishMethod)
+
+  def switchManaged(table: String): ZOrderException =
+    error("ZORDER_CANNOT_SWITCH_LOCATION.MANAGED", "table" -> table, "property" -> publishMethod)
+
+  def switchPartitionsUnknown(table: String): ZOrderException =
+    error("ZORDER_CANNOT_SWITCH_LOCATION.PARTITIONS_UNKNOWN",
+      "table" -> table, "property" -> publishMethod)
+
+  def switchReadersByPath(table: String): ZOrderException =
+    error("ZORDER_CANNOT_SWITCH_LOCATION.READERS_BY_PATH", "table" -> table,
+      "key" -> ZOrderConf.readersByPath.property, "property" -> publishMethod)
+
+  /** `folder`: of the table; it has no parent, or that one is a table's. */
+  def switchNoSibling(table: String, folder: String): ZOrderException =
+    error("ZORDER_CANNOT_SWITCH_LOCATION.NO_SIBLING",
+      "table" -> table, "folder" -> folder, "property" -> publishMethod)
+
+  def switchSharedFolder(table: String, other: String): ZOrderException =
+    error("ZORDER_CANNOT_SWITCH_LOCATION.SHARED_FOLDER",
+      "table" -> table, "other" -> other, "property" -> publishMethod)
+
+  def switchSharedPartitions(table: String, folder: String): ZOrderException =
+    error("ZORDER_CANNOT_SWITCH_LOCATION.SHARED_PARTITIONS",
+      "table" -> table, "folder" -> folder, "property" -> publishMethod)
+
+  /** `path`: of a file or its folder. */
+  def switchNoPartition(table: String, path: String): ZOrderException =
+    error("ZORDER_CANNOT_SWITCH_LOCATION.NO_PARTITION",
+      "table" -> table, "path" -> path, "property" -> publishMethod)
+
+  private def publishMethod: String = ZOrderConf.publishMethod.property
+
+  // ---- RESTORE --------------------------------------------------------------------------------
+
+  def nothingToRestore(folder: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.NO_OPTIMIZE", "folder" -> folder)
+
+  def everyOptimizeUndone(folder: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
+
+  /** A second RESTORE in a row, where locations are switched. */
+  def oneRestoreAtMost(folder: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.ONE_AT_MOST", "folder" -> folder)
+
+  /** `partition`: its folder. */
+  def restorePartitionGone(folder: String, partition: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.PARTITION_GONE", "folder" -> folder, "partition" -> partition)
+
+  /** Of a partition that a switch of locations has moved. */
+  def restorePartitionChanged(folder: String, partition: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.PARTITION_CHANGED", "folder" -> folder, "partition" -> partition)
+
+  def restorePlaceUnknown(folder: String, partition: String, place: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.PLACE_UNKNOWN",
+      "folder" -> folder, "partition" -> partition, "place" -> place)
+
+  def restoreNewFilesChanged(folder: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.NEW_FILES_CHANGED", "folder" -> folder)
+
+  def restoreNewFileChanged(folder: String, path: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.NEW_FILE_CHANGED", "folder" -> folder, "path" -> path)
+
+  def restoreOldFilesChanged(folder: String, place: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.OLD_FILES_CHANGED", "folder" -> folder, "place" -> place)
+
+  def restoreOldFileExpired(folder: String, path: String): ZOrderException =
+    error("ZORDER_CANNOT_RESTORE.OLD_FILE_EXPIRED", "folder" -> folder, "path" -> path)
 
   // ---- stores ---------------------------------------------------------------------------------
 

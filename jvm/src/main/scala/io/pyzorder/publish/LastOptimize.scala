@@ -2,8 +2,8 @@ package io.pyzorder.publish
 
 import org.apache.hadoop.conf.Configuration
 
+import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.publish.journal.{Journal, JournalState, Records, RetireRecord, SummaryFiles}
-import io.pyzorder.publish.relocate.RestoreRefusal
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
@@ -22,14 +22,14 @@ object LastOptimize {
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder
     val runs = runsBefore(hadoopConf, writer)
-    val last = lastOf(runs).getOrElse(throw RestoreRefusal.cannot(folder,
-        if (runs.exists(isCommitted)) "each OPTIMIZE that is on record was undone already"
-        else RestoreRefusal.NoneToUndo))
+    val root = folder.root.toString
+    val last = lastOf(runs).getOrElse {
+      if (runs.exists(isCommitted)) throw ZOrderErrors.everyOptimizeUndone(root)
+      throw ZOrderErrors.nothingToRestore(root)
+    }
     val written = last.said.get
     written.named.find(!folder.holds(_)).foreach { gone =>
-      throw RestoreRefusal.cannot(folder,
-        s"no partition lies in $gone any more, of which it replaced files: " +
-          "that was dropped since, or lies elsewhere now")
+      throw ZOrderErrors.restorePartitionGone(root, gone)
     }
     // What a later RESTORE brought back is a copy, with a time of its own, and so is on some stores
     // what any run moved.
@@ -71,16 +71,14 @@ object LastOptimize {
     record.add.foreach { file =>
       val path = folder.resolve(file.path)
       if (!isThere(hadoopConf, path, file)) {
-        throw RestoreRefusal.cannot(folder,
-          s"$path, which the last OPTIMIZE wrote, was replaced or deleted since")
+        throw ZOrderErrors.restoreNewFileChanged(folder.root.toString, path.toString)
       }
     }
     record.retire.foreach { file =>
       val path = folder.retiredPath(run, file.path)
       if (!FileSystems.status(path.getFileSystem(hadoopConf), path)
           .exists(found => found.isFile && found.getLen == file.size)) {
-        throw RestoreRefusal.cannot(folder,
-          s"$path, which the last OPTIMIZE replaced, was deleted by VACUUM")
+        throw ZOrderErrors.restoreOldFileExpired(folder.root.toString, path.toString)
       }
     }
   }

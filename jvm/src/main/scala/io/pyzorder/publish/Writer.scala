@@ -190,7 +190,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         read.checkFolders()
         read.checkInputs()
         if (ZOrderErrors.isMissing(other, folder.root)) {
-          throw ZOrderErrors.conflict(s"a file of $folder was away for a moment")
+          throw ZOrderErrors.conflict(s"a file of $folder was missing for a moment")
         }
         other
       } catch {

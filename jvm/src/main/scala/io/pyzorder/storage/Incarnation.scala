@@ -45,7 +45,6 @@ object Incarnation {
       if (CreateIfAbsent.of(hadoopConf, folder.incarnation)
           .create(folder.incarnation, made.getBytes(UTF_8))) made
       else if (tries > 0) readOrCreate(hadoopConf, folder, tries - 1)
-      else throw ZOrderErrors.conflict(
-        s"somebody has put something else in the place of ${folder.incarnation}, a file of an id")
+      else throw ZOrderErrors.conflict(s"${folder.incarnation} holds something else than an id")
     }
 }

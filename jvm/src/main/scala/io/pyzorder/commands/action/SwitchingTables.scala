@@ -17,7 +17,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  */
 private[commands] object SwitchingTables {
 
-  /** Whether the table asks for it. Throws cannotSwitch where it asks and cannot be. */
+  /** Whether the table asks for it. Throws ZORDER_CANNOT_SWITCH_LOCATION where it cannot be. */
   def asks(session: shim.SparkSession, table: ResolvedTable): Boolean = {
     val conf = session.sessionState.conf
     val asked = ZOrderConf.publishMethod.get(conf, table.properties) == "location"
@@ -25,34 +25,34 @@ private[commands] object SwitchingTables {
     asked
   }
 
-  /** Throws cannotSwitch unless the table's location can be switched to a folder beside it. */
+  /** An error unless the table's location can be switched to a folder beside it. */
   def check(session: shim.SparkSession, table: ResolvedTable): Unit = {
     val conf = session.sessionState.conf
-    def cannot(why: String) = throw ZOrderErrors.cannotSwitch(table.name, why)
-    val entry = table.catalogTable.getOrElse(cannot("it is named by its path, not by its table"))
+    val entry = table.catalogTable.getOrElse(throw ZOrderErrors.switchByPath(table.name))
     if (entry.tableType != CatalogTableType.EXTERNAL) {
-      cannot("it is a managed table, whose other folders DROP TABLE would leave behind")
+      throw ZOrderErrors.switchManaged(table.name)
     }
     if (entry.partitionColumnNames.nonEmpty && !entry.tracksPartitionsInCatalog) {
-      cannot("its partitions are not in the catalog: run MSCK REPAIR TABLE")
+      throw ZOrderErrors.switchPartitionsUnknown(table.name)
     }
     if (ZOrderConf.readersByPath.get(conf, table.properties)) {
-      cannot(s"${ZOrderConf.readersByPath.property} says that others read its folder by the path")
+      throw ZOrderErrors.switchReadersByPath(table.name)
     }
     if (table.root.getParent == null || table.root.getName.contains("=")) {
-      cannot(s"a folder beside ${table.root} would be another table's")
+      throw ZOrderErrors.switchNoSibling(table.name, table.root.toString)
     }
     CoLocatedTables.of(
       session, entry.identifier.database.get, Some(entry.identifier), Set(table.root))
       .foreach { case (_, other) =>
-        cannot(s"table ${other.identifier.unquotedString} lies in the same folder")
+        throw ZOrderErrors.switchSharedFolder(table.name, other.identifier.unquotedString)
       }
   }
 
   /** An error unless all files lie in the table's folder itself, or in those of its partitions. */
   def checkFlat(session: shim.SparkSession, table: ResolvedTable, files: Seq[FileRef]): Unit =
     if (table.partitionSchema.nonEmpty) moves(session, table, files.map(_.folder).distinct)
-    else files.find(_.folder.nonEmpty).foreach(file => throw astray(table, file.path))
+    else files.find(_.folder.nonEmpty).foreach(file =>
+      throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
   /** The partitions that lie in these folders, named as in FileRef.folder, as they are switched. */
   def moves(
@@ -69,15 +69,12 @@ private[commands] object SwitchingTables {
           val values = CaseInsensitiveMap(spec)
           val path = columns.map(c => ExternalCatalogUtils.getPartitionPathString(c, values(c)))
           PartitionMove(spec, folder, path.mkString("/"))
-        case Some(_) => throw ZOrderErrors.cannotSwitch(
-            table.name, s"more than one of its partitions lie in ${root.resolve(folder)}")
-        case None => throw astray(table, folder)
+        case Some(_) =>
+          throw ZOrderErrors.switchSharedPartitions(table.name, root.resolve(folder).toString)
+        case None => throw ZOrderErrors.switchNoPartition(table.name, folder)
       }
     }
   }
-
-  private def astray(table: ResolvedTable, path: String): Exception =
-    ZOrderErrors.cannotSwitch(table.name, s"its file $path lies in a folder of its own")
 
   /** For the holder of the lock: brings over what was written where the table lay before. */
   def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {

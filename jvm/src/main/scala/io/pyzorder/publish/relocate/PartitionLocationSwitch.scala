@@ -91,8 +91,8 @@ final class PartitionLocationSwitch private[publish] (
     val now = locations
     moves.foreach { move =>
       if (!now.get(move.what.spec).contains(move.from)) {
-        throw ZOrderErrors.conflict(
-          s"$move lies at ${now.get(move.what.spec).fold("no place")(_.toString)} by now")
+        throw ZOrderErrors.conflict(now.get(move.what.spec).fold(s"$move was dropped")(place =>
+            s"the location of $move was changed to $place"))
       }
     }
     new RunFiles(hadoopConf, table, run, RetireRecord(record.incarnation, Nil, Nil, Nil))

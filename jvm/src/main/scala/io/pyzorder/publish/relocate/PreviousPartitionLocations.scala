@@ -133,31 +133,29 @@ private[relocate] final class PreviousPartitionLocations(
    */
   def lastSwitch(after: Long): Option[LastSwitch.OfPartitions] =
     switches.lastOption.map(_._1).filter(_.run > after).map { switch =>
-      def cannot(why: String) = throw RestoreRefusal.cannot(folder, why)
+      val root = folder.root.toString
       val state = Journal.runs(hadoopConf, folder).find(_.run == switch.run).get
       if (state.prepare.exists(_.operation == Records.Restore)) {
-        cannot(RestoreRefusal.OneAtMost)
+        throw ZOrderErrors.oneRestoreAtMost(root)
       }
       val added = state.retire.fold(Seq.empty[FileRef])(_.add)
         .map(file => state.placed.find(_.path == file.path).getOrElse(file))
       switch.moves.foreach { move =>
         if (!folder.holds(move.what.from)) {
-          cannot(s"the catalog does not say that $move lay in ${move.what.from}")
+          throw ZOrderErrors.restorePlaceUnknown(root, move.toString, move.what.from)
         }
         if (!locations.get(move.what.spec).contains(move.to)) {
-          cannot(s"$move was dropped, or its location changed")
+          throw ZOrderErrors.restorePartitionChanged(root, move.toString)
         }
         if (move.left.incomplete) {
-          cannot(
-            s"files in ${move.from}, which the last OPTIMIZE replaced, were deleted or replaced")
+          throw ZOrderErrors.restoreOldFilesChanged(root, move.from.toString)
         }
       }
       val there = new RunFiles(
         hadoopConf, folder, switch.run, RetireRecord(switch.record.incarnation, added, Nil, Nil))
       try there.checkInputs()
       catch {
-        case _: ZOrderException =>
-          cannot("files that the last OPTIMIZE wrote were replaced or deleted since")
+        case _: ZOrderException => throw ZOrderErrors.restoreNewFilesChanged(root)
       }
       LastSwitch.OfPartitions(switch, added)
     }

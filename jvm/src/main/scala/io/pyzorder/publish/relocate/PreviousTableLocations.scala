@@ -50,23 +50,22 @@ private[relocate] final class PreviousTableLocations(
    */
   def lastOptimize: LastSwitch.OfTable = {
     val switch = switches.lastOption.map(_._1)
-      .getOrElse(throw RestoreRefusal.cannot(folder, RestoreRefusal.NoneToUndo))
+      .getOrElse(throw ZOrderErrors.nothingToRestore(folder.root.toString))
     if (operationOf(switch).contains(Records.Restore)) {
-      throw RestoreRefusal.cannot(folder, RestoreRefusal.OneAtMost)
+      throw ZOrderErrors.oneRestoreAtMost(folder.root.toString)
     }
     val filled = Journal.runs(hadoopConf, folder).minBy(_.run)
     val added = filled.retire.fold(Seq.empty[FileRef])(_.add)
       .map(file => filled.placed.find(_.path == file.path).getOrElse(file))
     if (switch.incomplete) {
-      throw RestoreRefusal.cannot(folder,
-        s"files in ${switch.from.root}, which the last OPTIMIZE replaced, were deleted or replaced")
+      throw ZOrderErrors.restoreOldFilesChanged(
+        folder.root.toString, switch.from.root.toString)
     }
     val there = new RunFiles(
       hadoopConf, folder, filled.run, RetireRecord(switch.record.incarnation, added, Nil, Nil))
     try there.checkInputs()
     catch {
-      case _: ZOrderException => throw RestoreRefusal.cannot(folder,
-          "files that the last OPTIMIZE wrote were replaced or deleted since")
+      case _: ZOrderException => throw ZOrderErrors.restoreNewFilesChanged(folder.root.toString)
     }
     LastSwitch.OfTable(switch.from, switch.record.read, added)
   }

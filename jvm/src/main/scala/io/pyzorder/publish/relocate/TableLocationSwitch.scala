@@ -61,7 +61,8 @@ private[publish] final class TableLocationSwitch(
 
   override def check(): Unit = {
     if (!location.contains(from.root)) {
-      throw ZOrderErrors.conflict(s"$tableName lies at ${location.getOrElse("no place")} by now")
+      throw ZOrderErrors.conflict(location.fold(s"$tableName was dropped or renamed")(place =>
+          s"the location of $tableName was changed to $place"))
     }
     checkFiles()
   }
