@@ -131,12 +131,29 @@ def java_too_old(program: str, found: str, spark: str, needed: int) -> ZOrderErr
     return error("ZORDER_JAVA_TOO_OLD", program=program, found=found, spark=spark, needed=needed)
 
 
+def spark_not_started(master: str | None, reason: str) -> ZOrderError:
+    """Spark itself failed at its start. `master`: where it was to run, if that was asked for."""
+    if master is None:
+        return error("ZORDER_SPARK_NOT_STARTED.HERE", reason=reason)
+    return error("ZORDER_SPARK_NOT_STARTED.AT", master=master, reason=reason)
+
+
+def jvm_not_started(reason: str) -> ZOrderError:
+    """The JVM ended before it could be reached. `reason`: the line of its output that says why."""
+    return error("ZORDER_JVM_NOT_STARTED", reason=reason)
+
+
 def jvm_gone(what: str) -> ZOrderError:
     """The JVM ended under a statement."""
     return error("ZORDER_JVM_GONE", what=what)
 
 
 # ---- Spark Connect ------------------------------------------------------------------------------
+
+
+def no_connect_server(address: str, reason: str) -> ZOrderError:
+    """Nothing listens where a Spark Connect server should."""
+    return error("ZORDER_NO_CONNECT_SERVER", address=address, reason=reason)
 
 
 def connect_has_no_plan() -> ZOrderError:

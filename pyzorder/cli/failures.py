@@ -7,6 +7,22 @@ import re
 #: Conditions that pass by themselves: the exit code says so.
 CONTENDED = ("ZORDER_CONCURRENT_OPTIMIZE", "ZORDER_CONFLICT")
 
+#: Conditions of a Spark that cannot be started or reached.
+UNAVAILABLE = (
+    "ZORDER_CONNECT_CLIENT",
+    "ZORDER_JARS_OVERRIDDEN",
+    "ZORDER_JAR_MISSING",
+    "ZORDER_JAVA_MISSING",
+    "ZORDER_JAVA_TOO_OLD",
+    "ZORDER_JVM_NOT_STARTED",
+    "ZORDER_JVM_RUNNING",
+    "ZORDER_NO_CONNECT_SERVER",
+    "ZORDER_PYSPARK_MISSING",
+    "ZORDER_SESSION_RUNNING",
+    "ZORDER_SPARK_NOT_STARTED",
+    "ZORDER_UNSUPPORTED_SPARK",
+)
+
 #: Where Spark's messages go on with what only its developers need.
 TAIL = re.compile(
     r"[;.]?\s*(\n?;?\s*line \d+,? pos \d+|SQLSTATE: \w{5}|\n== (SQL|DataFrame)|"
@@ -14,10 +30,6 @@ TAIL = re.compile(
     r"\n\s*at \S+\().*",
     re.DOTALL,
 )
-
-
-class CannotStart(Exception):
-    """Spark cannot be started or reached; the message says what to do."""
 
 
 class Interrupted(Exception):
@@ -32,7 +44,7 @@ def exit_code(failure: BaseException) -> int:
     """The process's exit code, as `pyzorder --help` documents it."""
     if isinstance(failure, Interrupted):
         return 128 + failure.signal
-    if isinstance(failure, CannotStart):
+    if condition(failure) in UNAVAILABLE:
         return 3
     return 4 if condition(failure) in CONTENDED else 1
 

@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from pyzorder import bridge, errors, versions
-from pyzorder.cli.failures import CannotStart, sentence
+from pyzorder.cli.failures import sentence
 from pyzorder.cli.options import Settings
 from pyzorder.session import configure, default_setting, jar
 
@@ -38,7 +38,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
     have one: the command then gets a sibling of it with settings of its own.
 
     Raises:
-        CannotStart: Spark cannot be started or reached.
+        ZOrderError: Spark cannot be started or reached.
     """
     _hush()
     running = click.get_current_context().obj
@@ -53,13 +53,11 @@ def session(settings: Settings) -> Iterator[SparkSession]:
         try:
             with console.status("start Spark") if console.is_terminal else nullcontext():
                 spark = connected(settings) if settings.remote else started(settings, scratch)
-        except (CannotStart, click.ClickException):
+        except (errors.ZOrderError, click.ClickException):
             raise
         except Exception as failure:
             at = settings.remote or settings.master
-            raise CannotStart(
-                f"Spark did not start{f' at {at}' if at else ''}: {sentence(failure)}"
-            ) from failure
+            raise errors.spark_not_started(at, sentence(failure).rstrip(".")) from failure
         try:
             if settings.remote:
                 for key, value in settings.conf.items():
@@ -88,9 +86,8 @@ def connected(settings: Settings) -> SparkSession:
     try:  # gRPC itself would try for minutes
         socket.create_connection(address, timeout=10).close()
     except OSError as failure:
-        raise CannotStart(
-            f"No Spark Connect server answers at {address[0]}:{address[1]} "
-            f"({failure.strerror or failure}): start one, or correct --remote."
+        raise errors.no_connect_server(
+            f"{address[0]}:{address[1]}", failure.strerror or str(failure)
         ) from None
     try:
         from pyspark.sql import SparkSession
@@ -128,7 +125,7 @@ def started(settings: Settings, scratch: str) -> SparkSession:
         try:
             bridge.launch_jvm(builder._options, log)
         except Exception as failure:
-            raise CannotStart(f"Spark's JVM did not start: {last_words(log)}") from failure
+            raise errors.jvm_not_started(last_words(log).rstrip(".")) from failure
     return builder.getOrCreate()
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyzorder.cli.failures import CannotStart, Interrupted, exit_code, sentence
+from pyzorder import errors
+from pyzorder.cli.failures import UNAVAILABLE, Interrupted, exit_code, sentence
 
 # (what was raised, the exit code, the sentence)
 FAILURES: list[tuple[BaseException, int, str]] = [
@@ -22,7 +23,8 @@ FAILURES: list[tuple[BaseException, int, str]] = [
         "It stopped",
     ),
     (ValueError("plain\n\tat org.x.Y(Z.scala:1)"), 1, "plain"),
-    (CannotStart("No Java."), 3, "No Java."),
+    (errors.no_workload(), 1, str(errors.no_workload())),
+    *((errors.ZOrderError(condition, "No."), 3, f"[{condition}] No.") for condition in UNAVAILABLE),
     (Interrupted("Stopped."), 130, "Stopped."),
     (Interrupted("Stopped.", 15), 143, "Stopped."),
     (KeyError(), 1, "KeyError"),
