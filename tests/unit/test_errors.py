@@ -73,6 +73,12 @@ CALLS = [
 # ---- the catalogue ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("page", ["pyproject.toml", "MANIFEST.in"])
+def test_the_catalogue_is_packaged(page: str) -> None:
+    """Into the wheel, and into the source distribution; test_pom.py looks at the jar."""
+    assert errors.CATALOGUE.name in text(page)
+
+
 def test_conditions_are_sorted() -> None:
     assert list(errors.conditions()) == sorted(errors.conditions())
 
