@@ -136,7 +136,10 @@ REFUSED = {
         "CREATE TABLE switched_too (id BIGINT) USING parquet LOCATION '{}/t'",
         "too is stored",
     ),
-    "partition": ("ALTER TABLE switched SET LOCATION '{}/t/day=1'", "would belong to another table"),
+    "partition": (
+        "ALTER TABLE switched SET LOCATION '{}/t/day=1'",
+        "would belong to another table",
+    ),
 }
 
 

@@ -47,4 +47,6 @@ def test_only_like_is_compared() -> None:
 def test_what_is_missing_is_named(package: str, module: str) -> None:
     code = f"import sys; sys.modules[{package!r}] = None; import {module}"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert "ZORDER_PLOT_MISSING" in done.stderr and "pip install jinja2 matplotlib" in done.stderr
+    assert (
+        "ZORDER_PLOT_MISSING" in done.stderr and "pip install 'pyzorder-spark[plot]'" in done.stderr
+    )
