@@ -280,9 +280,7 @@ def test_partitions_of_another_table(
     write_rows(spark, OWN, table)
     write_rows(spark, FOREIGN, far / "day=1")
     place = f"file:{far / 'day=1'}"
-    spark.sql(
-        f"CREATE TABLE forger (id BIGINT, other BIGINT) USING parquet LOCATION '{table}'"
-    )
+    spark.sql(f"CREATE TABLE forger (id BIGINT, other BIGINT) USING parquet LOCATION '{table}'")
     spark.sql(
         "CREATE TABLE switched (id BIGINT, other BIGINT, day INT) USING parquet "
         f"PARTITIONED BY (day) LOCATION '{far}'"

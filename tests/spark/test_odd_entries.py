@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -329,10 +330,8 @@ def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, 
 
 def opened(pipe: Path) -> None:
     """Lets those go on who wait for a pipe to have a writer."""
-    try:
+    with contextlib.suppress(OSError):  # nobody waits
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        pass  # nobody waits
 
 
 def run(spark: SparkSession, table: Path, statement: str | None) -> None:
@@ -349,7 +348,7 @@ def test_reads_that_fail_or_wait(
 ) -> None:
     """In turn each of pyzorder's files is a pipe, or has a checksum that is none of its own."""
     life = (source / "_zorder" / "_incarnation").read_text()
-    records = {
+    records: dict[str, dict[str, object]] = {
         "prepare": {"operation": "OPTIMIZE", "owner": "x", "host": "elsewhere", "pid": 1,
                     "started": 1, "began": 1, "lease": 1},
         "retire": {"retire": [], "add": [], "folders": []},
