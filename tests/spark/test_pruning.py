@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,82 @@ PREDICATES = [
     ("id = 5 AND NULL", 0),
 ]
 
+# File g holds the ids 4 g to 4 g + 3: of nothing but NaN, one value, one value and NaN or null, nulls,
+# several values, zeros, NaN and null. In another time zone only the nulls of `t` and `u` are known.
+ODD_ROWS = 4
+ODD_COLUMNS = """
+    CASE id div 4 WHEN 0 THEN double('NaN') WHEN 2 THEN if(id = 10, double('NaN'), 5D) WHEN 3 THEN if(id = 13, NULL, 5D) WHEN 4 THEN NULL WHEN 5 THEN (id - 20) * 2 + 1D WHEN 6 THEN if(id % 2 = 0, 0D, -0D) WHEN 7 THEN if(id = 30, NULL, double('NaN')) ELSE 5D END AS d,
+    element_at(array(1D, 5D, 6D, 4D, 5D, 10D, NULL, double('NaN')), CAST(id div 4 + 1 AS INT)) AS e,
+    CASE id div 4 WHEN 0 THEN 'ab' WHEN 1 THEN element_at(array('ab', 'abc', 'abd', 'abz'), CAST(id - 3 AS INT)) WHEN 2 THEN element_at(array('aa', 'ab', 'ac', 'ad'), CAST(id - 7 AS INT)) WHEN 3 THEN if(id = 13, NULL, 'ab') WHEN 4 THEN NULL WHEN 5 THEN 'b' WHEN 6 THEN 'abc' ELSE if(id < 30, 'a', 'ab') END AS s,
+    CASE id div 4 WHEN 3 THEN if(id = 13, NULL, TIMESTAMP'2024-01-04 00:00:00') WHEN 4 THEN NULL ELSE timestamp_seconds(1704067200 + id div 4 * 86400) END AS t,
+    if(id div 4 = 1, NULL, TIMESTAMP'2024-02-01 00:00:00') AS u,
+    DATE'2000-01-01' AS early,
+    DATE'2050-01-01' AS late
+"""
+
+# (predicate, files it opens)
+ODD_PREDICATES = [
+    ("d < 5", 2),
+    ("d <= 5", 5),
+    ("d > 5", 4),
+    ("d >= 5", 6),
+    ("d > 7", 3),
+    ("d >= 7", 4),
+    ("d < 0", 0),
+    ("d < 1", 1),
+    ("d <= 1", 2),
+    ("d = 5", 4),
+    ("d = 4", 1),
+    ("d != 5", 5),
+    ("d IN (4, 10)", 1),
+    ("d IN (0.5, 9.5)", 0),
+    ("d NOT IN (5, 6)", 5),
+    ("d = double('NaN')", 3),
+    ("d > double('NaN')", 0),
+    ("d < double('NaN')", 7),
+    ("d <= double('NaN')", 7),
+    ("d IN (4, double('NaN'))", 4),
+    ("d NOT IN (5, double('NaN'))", 5),
+    ("isnan(d)", 3),
+    ("NOT isnan(d)", 8),
+    ("d IS NULL", 3),
+    ("d IS NOT NULL", 7),
+    ("d = 0", 1),
+    ("d != 0", 7),
+    ("d * 2 = 10", 7),
+    ("d * 2 = 11", 6),
+    ("d < e", 3),
+    ("d <= e", 4),
+    ("d > e", 4),
+    ("d >= e", 5),
+    ("d = e", 3),
+    ("d <=> e", 3),
+    ("s LIKE 'ab%'", 6),
+    ("s LIKE 'abb%'", 2),
+    ("s NOT LIKE 'ab%'", 3),
+    ("s LIKE 'ab'", 5),
+    ("s NOT LIKE 'ab'", 5),
+]
+
+# (predicate, files it opens in another time zone)
+ODD_ELSEWHERE = [
+    ("t = TIMESTAMP'2024-01-02 00:00:00'", 7),
+    ("t != TIMESTAMP'2024-01-02 00:00:00'", 7),
+    ("t < TIMESTAMP'2000-01-02 00:00:00'", 7),
+    ("t > TIMESTAMP'2050-01-02 00:00:00'", 7),
+    ("t IN (TIMESTAMP'2000-01-02 00:00:00', TIMESTAMP'2050-01-02 00:00:00')", 7),
+    ("t IS NULL", 2),
+    ("t IS NOT NULL", 7),
+    ("t < t", 0),
+    ("t <=> TIMESTAMP'2024-01-02 00:00:00'", 7),
+    ("t < u", 6),
+    ("u < t", 6),
+    ("t < early", 7),
+    ("late < t", 7),
+    ("early < late", 8),
+    ("late < early", 0),
+]
+
 
 @pytest.fixture(scope="module", params=["parquet", "orc"])
 def relation(
@@ -165,14 +242,39 @@ def relation(
 ) -> str:
     """A folder of 8 indexed files, as a view: SQL on the folder would infer its schema each time."""
     fmt = str(request.param)
-    path = Path(tmp_path_factory.mktemp("pruning")) / fmt
-    spark.range(0, FILES * ROWS, 1, FILES).selectExpr(*_split(COLUMNS)).write.format(fmt).save(
-        str(path)
-    )
-    build(spark, path, fmt)
     view = f"pruning_{fmt}"
-    spark.read.format(fmt).load(str(path)).createOrReplaceTempView(view)
+    indexed(spark, tmp_path_factory.mktemp("pruning") / fmt, view, COLUMNS, FILES * ROWS, fmt)
     return view
+
+
+@pytest.fixture(scope="module", params=["parquet", "orc"])
+def odd(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """A view of the files of ODD_COLUMNS."""
+    fmt = str(request.param)
+    view, rows = f"odd_{fmt}", FILES * ODD_ROWS
+    with rebased(spark):
+        indexed(spark, tmp_path_factory.mktemp("odd") / fmt, view, ODD_COLUMNS, rows, fmt)
+    return view
+
+
+def rebased(spark: SparkSession) -> AbstractContextManager[None]:
+    """Timestamps are written so that their reading depends on the time zone."""
+    return settings(
+        spark,
+        spark__sql__parquet__outputTimestampType="INT96",
+        spark__sql__parquet__int96RebaseModeInWrite="LEGACY",
+    )
+
+
+def indexed(
+    spark: SparkSession, path: Path, view: str, columns: str, rows: int, fmt: str = "parquet"
+) -> None:
+    """Writes 8 files of so many ids, indexes them and names them by a view."""
+    spark.range(0, rows, 1, FILES).selectExpr(*_split(columns)).write.format(fmt).save(str(path))
+    build(spark, path, fmt)
+    spark.read.format(fmt).load(str(path)).createOrReplaceTempView(view)
 
 
 def _split(columns: str) -> list[str]:
@@ -184,6 +286,26 @@ def test_no_matching_row_is_skipped(spark: SparkSession, relation: str) -> None:
     counts = check_sound(spark, relation, [predicate for predicate, _ in PREDICATES])
     loose = {p: (counts[p], most) for p, most in PREDICATES if counts[p] > most}
     assert not loose, f"files opened, and at most expected: {loose}"
+
+
+def test_odd_files(spark: SparkSession, odd: str) -> None:
+    assert check_sound(spark, odd, [p for p, _ in ODD_PREDICATES]) == dict(ODD_PREDICATES)
+
+
+def test_odd_files_in_another_time_zone(spark: SparkSession, odd: str) -> None:
+    with settings(spark, spark__sql__session__timeZone="America/St_Johns"):
+        counts = check_sound(spark, odd, [p for p, _ in ODD_ELSEWHERE])
+    if odd == "odd_parquet":  # ORC's bounds are instants
+        assert counts == dict(ODD_ELSEWHERE)
+
+
+def test_files_that_are_counted_unread(spark: SparkSession, odd: str) -> None:
+    for predicate, answered in [("d = 5", 1), ("d >= 5", 3), ("s LIKE 'ab%'", 3)]:
+        query = f"SELECT count(*) FROM {odd} WHERE {predicate}"
+        with plain(spark):
+            expected = spark.sql(query).collect()
+        found = spark.sql(query)
+        assert (found.collect(), explain(found)[0]["answered"]) == (expected, answered), predicate
 
 
 @pytest.mark.parametrize(
