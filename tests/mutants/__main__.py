@@ -3,8 +3,9 @@
 Each place of the rules' sources that can be mutated (comparisons, && and ||, NOT, true and false,
 outcomes, cases, conditions, names that have a counterpart) is compiled with all its forms, among
 which `Active` chooses while Spark runs (Mutator.scala). A mutant meets cases that reach its place until
-one fails: first those that killed others on its line, then those that reach the fewest. Stryker4s does the like, but through ScalaTest, and these
-rules are tested through Spark's optimizer.
+one fails: first those that killed others on its line, then those that reach the fewest, and in the
+end those that reach the most. Stryker4s does the like, but through ScalaTest, and these rules are
+tested through Spark's optimizer.
 
 A survivor is a hole in the tests, unless explained.tsv says why it is none: file, line of source,
 before, after, reason. Others fail the run. To kill one, add a line to sql/skipping.
@@ -33,6 +34,7 @@ from pyspark.sql import SparkSession
 ROOT = build.ROOT
 RULES = ROOT / "jvm/src/main/scala/io/pyzorder/skipping/predicate"
 OUT = ROOT / "build" / "mutants"
+SURVIVORS = OUT / "survivors.tsv"
 HERE = Path(__file__).parent
 EXPLAINED = HERE / "explained.tsv"
 
@@ -41,6 +43,9 @@ LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 
 #: Modules of cases, the fastest first.
 CASES = ["tests/mutants/cases.py", "tests/spark/test_z_value_ranges.py"]
+
+#: Cases that reach the most mutants are asked whatever the others' number: a file's lines at once.
+LAST = 5
 
 
 class Mutant(NamedTuple):
@@ -143,7 +148,7 @@ class Mutation:
                 one = self.alive[mutant]
                 near = killers.setdefault((one.file, one.line), [])
                 asked = sorted(reach.get(mutant, []), key=lambda i: (i not in near, weight[i]))
-                for item in asked[: self.most]:
+                for item in asked[: self.most] + asked[self.most :][-LAST:]:
                     if not self.passes(item, items):
                         near.append(item)
                         self.killed[mutant] = item.name
@@ -170,11 +175,16 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="so many mutants, drawn with a fixed seed")
     parser.add_argument("--most", type=int, default=40, help="cases of a module that one meets")
     parser.add_argument("--file", nargs="+", help="mutants of these alone: Judgement.scala …")
+    parser.add_argument("--again", action="store_true", help="those that survived the last run")
     parser.add_argument("--cases", nargs="+", default=CASES, help="what is to kill them")
     arguments = parser.parse_args()
     found = compile_all()
     files = arguments.file or {mutant.file for mutant in found}
     mutants = [mutant for mutant in found if mutant.compiles and mutant.file in files]
+    if arguments.again:
+        rows = SURVIVORS.read_text(encoding="utf-8").splitlines()
+        last = {tuple(row.split("\t")[:4]) for row in rows}
+        mutants = [mutant for mutant in mutants if mutant.key in last]
     if arguments.sample is not None and arguments.sample < len(mutants):
         mutants = random.Random(7).sample(mutants, arguments.sample)
     settings = {"spark.driver.extraClassPath": str(OUT / "mutants.jar")}
@@ -187,14 +197,15 @@ def main() -> int:
     known = explained()
     survivors = list(mutation.alive.values())
     open_ones = [mutant for mutant in survivors if mutant.key not in known]
-    whole = arguments.sample is None and arguments.file is None and arguments.cases == CASES
+    part = arguments.sample is not None or arguments.file or arguments.again
+    whole = not part and arguments.cases == CASES
     idle = set(known) - {mutant.key for mutant in survivors} if whole else set()
     for mutant in open_ones:
         how = "survives" if mutant.number in mutation.reached else "is not reached"
         print(f"{how}  {mutant}")
     for key in sorted(idle):
         print("explained.tsv explains what does not survive:", *key)
-    with (OUT / "survivors.tsv").open("w", encoding="utf-8") as file:
+    with SURVIVORS.open("w", encoding="utf-8") as file:
         file.writelines("\t".join((*m.key, f"line {m.line}")) + "\n" for m in open_ones)
     by_file = Counter(mutant.file for mutant in mutants)
     for name, count in sorted(by_file.items()):

@@ -7,7 +7,8 @@ file and one for all, which would make a run over all mutants an hour.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from pyspark.sql import SparkSession
 from tests.spark import test_pruning
 from tests.spark.test_skipping_fixtures import FIXTURES, Fixture, fixtures_of, index_filter
 from tests.support import scans
-from tests.support.indexes import build
 
 LINES = {path.stem: fixtures_of(path) for path in sorted(FIXTURES.glob("*.txt"))}
 
@@ -38,33 +38,87 @@ def tables(spark: SparkSession) -> Iterator[None]:
 def test_line(spark: SparkSession, tables: None, name: str, fixture: Fixture) -> None:
     (judged,) = scans.judgements(spark, f"mutants_{name}", [fixture.predicate])
     opened = index_filter(spark, f"mutants_{name}", fixture.predicate)
-    for text, known in zip(
-        (opened, judged["mayBeFalse"], judged["mayBeNull"]), fixture.filters, strict=True
-    ):
+    check([opened, judged["mayBeFalse"], judged["mayBeNull"]], fixture.filters)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
+    """FALSE and NULL of a whole file in one plan: for mutants that too many lines reach."""
+    predicates = [fixture.predicate for fixture in LINES[name]]
+    judged = scans.judgements(spark, f"mutants_{name}", predicates)
+    for one, fixture in zip(judged, LINES[name], strict=True):
+        check([one["mayBeFalse"], one["mayBeNull"]], fixture.filters[1:])
+
+
+def check(found: list[str], expected: list[set[str]]) -> None:
+    """Asserts that the filters are those of a line."""
+    for text, known in zip(found, expected, strict=True):
         assert re.sub(r"_common_expr_\d+", "_common_expr_0", text) in known
 
 
-Truth = dict[str, dict[str, set[str]]]
+Truth = dict[tuple[str, str], dict[str, dict[str, set[str]]]]
+
+#: The views of 8 files each, by the columns and rows of test_pruning.
+VIEWS = {
+    "pruned": (test_pruning.COLUMNS, test_pruning.ROWS),
+    "odd": (test_pruning.ODD_COLUMNS, test_pruning.ODD_ROWS),
+}
+
+#: Predicates on the views, in a time zone (none: the session's), and how many files each opens at most.
+ZONES = {
+    ("pruned", ""): test_pruning.PREDICATES,
+    ("odd", ""): test_pruning.ODD_PREDICATES,
+    ("odd", "America/St_Johns"): test_pruning.ODD_ELSEWHERE,
+}
+
+
+def within(spark: SparkSession, zone: str) -> AbstractContextManager[None]:
+    """In the session's time zone, or another."""
+    given = {"spark__sql__session__timeZone": zone} if zone else {}
+    return scans.settings(spark, **given)
 
 
 @pytest.fixture(scope="module")
 def pruned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Truth:
-    """The view `mutants_pruned` of test_pruning's files; what holds in which, by plain Spark."""
-    path = Path(tmp_path_factory.mktemp("mutants")) / "pruned"
-    rows = spark.range(0, test_pruning.FILES * test_pruning.ROWS, 1, test_pruning.FILES)
-    rows.selectExpr(*test_pruning._split(test_pruning.COLUMNS)).write.parquet(str(path))
-    build(spark, path, "parquet")
-    spark.read.parquet(str(path)).createOrReplaceTempView("mutants_pruned")
-    predicates = [predicate for predicate, _ in test_pruning.PREDICATES]
-    return dict(zip(predicates, scans.truth(spark, "mutants_pruned", predicates), strict=True))
+    """The views; what holds in which of their files, by plain Spark."""
+    found = {}
+    for name, (columns, rows) in VIEWS.items():
+        path = Path(tmp_path_factory.mktemp("mutants")) / name
+        with test_pruning.rebased(spark) if name == "odd" else nullcontext():
+            test_pruning.indexed(spark, path, name, columns, test_pruning.FILES * rows)
+    for (name, zone), listed in ZONES.items():
+        with within(spark, zone):
+            predicates = [predicate for predicate, _ in listed]
+            found[name, zone] = dict(
+                zip(predicates, scans.truth(spark, name, predicates), strict=True)
+            )
+    return found
 
 
-@pytest.mark.parametrize(("predicate", "most"), test_pruning.PREDICATES)
-def test_files(spark: SparkSession, pruned: Truth, predicate: str, most: int) -> None:
-    found = pruned[predicate]
-    opened = scans.opened(spark.sql(f"SELECT * FROM mutants_pruned WHERE {predicate}"))
-    assert found["true"] <= opened
-    assert len(opened) <= most
-    (judged,) = scans.judgements(spark, "mutants_pruned", [predicate])
-    for file, outcomes in judged["files"].items():
-        assert {outcome for outcome, files in found.items() if file in files} <= outcomes
+@pytest.mark.parametrize(
+    ("view", "zone", "predicate", "most"),
+    [(*key, *listed) for key, predicates in ZONES.items() for listed in predicates],
+)
+def test_files(
+    spark: SparkSession, pruned: Truth, view: str, zone: str, predicate: str, most: int
+) -> None:
+    found = pruned[view, zone][predicate]
+    with within(spark, zone):
+        opened = scans.opened(spark.sql(f"SELECT * FROM {view} WHERE {predicate}"))
+        assert found["true"] <= opened
+        assert len(opened) == most if view == "odd" else len(opened) <= most
+        (judged,) = scans.judgements(spark, view, [predicate])
+        for file, outcomes in judged["files"].items():
+            assert {outcome for outcome, files in found.items() if file in files} <= outcomes
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        test_pruning.test_files_that_are_counted_unread,
+        test_pruning.test_what_is_judged_of_odd_files_is_what_they_hold,
+        test_pruning.test_sets_of_booleans,
+    ],
+)
+def test_odd(spark: SparkSession, pruned: Truth, check: Callable[[SparkSession, str], None]) -> None:
+    check(spark, "odd")

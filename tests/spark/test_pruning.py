@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from tests.support.indexes import build
-from tests.support.scans import check_sound, explain, opened, plain, settings
+from tests.support.scans import (
+    check_judged, check_sound, explain, judgements, opened, plain, settings, truth
+)
 
 FILES, ROWS = 8, 20
 
@@ -164,8 +166,8 @@ PREDICATES = [
 ODD_ROWS = 4
 ODD_COLUMNS = """
     CASE id div 4 WHEN 0 THEN double('NaN') WHEN 2 THEN if(id = 10, double('NaN'), 5D) WHEN 3 THEN if(id = 13, NULL, 5D) WHEN 4 THEN NULL WHEN 5 THEN (id - 20) * 2 + 1D WHEN 6 THEN if(id % 2 = 0, 0D, -0D) WHEN 7 THEN if(id = 30, NULL, double('NaN')) ELSE 5D END AS d,
-    element_at(array(1D, 5D, 6D, 4D, 5D, 10D, NULL, double('NaN')), CAST(id div 4 + 1 AS INT)) AS e,
-    CASE id div 4 WHEN 0 THEN 'ab' WHEN 1 THEN element_at(array('ab', 'abc', 'abd', 'abz'), CAST(id - 3 AS INT)) WHEN 2 THEN element_at(array('aa', 'ab', 'ac', 'ad'), CAST(id - 7 AS INT)) WHEN 3 THEN if(id = 13, NULL, 'ab') WHEN 4 THEN NULL WHEN 5 THEN 'b' WHEN 6 THEN 'abc' ELSE if(id < 30, 'a', 'ab') END AS s,
+    element_at(array(1D, 5D, 6D, 4D, double('NaN'), 4D, NULL, double('NaN')), CAST(id div 4 + 1 AS INT)) AS e,
+    CASE id div 4 WHEN 0 THEN 'ab' WHEN 1 THEN element_at(array('ab', 'abc', 'abd', 'abz'), CAST(id - 3 AS INT)) WHEN 2 THEN element_at(array('aa', 'ab', 'ac', 'ad'), CAST(id - 7 AS INT)) WHEN 3 THEN if(id = 13, NULL, 'ab') WHEN 4 THEN NULL WHEN 5 THEN if(id < 22, 'abc', 'b') WHEN 6 THEN 'abc' ELSE if(id < 30, 'a', 'ab') END AS s,
     CASE id div 4 WHEN 3 THEN if(id = 13, NULL, TIMESTAMP'2024-01-04 00:00:00') WHEN 4 THEN NULL ELSE timestamp_seconds(1704067200 + id div 4 * 86400) END AS t,
     if(id div 4 = 1, NULL, TIMESTAMP'2024-02-01 00:00:00') AS u,
     DATE'2000-01-01' AS early,
@@ -205,11 +207,22 @@ ODD_PREDICATES = [
     ("d * 2 = 11", 6),
     ("d < e", 3),
     ("d <= e", 4),
-    ("d > e", 4),
-    ("d >= e", 5),
-    ("d = e", 3),
-    ("d <=> e", 3),
-    ("s LIKE 'ab%'", 6),
+    ("d > e", 5),
+    ("d >= e", 6),
+    ("d = e", 4),
+    ("d <=> e", 4),
+    # No IS NOT NULL besides: the filter itself names its columns, and leaves out files of nulls.
+    ("coalesce(d < e, false)", 3),
+    ("coalesce(e < d, false)", 5),
+    ("coalesce(d < 1 AND s LIKE 'ab%', false)", 1),
+    ("coalesce(d = 5 AND s = 'b', false)", 1),
+    ("coalesce(d < 1 OR s = 'b', false)", 2),
+    ("coalesce(d < 1, false)", 1),
+    ("coalesce(d > 7, false)", 3),
+    ("coalesce(d IN (0, 5), false)", 5),
+    ("coalesce(s LIKE 'abb%', false)", 2),
+    ("coalesce(s NOT LIKE 'ab%', false)", 3),
+    ("s LIKE 'ab%'", 7),
     ("s LIKE 'abb%'", 2),
     ("s NOT LIKE 'ab%'", 3),
     ("s LIKE 'ab'", 5),
@@ -231,6 +244,12 @@ ODD_ELSEWHERE = [
     ("u < t", 6),
     ("t < early", 7),
     ("late < t", 7),
+    ("coalesce(t < u, false)", 6),
+    ("coalesce(u < t, false)", 6),
+    ("coalesce(t < TIMESTAMP'2000-01-02 00:00:00', false)", 7),
+    ("coalesce(t > TIMESTAMP'2050-01-02 00:00:00', false)", 7),
+    ("coalesce(t = TIMESTAMP'2050-01-02 00:00:00', false)", 7),
+    ("coalesce(t != TIMESTAMP'2024-01-02 00:00:00', false)", 7),
     ("early < late", 8),
     ("late < early", 0),
 ]
@@ -299,8 +318,48 @@ def test_odd_files_in_another_time_zone(spark: SparkSession, odd: str) -> None:
         assert counts == dict(ODD_ELSEWHERE)
 
 
+def test_what_is_judged_of_odd_files_is_what_they_hold(spark: SparkSession, odd: str) -> None:
+    predicates = ["d < 5", "d >= 5", "d != 5", "d IS NULL", "s LIKE 'ab%'"]
+    judged = judgements(spark, odd, predicates)
+    for predicate, one, found in zip(
+        predicates, judged, truth(spark, odd, predicates), strict=True
+    ):
+        by_file = {f: {o for o, files in found.items() if f in files} for f in one["files"]}
+        assert one["files"] == by_file, predicate
+
+
+def test_sets_of_booleans(spark: SparkSession, odd: str) -> None:
+    """Spark makes sets of long lists alone, unless it is told otherwise."""
+    with settings(spark, spark__sql__optimizer__inSetConversionThreshold="0"):
+        predicates = ["(d > 6) IN (true, NULL)", "(d > 6) IN (false, true)"]
+        check_judged(spark, odd, predicates)
+        files = judgements(spark, odd, predicates[1:])[0]["files"]
+        assert sum("null" in outcomes for outcomes in files.values()) == 3
+
+
+def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -> None:
+    """Comparisons with NULL and lists of nothing reach the rules where it is told to keep them."""
+    rules = ("NullPropagation", "OptimizeIn", "LikeSimplification")
+    excluded = ",".join(f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in rules)
+    expected = {
+        "d = NULL": 0,
+        "NULL < d": 0,
+        "d <=> NULL": 3,
+        "NULL <=> d": 3,
+        "NOT (d <=> NULL)": 7,
+        "s LIKE 'ab'": 5,
+        "s LIKE 'ab%'": 7,
+    }
+    with settings(spark, spark__sql__optimizer__excludedRules=excluded):
+        assert check_sound(spark, odd, list(expected)) == expected
+        listed = spark.table(odd)["d"].isin([])
+        assert spark.table(odd).where(listed).count() == 0
+        assert len(opened(spark.table(odd).where(~listed))) == FILES
+        assert spark.table(odd).where(~listed).count() == FILES * ODD_ROWS
+
+
 def test_files_that_are_counted_unread(spark: SparkSession, odd: str) -> None:
-    for predicate, answered in [("d = 5", 1), ("d >= 5", 3), ("s LIKE 'ab%'", 3)]:
+    for predicate, answered in [("true", 8), ("d = 5", 1), ("d >= 5", 3), ("s LIKE 'ab%'", 3)]:
         query = f"SELECT count(*) FROM {odd} WHERE {predicate}"
         with plain(spark):
             expected = spark.sql(query).collect()
