@@ -118,7 +118,22 @@ def test_files(
         test_pruning.test_files_that_are_counted_unread,
         test_pruning.test_what_is_judged_of_odd_files_is_what_they_hold,
         test_pruning.test_sets_of_booleans,
+        test_pruning.test_what_the_optimizer_would_have_left_out,
     ],
 )
-def test_odd(spark: SparkSession, pruned: Truth, check: Callable[[SparkSession, str], None]) -> None:
+def test_odd(
+    spark: SparkSession, pruned: Truth, check: Callable[[SparkSession, str], None]
+) -> None:
     check(spark, "odd")
+
+
+@pytest.mark.parametrize(
+    ("predicate", "files"),
+    [("a < 4 AND b > 1", 1), ("a < 2 OR b > 5", 2), ("a < c", 2)],
+)
+def test_first(spark: SparkSession, tmp_path: Path, predicate: str, files: int) -> None:
+    test_pruning.test_the_first_filter_loads_its_columns(spark, tmp_path, predicate, files)
+
+
+def test_constants(spark: SparkSession, tmp_path: Path) -> None:
+    test_pruning.test_constant_files_that_do_not_tell_all(spark, tmp_path)
