@@ -134,3 +134,8 @@ def test_reasons(spark: SparkSession, tmp_path: Path, predicate: str) -> None:
 
 def test_constants(spark: SparkSession, tmp_path: Path) -> None:
     test_pruning.test_constant_files_that_do_not_tell_all(spark, tmp_path)
+
+
+@pytest.mark.parametrize("predicate", ["s LIKE 'ab%'", "s NOT LIKE 'x%'"])
+def test_default(spark: SparkSession, predicate: str) -> None:
+    test_pruning.test_prefixes_of_strings_without_bounds(spark, predicate)

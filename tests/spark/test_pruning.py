@@ -396,6 +396,20 @@ def test_reasons_name_the_columns_without_statistics(
     assert scan["reasons"] == ["no statistics: b, c"]
 
 
+@pytest.mark.parametrize("predicate", ["s LIKE 'ab%'", "s NOT LIKE 'x%'"])
+def test_prefixes_of_strings_without_bounds(spark: SparkSession, predicate: str) -> None:
+    """The index does not tell what a column reads as that a file does not have."""
+    spark.sql("CREATE TABLE defaulted (a INT) USING parquet")
+    try:
+        spark.sql("INSERT INTO defaulted SELECT 1")
+        spark.sql("ALTER TABLE defaulted ADD COLUMN s STRING DEFAULT 'ab'")
+        spark.sql("INSERT INTO defaulted SELECT 2, 'abc'")
+        spark.sql("CREATE SKIPPING INDEX ON defaulted")
+        check_sound(spark, "defaulted", [predicate, f"coalesce({predicate}, false)"])
+    finally:
+        spark.sql("DROP TABLE defaulted")
+
+
 def test_files_that_are_counted_unread(spark: SparkSession, odd: str) -> None:
     answers = {"true": 8, "d = 5": 1, "d >= 5": 3, "endswith(s, 'b')": 0, "s LIKE 'ab%'": 3}
     for inferred in ("true", "false"):  # IS NOT NULL besides, for which nulls are FALSE
