@@ -139,3 +139,5 @@ def test_constants(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize("predicate", ["s LIKE 'ab%'", "s NOT LIKE 'x%'"])
 def test_default(spark: SparkSession, predicate: str) -> None:
     test_pruning.test_prefixes_of_strings_without_bounds(spark, predicate)
+    of_char = predicate.replace("s ", "c ", 1)
+    test_pruning.test_prefixes_of_what_the_index_knows_as_char(spark, of_char)

@@ -410,6 +410,22 @@ def test_prefixes_of_strings_without_bounds(spark: SparkSession, predicate: str)
         spark.sql("DROP TABLE defaulted")
 
 
+@pytest.mark.parametrize("predicate", ["c LIKE 'ab%'", "c NOT LIKE 'x%'"])
+def test_prefixes_of_what_the_index_knows_as_char(spark: SparkSession, predicate: str) -> None:
+    """Bounds of CHAR are not kept, its nulls are; the files read as STRING."""
+    spark.sql("CREATE TABLE padded (c CHAR(3)) USING parquet")
+    try:
+        spark.sql("INSERT INTO padded SELECT 'ab'")
+        spark.sql("CREATE SKIPPING INDEX ON padded")
+        location = spark.sql("DESCRIBE FORMATTED padded").where("col_name = 'Location'").first()
+        assert location is not None
+        reader = spark.read.schema("c STRING").parquet(location["data_type"])
+        reader.createOrReplaceTempView("as_strings")
+        check_sound(spark, "as_strings", [predicate, f"coalesce({predicate}, false)"])
+    finally:
+        spark.sql("DROP TABLE padded")
+
+
 def test_files_that_are_counted_unread(spark: SparkSession, odd: str) -> None:
     answers = {"true": 8, "d = 5": 1, "d >= 5": 3, "endswith(s, 'b')": 0, "s LIKE 'ab%'": 3}
     for inferred in ("true", "false"):  # IS NOT NULL besides, for which nulls are FALSE
