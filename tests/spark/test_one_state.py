@@ -200,3 +200,75 @@ def test_each_batch_of_a_stream_sees_one_state(spark, table, held, tmp_path) -> 
     query = stream.writeStream.foreachBatch(each).trigger(availableNow=True).start()
     query.awaitTermination()
     assert_one_state(seen)
+
+
+@pytest.fixture
+def parts(spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
+    """A partitioned table of the catalog, whose partition 1 is stored elsewhere."""
+    made = Table("one_state", tmp_path / "t", "PARTITIONED BY (p)")
+    spark.sql(
+        f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet {made.columns} LOCATION '{made.path}'"
+    )
+    spark.sql(f"ALTER TABLE one_state ADD PARTITION (p = 1) LOCATION '{tmp_path}/elsewhere'")
+    made.write(spark, 0, 20)
+    spark.sql("OPTIMIZE one_state ZORDER BY (id)").collect()
+    with settings(spark, spark__sql__files__minPartitionNum="1"):
+        yield made
+    spark.sql("DROP TABLE one_state")
+
+
+#: Of 20 rows; partition 1 has half of them.
+NEW_PARTITION = {
+    "a join": "SELECT n, m FROM (SELECT sum(1) n FROM {a}) JOIN (SELECT sum(1) m FROM {b}) ON true",
+    "a union": "SELECT count(if(s, 1, null)), count(if(s, null, 1)) FROM (SELECT false s FROM {a} UNION ALL"
+    " SELECT true s FROM {b})",
+    "an answer of the index": "SELECT (SELECT max(id) FROM {a}), (SELECT max(id) FROM {b})",
+}
+
+
+@pytest.mark.parametrize("skipping", ["true", "false"])
+@pytest.mark.parametrize("pair", NEW_PARTITION)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_partition_that_comes_after_planning(spark, parts, pair, turned, skipping) -> None:
+    """A scan with a filter on partitions has its list of them since planning."""
+    scans = ["one_state", "(SELECT * FROM one_state WHERE p >= 0)"]
+    first, second = reversed(scans) if turned else scans
+    with settings(spark, spark__sql__zorder__skipping__enabled=skipping):
+        df = spark.sql(NEW_PARTITION[pair].format(a=first, b=second))
+        df.explain()
+        rows = spark.newSession().range(20, 30, 1, 1).selectExpr("id", "7 p")
+        rows.write.insertInto("one_state")
+        assert_one_state(df.collect())
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("filtered", ["", "WHERE p >= 0", "WHERE p = 1"])
+def test_a_partition_elsewhere_by_its_path(spark, parts, held, turned, filtered) -> None:
+    scans = [
+        f"(SELECT id FROM (SELECT * FROM one_state {filtered}) WHERE p = 1 OR id < 0)",
+        f"parquet.`{parts.path.parent}/elsewhere`",
+    ]
+    first, second = reversed(scans) if turned else scans
+    df = spark.sql(
+        f"SELECT count(*), max(c) FROM {first} JOIN (SELECT count(slow(id)) c FROM {second}) ON true"
+    )
+    assert_one_state(held(df.collect, lambda: parts.append(spark)))
+
+
+def test_around_a_location_switch(spark, tmp_path) -> None:
+    """A DataFrame from before the switch reads the folder that the table has left, as in plain Spark."""
+    made = Table("one_state", tmp_path / "t", "")
+    spark.sql(
+        f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet LOCATION '{made.path}'"
+        " TBLPROPERTIES ('zorder.publish.method' = 'location')"
+    )
+    try:
+        made.write(spark, 0, 20)
+        before = spark.table("one_state").selectExpr("sum(1) n")
+        spark.sql("OPTIMIZE one_state ZORDER BY (id)").collect()
+        after = spark.table("one_state").selectExpr("sum(1) m")
+        assert before.crossJoin(after).collect() == [(20, 20)]
+        made.append(spark)
+        assert before.crossJoin(after).collect() == [(20, 30)]
+    finally:
+        spark.sql("DROP TABLE one_state")

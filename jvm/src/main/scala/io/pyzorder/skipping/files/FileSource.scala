@@ -1,6 +1,7 @@
 package io.pyzorder.skipping.files
 
-import org.apache.spark.sql.execution.datasources.FileIndex
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
@@ -17,28 +18,41 @@ import io.pyzorder.storage.TableFolder
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
  * @param folders         the table folders that the files can lie under
+ * @param table           the table, if the catalog knows its partitions
  */
 private[skipping] final class FileSource(
     session: shim.SparkSession,
     val wrapped: FileIndex,
     val options: Map[String, String],
     val partitionSchema: StructType,
-    val folders: Seq[TableFolder]) {
+    val folders: Seq[TableFolder],
+    val table: Option[TableIdentifier]) {
 
   /** The state that the plan reads, once it is fixed by PlanState. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
   /** The same source, of a plan that has fixed nothing. */
-  def unfixed: FileSource = new FileSource(session, wrapped, options, partitionSchema, folders)
+  def unfixed: FileSource =
+    new FileSource(session, wrapped, options, partitionSchema, folders, table)
 
   def readsLike(other: FileSource): Boolean =
     (wrapped eq other.wrapped) || (wrapped.getClass == other.wrapped.getClass &&
       wrapped == other.wrapped && wrapped.rootPaths == other.wrapped.rootPaths &&
-      options == other.options && partitionSchema == other.partitionSchema &&
-      folders == other.folders)
+      readsSame(other) && folders == other.folders)
 
-  def sharesTable(other: FileSource): Boolean =
-    (this eq other) || folders.exists(other.folders.contains)
+  /** Whether it asks the catalog for all partitions of the table, whenever it lists. */
+  def asksCatalog: Boolean = table.isDefined && wrapped.isInstanceOf[CatalogFileIndex]
+
+  /**
+   * Whether its listing has all files that the other one may show. The other one's filters on
+   * partitions come again with each scan, and what it has beside them is the list of the partitions
+   * that there were when the query was planned.
+   */
+  def includes(other: FileSource): Boolean =
+    asksCatalog && !other.asksCatalog && readsSame(other)
+
+  private def readsSame(other: FileSource): Boolean =
+    table == other.table && options == other.options && partitionSchema == other.partitionSchema
 
   /** What journal and index are: the fixed state's, or those of this moment. */
   def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
@@ -63,9 +77,12 @@ private[skipping] final class FileSource(
 /**
  * A table's files at one moment, and what the index said of them.
  *
- * @param listing asks the store no more
+ * @param listing asks the store no more, unless there is no journal
  */
 private[skipping] final class TableState(val seen: TableState.Seen, val listing: Listing) {
+
+  /** Whether the files are listed, and neither catalog nor store is asked for them again. */
+  def isAtHand: Boolean = !listing.files.isInstanceOf[CatalogFileIndex]
 
   private var isNew = listing.isFresh
 

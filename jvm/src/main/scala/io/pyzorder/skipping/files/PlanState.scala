@@ -1,6 +1,8 @@
 package io.pyzorder.skipping.files
 
+import scala.annotation.tailrec
 import scala.collection.mutable.ArrayBuffer
+import scala.util.control.NonFatal
 
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.fs.{FileStatus, Path}
@@ -10,8 +12,9 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
 /**
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
  * sizes and modification times, and the snapshots of the index that describe them. The first scan
- * or metadata answer that executes fixes it for all scans of the table in the plan, however much
- * later they start. A fixed file that an OPTIMIZE moves is opened where it lies by then.
+ * or metadata answer that executes fixes the states of all tables for all scans in the plan,
+ * however much later they start. A fixed file that an OPTIMIZE moves is opened where it lies by
+ * then.
  *
  * Why the plan owns the state, and not an execution: a physical scan keeps its list of files, so
  * that a plan which is executed again could mix old lists with new ones.
@@ -36,21 +39,32 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Fixes the files of a source, with those of all other sources of the same table: two partitions
-   * of a table, or the table and a path below it, are one state too.
+   * Fixes the files of a source and of all others in the plan: two partitions of a table, a table
+   * and a path below it or a partition of it that lies elsewhere are one state too. Another source
+   * that cannot be listed waits for a scan of its own, which may never come.
    */
   def fix(source: FileSource): Unit = synchronized {
     if (source.fixed.isEmpty) {
-      val together = sources.toSeq.filter(s => s.fixed.isEmpty && s.sharesTable(source))
-      val states = Iterator.continually(together.map(_.current())).zipWithIndex
-        .find { case (states, tries) =>
-          val accepted = tries == MaxTries || agree(states)
-          if (!accepted) together.foreach(_.forget())
-          accepted
-        }.get._1
-      together.zip(states).foreach { case (each, state) => each.fixed = Some(state) }
+      def list(one: FileSource): Option[Listed] =
+        try Some(new Listed(one, one.current()))
+        catch { case NonFatal(_) if one ne source => None }
+
+      val together = openWith(source)
+      val (led, others) = together.partition(one => together.exists(_.includes(one)))
+      agreeing(others.flatMap(list(_)), list(_), MaxTries)
+        .foreach(one => one.source.fixed = Some(one.state))
+      led.foreach { one =>
+        val whole = together.filter(_.includes(one)).flatMap(_.fixed).find(_.isAtHand)
+        one.fixed = whole.orElse(list(one).map(_.state))
+      }
     }
   }
+
+  /** What a source is fixed with; where there is no journal, that is Spark's to say. */
+  private def openWith(source: FileSource): Seq[FileSource] =
+    if (source.folders.isEmpty) Seq(source)
+    else source +: sources.toSeq.filter(other =>
+      (other ne source) && other.fixed.isEmpty && other.folders.nonEmpty)
 }
 
 private[skipping] object PlanState {
@@ -65,28 +79,60 @@ private[skipping] object PlanState {
   def ofPlan(): PlanState =
     QueryPlanningTracker.get.fold(new PlanState)(plans.get(_, () => new PlanState))
 
-  /**
-   * Whether the lists show the same files of every folder that several of them cover. A folder that
-   * changed between two of them does not; lists of other folders are no less one state than a
-   * single list of both would be, which asks for one folder after the other as well.
-   */
-  private def agree(states: Seq[TableState]): Boolean = states.lengthCompare(2) < 0 || {
-    val lists = states.map(_.listing.files).collect { case files: PartitioningAwareFileIndex =>
-      files.allFiles().groupBy(_.getPath.getParent).map { case (folder, statuses) =>
-        folder -> statuses.map(known).toSet
-      }
-    }
-    lists.tails.forall {
-      case first +: others => others.forall(agree(first, _))
-      case _ => true
+  /** The lists, those that differ from one another made anew until none does. */
+  @tailrec private def agreeing(
+      lists: Seq[Listed],
+      list: FileSource => Option[Listed],
+      tries: Int): Seq[Listed] = {
+    val (differing, others) =
+      lists.partition(one => lists.exists(other => (one ne other) && !one.agrees(other)))
+    if (differing.isEmpty || tries == 0) lists
+    else {
+      differing.foreach(_.source.forget())
+      agreeing(others ++ differing.flatMap(one => list(one.source)), list, tries - 1)
     }
   }
 
-  private type Files = Map[Path, Set[(Path, Long, Long)]]
+  private type File = (Path, Long, Long)
 
-  private def agree(one: Files, other: Files): Boolean =
-    one.forall { case (folder, files) => other.get(folder).forall(_ == files) }
+  /** What one source shows, and below which folders it has looked for it. */
+  private final class Listed(val source: FileSource, val state: TableState) {
 
-  private def known(status: FileStatus): (Path, Long, Long) =
+    private val index: Option[PartitioningAwareFileIndex] =
+      Some(state.listing.files).collect { case files: PartitioningAwareFileIndex => files }
+
+    private lazy val roots: Set[Path] = index.fold(Set.empty[Path])(_.rootPaths.toSet)
+
+    /** The roots and all folders above them. */
+    private lazy val above: Set[Path] = roots.foldLeft(Set.empty[Path]) { (known, root) =>
+      known ++ upwards(root).takeWhile(!known(_))
+    }
+
+    private lazy val files: Map[Path, Set[File]] = index.fold(Map.empty[Path, Set[File]]) {
+      _.allFiles().groupBy(_.getPath.getParent).map { case (folder, statuses) =>
+        folder -> statuses.map(known).toSet
+      }
+    }
+
+    /**
+     * Whether both show the same files wherever both have looked. If something changed between the
+     * two, they do not. Lists of different folders are no less one state than a single list of both
+     * would be, which asks for one folder after the other as well.
+     */
+    def agrees(other: Listed): Boolean =
+      !(roots.exists(other.above) || other.roots.exists(above)) ||
+        (knows(other) && other.knows(this))
+
+    private def knows(other: Listed): Boolean = other.files.forall { case (folder, theirs) =>
+      val looked = upwards(folder).exists(roots)
+      val expected = if (looked) theirs else theirs.filter(file => roots(file._1))
+      expected.subsetOf(files.getOrElse(folder, Set.empty[File]))
+    }
+  }
+
+  private def upwards(path: Path): Iterator[Path] =
+    Iterator.iterate(path)(_.getParent).takeWhile(_ != null)
+
+  private def known(status: FileStatus): File =
     (status.getPath, status.getLen, status.getModificationTime)
 }

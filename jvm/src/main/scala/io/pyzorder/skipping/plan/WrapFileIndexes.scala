@@ -84,8 +84,10 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val name = relation.catalogTable.map(_.identifier.table)
       .orElse(folders.headOption.map(_.root).orElse(files.location.rootPaths.headOption)
           .map(_.getName)).getOrElse("files")
-    val source =
-      new FileSource(session, files.location, files.options, files.partitionSchema, folders)
+    val partitioned = relation.catalogTable.filter(_.tracksPartitionsInCatalog)
+    val source = new FileSource(
+      session, files.location, files.options, files.partitionSchema, folders,
+      partitioned.map(_.identifier))
     val index = ZOrderFileIndex(
       session, source, state, files.dataSchema, name,
       relation.catalogTable.fold(Map.empty[String, String])(_.properties))
