@@ -221,7 +221,7 @@ def parts(spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_partition_that_comes_after_planning(spark, parts, turned, skipping, adaptive) -> None:
-    """A scan with a filter on partitions has its list of them since planning."""
+    """Scans with and without a filter on partitions list the same ones."""
     scans = ["one_state", "(SELECT * FROM one_state WHERE p >= 0)"]
     first, second = reversed(scans) if turned else scans
     with settings(
