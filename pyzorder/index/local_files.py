@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import uuid
@@ -10,6 +11,9 @@ from collections.abc import Iterator
 
 #: The names of files begin so until they are complete.
 TEMPORARY = "_temporary-"
+
+#: Of names that no file has: too long ones too, and links that lead in a circle.
+_MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 def create_if_absent(path: str, data: bytes) -> bool:
@@ -42,6 +46,17 @@ def linked(path: str) -> bool:
     return any(os.path.islink("/".join(parts[: i + 1])) for i in range(own, len(parts)))
 
 
+def strange(root: str, path: str) -> bool:
+    """Whether a file, or a folder on the way to it from a table's, is a link of another owner than
+    what it leads to: its writer need not have the right to read that, and an index in the table's
+    folder must not tell its minima and maxima."""
+    parts = path.removeprefix(f"{root}/").split("/")
+    links = ["/".join([root, *parts[: i + 1]]) for i in range(len(parts))]
+    return any(
+        os.path.islink(link) and os.lstat(link).st_uid != os.stat(link).st_uid for link in links
+    )
+
+
 def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
     """The files below a folder. Links to folders are followed, as Spark does, but not in circles.
 
@@ -51,10 +66,24 @@ def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
     if here in above or not os.path.isdir(here):
         return
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-        if entry.is_dir():
+        if _is_folder(entry):
             yield from walk(f"{folder}/{entry.name}", above | {here})
         else:
             yield f"{folder}/{entry.name}"
+
+
+def is_missing(failure: OSError) -> bool:
+    """Whether a path could not be looked up because nothing is there."""
+    return failure.errno in _MISSING
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as failure:
+        if is_missing(failure):
+            return False
+        raise
 
 
 def remove(path: str) -> None:

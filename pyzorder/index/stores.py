@@ -74,7 +74,7 @@ class LocalStore:
     def read(self, path: str) -> bytes:
         if local_files.linked(path):
             raise FileNotFoundError(f"{path} is a symbolic link")
-        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited on for ever
+        if path not in self.stats([path]):  # a pipe would be waited on for ever
             raise FileNotFoundError(f"{path} is no file")
         with open(path, "rb") as file:
             data = file.read(LONGEST + 1)
@@ -89,8 +89,10 @@ class LocalStore:
                 continue
             try:
                 seen = os.stat(path)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
+            except OSError as failure:
+                if local_files.is_missing(failure):
+                    continue
+                raise
             if stat.S_ISREG(seen.st_mode):
                 found[path] = Stat(seen.st_size, seen.st_mtime_ns // 1_000_000)
         return found

@@ -94,7 +94,9 @@ def _apply(
         if seen and seen.size == ref.size and (ref in new or seen.modified == ref.modified):
             del found[ref.path]
     for ref in overlay.shown:
-        if ref.path not in found and ref.folder not in lost:
+        # Nor is a file shown that no listing shows, which a forged record may name.
+        is_new = ref.path not in found and not is_hidden(ref.path)
+        if is_new and ref.folder not in lost:
             place = _place(store, state, overlay, ref)
             if place is not None:
                 found[ref.path] = place

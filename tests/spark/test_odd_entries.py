@@ -225,6 +225,26 @@ def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
     assert [file.path for file in found] == ["a.parquet"]
 
 
+@pytest.mark.parametrize("named", [
+    "_zorder/_incarnation", "_zorder.1.life", ".x", "a" * 300, "day=" + "x" * 300 + "/a", "loop/a",
+])  # fmt: skip
+def test_records_of_no_files_in_python(tmp_path: Path, named: str) -> None:
+    """Names that no listing shows, or that no disk can have; and a link that leads in a circle."""
+    table = tmp_path / "t"
+    (table / "_zorder" / "_journal").mkdir(parents=True)
+    (table / "a.parquet").write_bytes(b"abc")
+    (table / "loop").symlink_to("loop")
+    (table / "_zorder" / "_incarnation").write_text("life")
+    for folder in ("", "_zorder"):
+        (table / folder / "_zorder.1.life").touch()
+    ref = [{"path": named, "size": 4, "modificationTime": 1}]
+    for kind, fields in (("prepare", {}), ("retire", {"retire": ref, "add": [], "folders": []})):
+        record = {"record": kind, "incarnation": "life", **fields}
+        (table / "_zorder" / "_journal" / f"_1.{kind}").write_text(json.dumps(record))
+    found = visible_files(LocalStore(), TableFolder(str(table)))
+    assert [file.path for file in found] == ["a.parquet"]
+
+
 @pytest.mark.parametrize("instead", ["pipe", "folder", "link", "long"])
 @pytest.mark.parametrize(
     "name", ["_journal/_1.retire", "_incarnation", "_index/_v00000000000000000001.json"]
