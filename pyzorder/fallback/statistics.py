@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyzorder.fallback.tables import Table, partition_columns
+from pyzorder.index import local_files
 from pyzorder.index.entries import ColumnStatistics, FileEntry
 from pyzorder.index.read_settings import ReadSettings
 from pyzorder.index.snapshots import IndexedColumn
-from pyzorder.index.stores import Stat, Store, plain
+from pyzorder.index.stores import LocalStore, Stat, Store, plain
 from pyzorder.index.table_folder import TableFolder
 from pyzorder.index.truncated_bounds import truncated
 
@@ -111,6 +112,7 @@ def entries(
         )
         for (path, stat), (rows, statistics) in found.items()
         if now.get(path) == stat and path.startswith(inside)
+        and not (isinstance(store, LocalStore) and local_files.strange(folder.root, path))
     ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,22 @@ def test_nan_alone(spark: SparkSession, tmp_path: Path) -> None:
         ("d <= double('NaN')", 0),
     ):
         assert len(selection(spark, str(table), predicate).skipped) == few, predicate
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives links to another user")
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_strange_links(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """Of files that a link of somebody else's leads to, the index tells nothing."""
+    table, secret = tmp_path / "t", tmp_path / "secret"
+    spark.range(10).selectExpr("id", "1 AS day").write.partitionBy("day").parquet(str(table))
+    spark.range(100, 110).coalesce(1).write.parquet(str(secret))
+    [file] = data_files(secret)
+    link = table / "day=1" / "x.parquet" if kind == "file" else table / "day=2"
+    link.symlink_to(file if kind == "file" else secret)
+    fallback.create_index(spark, str(table))
+    known = fallback.refresh_index(spark, str(table))
+    assert known == len(data_files(table / "day=1")) + (kind == "folder")
+    os.lchown(link, 12345, 12345)
+    (table / "_zorder").rename(tmp_path / "before")
+    assert fallback.create_index(spark, str(table)) == known - 1
+    assert fallback.refresh_index(spark, str(table)) == known - 1
