@@ -312,6 +312,39 @@ def test_partitions_of_another_table(
         spark.sql("DROP TABLE switched")
 
 
+def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Path) -> None:
+    """A record in one table's journal says that another's partition moves, which lies here as well.
+    The folder it moves to is one that an OPTIMIZE has made for the first."""
+    table = tmp_path / "t"
+    write_rows(spark, OWN, table / "day=1")
+    columns = "(id BIGINT, other BIGINT, day INT) USING parquet PARTITIONED BY (day)"
+    spark.sql(f"CREATE TABLE forger {columns} {BY_LOCATION} LOCATION '{table}'")
+    spark.sql(f"CREATE TABLE sharing {columns} LOCATION '{tmp_path / 'far'}'")
+    try:
+        spark.sql("MSCK REPAIR TABLE forger")
+        spark.sql("OPTIMIZE forger FULL ZORDER BY (id)")
+        [switched] = tmp_path.glob("t-zorder-*")
+        place = f"file:{switched / 'day=1'}"
+        spark.sql(f"ALTER TABLE sharing ADD PARTITION (day = 1) LOCATION '{place}'")
+        journal = table / "_zorder" / "_journal"
+        move = {"values": {"day": "1"}, "from": place, "to": "day=1/forged"}
+        said = {"database": "default", "table": "sharing", "to": switched.name,
+                "partitions": [move], "read": []}  # fmt: skip
+        run = 1 + max(int(p.name[1:].split(".")[0]) for p in journal.glob("_*.prepare"))
+        put(journal, run, life_of(table), prepare=DEAD, partitions=said, outcome=COMMITTED)
+        mark = switched / "day=1" / "forged" / "_zorder" / "_filling"
+        mark.parent.mkdir(parents=True)
+        mark.write_text(hashlib.sha256((journal / f"_{run}.partitions").read_bytes()).hexdigest())
+        with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
+            spark.sql("OPTIMIZE forger FULL ZORDER BY (other)").collect()
+        shown = spark.sql("DESCRIBE EXTENDED sharing PARTITION (day = 1)")
+        assert shown.where("col_name = 'Location'").first()[1] == place
+        assert not list(mark.parents[1].glob("*.parquet"))
+    finally:
+        spark.sql("DROP TABLE forger")
+        spark.sql("DROP TABLE sharing")
+
+
 def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None:
     """The sign of life is a new file each time: what it replaces is never written to."""
     precious = forgeable.parent / "victim" / "precious"

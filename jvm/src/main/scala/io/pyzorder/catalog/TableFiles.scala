@@ -5,7 +5,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.DataFiles
 import io.pyzorder.publish.reading.JournaledListing
-import io.pyzorder.storage.{FileRef, Links, TableFolder}
+import io.pyzorder.storage.{FileRef, TableFolder}
 
 /** The data files a table consists of now, listed afresh and through its journal. */
 object TableFiles {
@@ -27,13 +27,13 @@ object TableFiles {
     val folder = new TableFolder(table.root)
     DataFiles(
       table.root, table.provider, table.dataSchema, table.partitionSchema, table.options,
-      files.filterNot(file => Links.strange(table.root, folder.resolve(file.path))))
+      files.filterNot(file => folder.isStrange(folder.resolve(file.path))))
   }
 
   /** An error where rows of these files would be copied into the table that are not in it. */
   def checkLinks(table: ResolvedTable, files: Seq[FileRef]): Unit = {
     val folder = new TableFolder(table.root)
-    files.map(file => folder.resolve(file.path)).find(Links.strange(table.root, _))
+    files.map(file => folder.resolve(file.path)).find(folder.isStrange)
       .foreach(link => throw ZOrderErrors.strangeLink(link.toString))
   }
 }

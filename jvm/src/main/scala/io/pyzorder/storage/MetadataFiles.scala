@@ -59,7 +59,7 @@ object MetadataFiles {
    * empty: for what was left where no table is any more. Not the folder that holds the `_zorder`:
    * who has just made it for a new table counts on it.
    */
-  def removeEmpty(hadoopConf: Configuration, folder: Path): Unit = {
+  def removeEmpty(hadoopConf: Configuration, folder: Path): Unit = if (!Links.above(folder)) {
     val fs = folder.getFileSystem(hadoopConf)
     try fs.delete(folder, false)
     catch { case _: IOException => () } // it holds something

@@ -81,7 +81,7 @@ private[pyzorder] object MoveFile {
     if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)
     else Files.move(source, target, ATOMIC_MOVE)
 
-  private def removeChecksum(file: java.nio.file.Path): Unit = {
+  private[storage] def removeChecksum(file: java.nio.file.Path): Unit = {
     val name = file.getFileName.toString
     if (BoundedFileName.fits(name)) Files.deleteIfExists(file.resolveSibling(s".$name.crc"))
   }

@@ -29,6 +29,11 @@ private[pyzorder] object SiblingFolder {
   def of(folder: TableFolder, name: String): TableFolder =
     new TableFolder(TableFolder.below(folder.root.getParent, name))
 
+  /** Whether `folder` can have been made beside the table's, for it. */
+  def isBeside(table: TableFolder, folder: Path): Boolean =
+    folder.getParent != null && folder.getParent == table.root.getParent &&
+      isOne(folder.getName) && baseOf(folder.getName) == baseOf(table.root.getName)
+
   /** The data files that any engine sees in a folder. */
   def dataFiles(hadoopConf: Configuration, folder: Path): Seq[FileStatus] =
     FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter { status =>

@@ -36,14 +36,38 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
   def trusting(more: Set[Path]): TableFolder = new TableFolder(root, Some(() => places ++ more))
 
   /**
-   * Whether a folder, named as in FileRef.folder, is one of the table's: in its own, without a link
-   * on the way, or at or below a place that the catalog names.
+   * Whether a folder, named as in FileRef.folder, is one of the table's: in its own, or at or below
+   * a place that the catalog names, without a link on the way.
    */
   def holds(folder: String): Boolean =
     if (folder.isEmpty) true
     else if (TableFolder.leaves(folder)) false
-    else if (TableFolder.isWhole(folder)) places.exists(TableFolder.isAtOrBelow(resolve(folder), _))
-    else !Links.between(root, resolve(folder))
+    else {
+      val path = resolve(folder)
+      val isNamed = !TableFolder.isWhole(folder) ||
+        !TableFolder.isAtOrBelow(path, root) && above(path).exists(places)
+      isNamed && !isLinked(folder)
+    }
+
+  /** Whether a link stands between what is the table's by the catalog and a folder of it. */
+  def isLinked(folder: String): Boolean = {
+    val path = resolve(folder)
+    homes(path).exists(Links.between(_, path))
+  }
+
+  /** Whether a file, or a folder of the table's on the way to it, is a link: see Links.strange. */
+  def isStrange(file: Path): Boolean = (homes(file) :+ file).exists(Links.strange(_, file))
+
+  /**
+   * Folders that no writer of the table's can have put a link in the place of: its own, those of
+   * partitions, and one beside it that holds partitions, where OPTIMIZE has switched them.
+   */
+  private def homes(path: Path): Seq[Path] =
+    if (TableFolder.isAtOrBelow(path, root)) Seq(root)
+    else above(path).filter(one => places(one) || SiblingFolder.isBeside(this, one)).toSeq
+
+  private def above(path: Path): Iterator[Path] =
+    Iterator.iterate(path)(_.getParent).takeWhile(_ != null)
 
   val zorder: Path = new Path(root, TableFolder.Name)
 
@@ -138,7 +162,8 @@ object TableFolder {
                                  })
 
   private def isCanonical(whole: String): Boolean =
-    try new Path(whole).toString == whole && !new Path(whole).toUri.getPath.contains("/../")
+    try new Path(whole).toString == whole &&
+        !(new Path(whole).toUri.getPath + "/").contains("/../")
     catch { case NonFatal(_) => false }
 
   /** Whether a path is a folder, or lies in it or below; by names alone. */

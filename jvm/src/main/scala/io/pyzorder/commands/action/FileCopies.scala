@@ -1,13 +1,13 @@
 package io.pyzorder.commands.action
 
-import org.apache.hadoop.fs.{FileUtil, Path}
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
 import io.pyzorder.index.collect.RowCounts
 import io.pyzorder.publish.{StagedFile, Writer}
-import io.pyzorder.storage.{FileSystems, Links, MetadataFiles}
+import io.pyzorder.storage.{CopyFile, FileSystems, Links, MetadataFiles}
 
 /** Copies of whole files in a writer's staging folder, made by one Spark job. */
 private[commands] object FileCopies {
@@ -25,6 +25,8 @@ private[commands] object FileCopies {
     val moves = files.map { case (name, from) =>
       (name, from.toString, writer.stagedPath(name).toString)
     }
+    files.find { case (_, from) => writer.folder.isStrange(from) }
+      .foreach { case (_, from) => throw ZOrderErrors.strangeLink(from.toString) }
     val context = session.sparkContext
     val conf =
       context.broadcast(new SerializableConfiguration(session.sessionState.newHadoopConf()))
@@ -39,7 +41,7 @@ private[commands] object FileCopies {
           Links.inOwn(from) || Links.strange(from, from))
           throw ZOrderErrors.conflict(s"$from is no file any more")
         MetadataFiles.makeFolder(hadoopConf, to.getParent)
-        FileUtil.copy(source, from, fs, to, false, true, hadoopConf)
+        CopyFile.copy(hadoopConf, from, to)
         StagedFile(to, path, fs.getFileStatus(to).getLen, RowCounts.of(hadoopConf, to))
       }).collect().toSeq
     JobDescription.during(

@@ -247,7 +247,14 @@ object Records {
 
   private def files(node: JsonNode, name: String): Seq[FileRef] =
     required(node, name).elements().asScala.map(f =>
-      FileRef(inside(string(f, "path")), long(f, "size"), long(f, "modificationTime"))).toVector
+      fileOf(FileRef(inside(string(f, "path")), long(f, "size"), long(f, "modificationTime"))))
+      .toVector
+
+  /** The folder of `file:/x` has no name: by its letters it would be `file:`, in the table's. */
+  private def fileOf(file: FileRef): FileRef =
+    if (TableFolder.isWhole(file.path) && !TableFolder.isWhole(file.folder)) {
+      throw new IllegalArgumentException(s"${file.path} lies in no folder")
+    } else file
 
   /**
    * A record that names files outside of the table's folder, by `..` or so, is none of ours, nor is

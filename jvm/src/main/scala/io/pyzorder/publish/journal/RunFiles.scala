@@ -68,9 +68,9 @@ private[publish] final class RunFiles(
     }
   }
 
-  /** What lies behind a link in the table's folder is none of the table's to be moved. */
+  /** What lies behind a link in the table's folders is none of the table's to be moved. */
   private def checkNoLink(folder: String): Unit =
-    if (!TableFolder.isWhole(folder) && Links.between(table.root, table.resolve(folder))) {
+    if (table.isLinked(folder)) {
       throw ZOrderErrors.linked(table.resolve(folder).toString)
     }
 

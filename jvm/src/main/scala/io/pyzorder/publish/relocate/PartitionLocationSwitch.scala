@@ -195,9 +195,15 @@ final class PartitionLocationSwitch private[publish] (
 
   private def tableName: String = record.table.copy(catalog = None).quotedString
 
-  /** Where the catalog says that the partitions lie; empty: it knows no such table. */
+  /**
+   * Where the catalog says that the partitions lie; empty: it knows no such table, or one that lies
+   * elsewhere, of which a partition may lie here all the same: the record is none of that table's.
+   */
   private def locations: Map[TablePartitionSpec, Path] =
-    partitionsOf(session, record.table).map { case (partition, place) => partition.spec -> place }
+    if (!TableLocationSwitch.location(session, record.table).contains(table.root)) Map.empty
+    else partitionsOf(session, record.table).map { case (partition, place) =>
+      partition.spec -> place
+    }
 
   /** Notes where the partition lay, and forgets places that are gone. */
   private def parameters(

@@ -3,12 +3,12 @@ package io.pyzorder.publish.relocate
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, FileSystem, FileUtil, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.slf4j.LoggerFactory
 
 import io.pyzorder.index.collect.RowCounts
-import io.pyzorder.storage.{BoundedFileName, CreateIfAbsent, FileRef, FileSystems, MetadataFiles}
-import io.pyzorder.storage.{Links, MoveFile, SiblingFolder, TableFolder}
+import io.pyzorder.storage.{BoundedFileName, CopyFile, CreateIfAbsent, FileRef, FileSystems}
+import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, TableFolder}
 
 /**
  * A folder from whose files a run fills another one, which the catalog names in its place from then
@@ -72,7 +72,7 @@ private[publish] final class PreviousLocation(
       "_carried/" + BoundedFileName.of("_", copied.getName, ".staged"))
     try {
       MetadataFiles.makeFolder(hadoopConf, staged.getParent)
-      FileUtil.copy(fs, status.getPath, fs, staged, false, true, hadoopConf)
+      CopyFile.copy(hadoopConf, status.getPath, staged)
       RowCounts.of(hadoopConf, staged)
       val same = FileSystems.status(fs, status.getPath).map(refOf).contains(refOf(status))
       same && MoveFile.move(hadoopConf, staged, copied) == MoveFile.Moved

@@ -192,9 +192,9 @@ object TableLocationSwitch {
     val catalog = session.sessionState.catalog.externalCatalog
     val database = table.database.get
     if (!catalog.databaseExists(database) || !catalog.tableExists(database, table.table)) None
-    else {
-      val path = new Path(catalog.getTable(database, table.table).location)
-      Some(path.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(path))
+    else catalog.getTable(database, table.table).storage.locationUri.map { uri =>
+      val path = new Path(uri)
+      path.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(path)
     }
   }
 

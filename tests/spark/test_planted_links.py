@@ -1,0 +1,263 @@
+"""Links that somebody has put where a command is about to write, read or move: in the table's folder, or
+in that of a partition which lies elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.support import scans
+from tests.support.tables import data_files, ids
+
+OWN, FOREIGN = list(range(0, 40)), list(range(100_000, 100_040))
+
+DEAD = {"operation": "OPTIMIZE", "owner": "x", "host": "elsewhere", "pid": 1, "started": 1,
+        "began": 1, "lease": 1}  # fmt: skip
+
+COMMITTED = {"outcome": "COMMIT", "by": "x"}
+
+STATEMENTS = [
+    "VACUUM {} RETAIN 0 HOURS",
+    "OPTIMIZE {} FULL ZORDER BY (other)",
+    "RESTORE {} TO BEFORE OPTIMIZE",
+    "REFRESH SKIPPING INDEX ON {}",
+]
+
+Tree = dict[Path, tuple[int, bytes]]
+
+
+def tree(folder: Path) -> Tree:
+    found = [folder, *folder.rglob("*")]
+    return {p: (p.stat().st_mtime_ns, b"" if p.is_dir() else p.read_bytes()) for p in found}
+
+
+def write_rows(spark: SparkSession, numbers: list[int], folder: Path) -> None:
+    rows = spark.range(numbers[0], numbers[-1] + 1, 1, 2)
+    rows.selectExpr("id", "id AS other").write.parquet(str(folder))
+
+
+def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
+    """Records of a dead run, by their kinds."""
+    life = (journal.parent / "_incarnation").read_text()
+    for kind, fields in records.items():
+        record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
+        (journal / f"_{run}.{kind}").write_text(json.dumps(record, separators=(",", ":")))
+
+
+def refs(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The data files of a folder, by that name of it."""
+    return [
+        {"path": f"{name}/{file.name}", "size": file.stat().st_size,
+         "modificationTime": file.stat().st_mtime_ns // 1_000_000}
+        for file in data_files(folder)
+    ]  # fmt: skip
+
+
+def attempt(spark: SparkSession, statement: str) -> None:
+    """It may be refused, in a sentence."""
+    try:
+        spark.sql(statement).collect()
+    except PySparkException as refused:
+        assert "ZORDER_" in str(refused), refused
+
+
+@pytest.fixture
+def victim(spark: SparkSession, tmp_path: Path) -> Path:
+    """A folder of somebody else's."""
+    write_rows(spark, FOREIGN, tmp_path / "victim")
+    return tmp_path / "victim"
+
+
+@pytest.fixture
+def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """The folder of `linked`, of whose partitions day=1 lies in `elsewhere` beside it."""
+    home, elsewhere = tmp_path / "p", tmp_path / "elsewhere"
+    write_rows(spark, OWN[:20], home / "day=0")
+    write_rows(spark, OWN[20:], elsewhere)
+    spark.sql(
+        "CREATE TABLE linked (id BIGINT, other BIGINT, day INT) USING parquet "
+        f"PARTITIONED BY (day) LOCATION '{home}'"
+    )
+    for day, place in ((0, home / "day=0"), (1, elsewhere)):
+        spark.sql(f"ALTER TABLE linked ADD PARTITION (day = {day}) LOCATION '{place}'")
+    spark.sql("OPTIMIZE linked ZORDER BY (id)")
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false",
+                        spark__sql__zorder__journal__lease="1s"):  # fmt: skip
+        yield home
+    spark.sql("DROP TABLE linked")
+
+
+@pytest.mark.parametrize("kind", ["symbolic", "to nothing", "hard", "checksum"])
+def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """The names of the copies follow from the journal: anybody can be there first."""
+    table, precious = tmp_path / "t", tmp_path / "precious"
+    write_rows(spark, OWN, table)
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
+    precious.write_text("theirs")
+    target = tmp_path / "nothing" if kind == "to nothing" else precious
+    for run in (2, 3, 4):
+        staging = table / "_zorder" / "_staging" / f"_{run}"
+        staging.mkdir(parents=True)
+        for old in (table / "_zorder" / "_retired" / "_1").iterdir():
+            name = old.name.replace(".retired", ".staged")
+            name = f".{name}.crc" if kind == "checksum" else name
+            (os.link if kind == "hard" else os.symlink)(target, staging / name)
+    attempt(spark, f"RESTORE '{table}' TO BEFORE OPTIMIZE")
+    assert precious.read_text() == "theirs"
+    assert not (tmp_path / "nothing").exists()
+    assert ids(spark.read.parquet(str(table))) == OWN
+    assert not [file for file in data_files(table) if file.is_symlink()]
+
+
+@pytest.mark.parametrize("kind", ["symbolic", "to nothing", "hard", "checksum"])
+def test_where_late_files_are_copied_to(
+    spark: SparkSession, parted: Path, tmp_path: Path, kind: str
+) -> None:
+    """By a forged record a switch has been, and files have come to the old folder since."""
+    precious = tmp_path / "precious"
+    precious.write_text("theirs")
+    (parted / "day=7").mkdir()
+    (parted / "day=7" / "late.parquet").write_bytes(b"anything")
+    move = {"values": {"day": "1"}, "from": "day=7", "to": "day=1"}
+    said = {"database": "default", "table": "linked", "to": "p-zorder-0badcafe",
+            "partitions": [move], "read": []}  # fmt: skip
+    retired = {"retire": [], "add": [], "folders": []}
+    put(parted / "_zorder" / "_journal", 2, prepare=DEAD, retire=retired, partitions=said,
+        outcome=COMMITTED, done={})  # fmt: skip
+    carried = tmp_path / "elsewhere" / "_zorder" / "_carried"
+    carried.mkdir(parents=True)
+    name = "_carried-0badcafe-late.parquet.staged"
+    name = f".{name}.crc" if kind == "checksum" else name
+    target = tmp_path / "nothing" if kind == "to nothing" else precious
+    (os.link if kind == "hard" else os.symlink)(target, carried / name)
+    attempt(spark, "OPTIMIZE linked FULL ZORDER BY (other)")
+    assert precious.read_text() == "theirs"
+    assert not (tmp_path / "nothing").exists()
+
+
+def switch(spark: SparkSession, home: Path) -> Path:
+    """The folder beside the table's that day=1 lies in from now on."""
+    spark.sql("ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
+    spark.sql("OPTIMIZE linked FULL WHERE day = 1 ZORDER BY (id)")
+    [filled] = home.parent.glob("p-zorder-*")
+    return filled
+
+
+@pytest.mark.parametrize("place", ["elsewhere/sub", "p/day=0/sub", "p/sub", "switched/day=1/sub"])
+@pytest.mark.parametrize("state", ["ABORT", "COMMIT", "done"])
+def test_whole_paths_through_links(
+    spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, place: str, state: str
+) -> None:
+    """A whole path counts below a partition's folder, where its writers can make links."""
+    link = tmp_path / place
+    if "switched" in place:
+        link = switch(spark, parted) / place.removeprefix("switched/")
+    link.symlink_to(victim)
+    before = tree(victim)
+    runs = [int(p.name[1:].split(".")[0]) for p in parted.glob("_zorder/_journal/_*.prepare")]
+    read = refs(victim, f"file:{link}")
+    retired: dict[str, Any] = {"retire": read, "add": [], "folders": [f"file:{link}"]}
+    records: dict[str, Any] = {"prepare": DEAD, "retire": retired, "outcome": COMMITTED}
+    if state == "ABORT":
+        records["outcome"] = {**COMMITTED, "outcome": "ABORT"}
+    if state == "done":
+        move = {"values": {"day": "1"}, "from": f"file:{link}", "to": "day=1"}
+        said = {"database": "default", "table": "linked", "to": "p-zorder-0badcafe",
+                "partitions": [move], "read": read}  # fmt: skip
+        empty: dict[str, Any] = {"retire": [], "add": [], "folders": []}
+        records |= {"retire": empty, "partitions": said, "done": {}}
+    put(parted / "_zorder" / "_journal", max(runs) + 1, **records)
+    for statement in STATEMENTS:
+        attempt(spark, statement.format("linked"))
+        assert tree(victim) == before, statement
+    assert not set(ids(spark.table("linked"))) & set(FOREIGN)
+
+
+@pytest.mark.parametrize("state", ["carried", "done"])
+def test_late_files_behind_links(
+    spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, state: str
+) -> None:
+    """Rows that have come to a partition's old folder are copied after it: not those of a link."""
+    link = tmp_path / "elsewhere" / "sub"
+    link.symlink_to(victim)
+    move = {"values": {"day": "1"}, "from": f"file:{link}", "to": "day=1"}
+    said = {"database": "default", "table": "linked", "to": "p-zorder-0badcafe",
+            "partitions": [move], "read": []}  # fmt: skip
+    empty: dict[str, Any] = {"retire": [], "add": [], "folders": []}
+    put(parted / "_zorder" / "_journal", 2, prepare=DEAD, retire=empty, partitions=said,
+        outcome=COMMITTED, done={})  # fmt: skip
+    if state == "done":
+        marks = parted / "_zorder" / "_carried" / "_2" / "_day=1"
+        marks.mkdir(parents=True)
+        for file in data_files(victim):
+            (marks / f"_{file.name}.carried").touch()
+    before = tree(victim)
+    for statement in STATEMENTS:
+        attempt(spark, statement.format("linked"))
+        assert tree(victim) == before, statement
+        spark.sql("REFRESH TABLE linked")
+        assert ids(spark.table("linked")) == OWN, statement
+
+
+def linked(spark: SparkSession, home: Path, place: str) -> Path:
+    """Where a link is to be made: nothing is there any more."""
+    link = home.parent / place
+    if "switched" in place:
+        link = switch(spark, home) / place.removeprefix("switched/")
+    if link.exists():
+        shutil.rmtree(link)
+    return link
+
+
+@pytest.mark.parametrize("method", ["rename", "location"])
+@pytest.mark.parametrize("place", ["elsewhere/sub", "p/day=0/sub", "p/day=0", "switched/day=1"])
+def test_links_in_a_partition(
+    spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, method: str, place: str
+) -> None:
+    """Spark reads what a link in a partition's folder leads to; no command moves it."""
+    before, link = tree(victim), linked(spark, parted, place)
+    link.symlink_to(victim)
+    spark.sql(f"ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = '{method}')")
+    for statement in (STATEMENTS[1], *STATEMENTS):
+        attempt(spark, statement.format("linked"))
+        assert tree(victim) == before, statement
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a link to another user")
+@pytest.mark.parametrize("method", ["rename", "location"])
+@pytest.mark.parametrize("place", ["elsewhere/sub", "p/day=0/sub", "p/day=0", "switched/day=1"])
+def test_strange_links_in_a_partition(
+    spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, method: str, place: str
+) -> None:
+    """Where a link is another user's than what it leads to, no rows of that are copied."""
+    link = linked(spark, parted, place)
+    link.symlink_to(victim)
+    os.lchown(link, 12345, 12345)
+    spark.sql(f"ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = '{method}')")
+    for statement in STATEMENTS:
+        attempt(spark, statement.format("linked"))
+    link.unlink()
+    spark.sql("REFRESH TABLE linked")
+    assert not set(ids(spark.table("linked"))) & set(FOREIGN)
+    indexes = b"".join(p.read_bytes() for p in parted.glob("_zorder/_index/_snapshot-*"))
+    assert FOREIGN[0].to_bytes(8, "little") not in indexes
+
+
+@pytest.mark.parametrize("field", ["retire", "add"])
+def test_files_in_no_folder(spark: SparkSession, field: str) -> None:
+    """By its letters the folder of `file:/x` is `file:`, which can be one in the table's."""
+    records = spark._jvm.io.pyzorder.publish.journal.Records
+    for path, is_one in (("file:/x", False), ("file:/..", False), ("file:/a/x", True)):
+        said = {"retire": [], "add": [], "folders": []}
+        said[field] = [{"path": path, "size": 1, "modificationTime": 1}]
+        record = {"record": "retire", "incarnation": "life", **said}
+        read = records.retire(bytearray(json.dumps(record).encode()))
+        assert read.isDefined() == is_one, path
