@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyzorder.index.stores import Store
@@ -27,6 +28,12 @@ _POINTER = re.compile(r"_v00([0-9]{18})\.json")
 GREATEST = 10**18 - 1
 
 _DATA_FILE = re.compile(r"_snapshot-[^/]+")
+
+#: Of a column, a row: an entry names at most 63 clustering columns.
+_MOST_VALUES = 64
+
+#: A byte of a snapshot stands for so many of its texts at most, which repeat; and of a small one.
+_MOST_TEXT, _LEAST_TEXT = 64, 16 << 20
 
 #: Snapshots in memory, by folder and data file; they never change.
 _KEPT = 8
@@ -174,18 +181,45 @@ def _rows(store: Store, pointer: Pointer) -> pa.Table:
         raise Unusable(f"{pointer.file} has {len(data)} bytes instead of {pointer.length}")
     if zlib.crc32(data) != pointer.crc32:
         raise Unusable(f"{pointer.file} does not have the checksum of its pointer")
-    found = pq.read_metadata(io.BytesIO(data)).num_rows
-    # Parquet writes a value that is the same in all rows once: a small forged file could have
-    # thousands of millions. No two entries of pyzorder's have one path.
-    if found != pointer.num_files or found > len(data):
-        raise Unusable(f"{pointer.file} has {found} rows instead of {pointer.num_files}")
-    rows = pq.read_table(io.BytesIO(data))
-    if rows.num_rows != pointer.num_files:
-        raise Unusable(f"{pointer.file} has {rows.num_rows} rows instead of {pointer.num_files}")
+    rows = _decoded(data, pointer)
     _loaded[key] = rows
     while len(_loaded) > _KEPT:
         _loaded.popitem(last=False)
     return rows
+
+
+def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
+    """The rows. Parquet writes a value that is the same in all rows once, so that a small forged
+    file could take all memory: what is no file of pyzorder's is not read.
+    """
+    file = pq.ParquetFile(io.BytesIO(data))
+    found = file.metadata
+    # No two entries of pyzorder's have one path.
+    if found.num_rows != pointer.num_files or found.num_rows > len(data):
+        raise Unusable(f"{pointer.file} has {found.num_rows} rows instead of {pointer.num_files}")
+    columns = range(found.num_columns)
+    chunks = [found.row_group(g).column(c) for g in range(found.num_row_groups) for c in columns]
+    values = max((chunk.num_values for chunk in chunks), default=0)
+    if values > _MOST_VALUES * found.num_rows:
+        raise Unusable(f"{pointer.file} has lists of {values} values")
+    texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
+    rows = pq.read_table(io.BytesIO(data), read_dictionary=sorted(texts))
+    if rows.num_rows != pointer.num_files:
+        raise Unusable(f"{pointer.file} has {rows.num_rows} rows instead of {pointer.num_files}")
+    if sum(map(_text_bytes, rows.columns)) > _LEAST_TEXT + _MOST_TEXT * len(data):
+        raise Unusable(f"{pointer.file} has {len(data)} bytes, and texts of many more")
+    return rows.cast(file.schema_arrow)
+
+
+def _text_bytes(column: pa.ChunkedArray) -> int:
+    """How long all texts of a column are together, each counted as often as it stands there."""
+    total = 0
+    for chunk in column.chunks:
+        inner = chunk.flatten() if pa.types.is_list(chunk.type) else chunk
+        if pa.types.is_dictionary(inner.type):
+            lengths = pc.binary_length(inner.dictionary).take(inner.indices)
+            total += pc.sum(lengths.cast(pa.int64())).as_py() or 0
+    return total
 
 
 def _warn(folder: TableFolder, failure: Exception) -> None:

@@ -322,6 +322,35 @@ def test_the_greatest_version_in_python(tmp_path: Path) -> None:
         assert made.version == version
 
 
+@pytest.mark.parametrize("what", ["list", "texts", "a text in lists", "none"])
+def test_snapshot_that_grows_in_python(tmp_path: Path, what: str) -> None:
+    """Of a few KiB Python would make gigabytes."""
+    index = tmp_path / "t" / "_zorder" / "_index"
+    index.mkdir(parents=True)
+    (index.parent / "_incarnation").write_text("life")
+    number = 20_000
+    paths = pa.array([f"{os.urandom(8).hex()}.parquet" for _ in range(number)])
+    length = 1_000_000 if "text" in what else 100
+    count = 3_000_000 if what == "list" else number
+    same = pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()).fill_null(0), ["x" * length])
+    if what in ("texts", "none"):
+        columns = {"path": paths, "read_settings": same}
+    else:
+        ends = [0, *[count] * number] if what == "list" else range(number + 1)
+        lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), same)
+        columns = {"path": paths, "clustered_by": lists}
+    pq.write_table(pa.table(columns), index / "_snapshot-x", compression="zstd", store_schema=False)
+    data = (index / "_snapshot-x").read_bytes()
+    assert len(data) < 1 << 20
+    pointer = {"formatVersion": 1, "version": 1, "incarnation": "life", "file": "_snapshot-x",
+               "length": len(data), "crc32": zlib.crc32(data), "numFiles": number, "columns": []}  # fmt: skip
+    (index / "_v00000000000000000001.json").write_text(json.dumps(pointer))
+    before = pa.total_allocated_bytes()
+    found = latest(LocalStore(), TableFolder(str(tmp_path / "t")))
+    assert (found is None) == (what != "none")
+    assert pa.total_allocated_bytes() - before < 100 << 20
+
+
 @pytest.mark.parametrize("what", ["entries", "list"])
 def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
     """Parquet writes a value of many rows once: a few KiB must not take the driver's memory."""
