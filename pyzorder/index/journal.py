@@ -23,6 +23,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "done": (),
 }
 
+#: The length up to which a text is taken as it is, and the least bytes of a token in others.
+_FEW, _TOKEN = 1 << 20, 5
+
 #: Of at most 18 digits, and without leading zeros: any other name is none of a run's.
 _RECORD = re.compile(rf"_([1-9][0-9]{{0,17}})\.({'|'.join(FIELDS)})")
 
@@ -103,6 +106,8 @@ class JournalState:
 def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
     """A record; None: it is torn, of another kind, or names files outside of the table."""
     try:
+        if len(text) > _FEW and sum(map(text.count, (b"[", b"{", b","))) > len(text) // _TOKEN:
+            return None  # `[],[],[]` takes much more memory than a record of that length
         record = json.loads(text)
         is_whole_record = record["record"] == kind and is_id(record["incarnation"])
         is_whole_record &= all(name in record for name in FIELDS[kind])

@@ -377,6 +377,41 @@ def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, 
         assert latest(LocalStore(), TableFolder(str(table))) is None
 
 
+@pytest.mark.parametrize("entries", [1, 300 << 20])
+def test_snapshot_with_holes(
+    spark: SparkSession, source: Path, tmp_path: Path, entries: int
+) -> None:
+    """A file that takes no room on the disk, and half a driver's memory."""
+    table = shutil.copytree(source, tmp_path / "t")
+    pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
+    heap = spark._jvm.java.lang.Runtime.getRuntime().maxMemory()
+    length = min(500 << 20, heap * 6 // 10)
+    data = table / "_zorder" / "_index" / "_snapshot-x"
+    data.touch()
+    os.truncate(data, length)
+    said = json.loads(pointer.read_text()) | {"file": data.name, "length": length, "crc32": 1}
+    pointer.write_text(json.dumps(said | {"numFiles": entries}))
+    assert rows(spark, table) == ROWS
+    assert spark.read.parquet(str(table)).where("id = 7").count() == 1
+
+
+@pytest.mark.parametrize("what", ["folders", "something"])
+def test_record_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
+    """Of a text of 48 MB Jackson would make a tree that a driver of 1 GiB has no room for."""
+    table = shutil.copytree(source, tmp_path / "t")
+    life = (table / "_zorder" / "_incarnation").read_text()
+    inner = b",".join([b'"a"' if what == "folders" else b"[]"] * (12 << 20))
+    journal = table / "_zorder" / "_journal"
+    begun = {"record": "prepare", "incarnation": life, "operation": "OPTIMIZE", "owner": "x",
+             "host": "x", "pid": 1, "started": 1, "began": 1, "lease": 1}  # fmt: skip
+    (journal / "_2.prepare").write_text(json.dumps(begun))
+    text = f'{{"record": "retire", "incarnation": "{life}", "retire": [], "add": [], "'.encode()
+    rest = b'": [' + inner + (b"]}" if what == "folders" else b'], "folders": []}')
+    (journal / "_2.retire").write_bytes(text + what.encode() + rest)
+    assert rows(spark, table) == ROWS
+    assert parsed((journal / "_2.retire").read_bytes(), "retire") is None
+
+
 def opened(pipe: Path) -> None:
     """Lets those go on who wait for a pipe to have a writer."""
     with contextlib.suppress(OSError):  # nobody waits

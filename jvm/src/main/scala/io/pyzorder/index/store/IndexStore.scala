@@ -37,6 +37,9 @@ object IndexStore {
   /** Older snapshots than this many are deleted when a new one is published. */
   private val KeptSnapshots = 10
 
+  /** What is kept of each entry beside its columns, about. */
+  private val EntryBytes = 64L
+
   /** The life that a table had when it was last asked for. */
   private val lives: Cache[TableFolder, String] =
     CacheBuilder.newBuilder().maximumSize(10000).build[TableFolder, String]()
@@ -236,6 +239,7 @@ object IndexStore {
   /** The snapshot, not from the cache; throws when it is missing or damaged. */
   private[pyzorder] def read(session: shim.SparkSession, ref: SnapshotRef): IndexSnapshot = {
     checkEntries(ref)
+    checkMemory(ref)
     val path = dataFile(ref)
     val fileSystem = path.getFileSystem(session.sessionState.newHadoopConf())
     val bytes = new SnapshotBytes(() => {
@@ -267,6 +271,17 @@ object IndexStore {
       throw new IllegalStateException(
         s"${ref.numFiles} entries cannot be told apart in ${ref.length} bytes")
     }
+
+  /** Also a file with holes in it, which takes no room on a disk, takes its length here. */
+  private def checkMemory(ref: SnapshotRef): Unit = {
+    val needed = ref.length + ref.numFiles * EntryBytes
+    val most = Runtime.getRuntime.maxMemory / 2
+    if (needed > most) {
+      throw new IllegalStateException(
+        s"it takes $needed bytes of memory, and more than $most are not spent on it. Give the " +
+          "driver more memory")
+    }
+  }
 
   private def damaged: Exception =
     new IllegalStateException("its bytes do not have the checksum of its pointer")

@@ -95,6 +95,10 @@ object Records {
 
   private val MaxShown = 100
 
+  /** The length up to which a text is taken as it is, and the least bytes of a token in others. */
+  private val FewBytes = 1 << 20
+  private val TokenBytes = 5
+
   def write(record: PrepareRecord): Array[Byte] = bytes("prepare", record.incarnation) { node =>
     node.put("operation", record.operation).put("owner", record.owner)
       .put("host", record.process.host).put("pid", record.process.pid)
@@ -223,7 +227,7 @@ object Records {
 
   /** The life of the table in which a record of any kind was made; None: it is torn. */
   def incarnation(text: Array[Byte]): Option[String] =
-    try Option(mapper.readTree(text)).map(incarnationOf)
+    try Option(tree(text)).map(incarnationOf)
     catch { case NonFatal(_) => None }
 
   /** Whether the bytes are a whole record of that kind. */
@@ -267,11 +271,30 @@ object Records {
 
   private def parse[T](text: Array[Byte], kind: String)(read: JsonNode => T): Option[T] =
     try {
-      val node = mapper.readTree(text)
+      val node = tree(text)
       if (node == null || string(node, "record") != kind) None else Some(read(node))
     } catch {
       case NonFatal(_) => None
     }
+
+  /**
+   * A tree takes more memory than its text, most of all where that is `[],[],[]` and so on: what
+   * has more tokens than a record of that length can have is none. None of ours is so short of
+   * letters, for each file has a time of 13 digits and three names of fields.
+   */
+  private def tree(text: Array[Byte]): JsonNode = {
+    if (text.length > FewBytes) {
+      val parser = mapper.getFactory.createParser(text)
+      try {
+        var left = text.length / TokenBytes
+        while (parser.nextToken() != null) {
+          left -= 1
+          if (left < 0) throw new IllegalArgumentException("it is no record")
+        }
+      } finally parser.close()
+    }
+    mapper.readTree(text)
+  }
 
   private def string(node: JsonNode, name: String): String = required(node, name).asText
 
