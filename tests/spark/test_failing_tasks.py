@@ -68,7 +68,7 @@ def running(table: Path, statement: str, master: str, *settings: str) -> Iterato
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(DRIVER.parents[2]), "PYZORDER_TEST_MASTER": master},
+        env={**os.environ, "PYTHONPATH": str(DRIVER.parents[3]), "PYZORDER_TEST_MASTER": master},
     ) as process:
         try:
             yield Child(process)

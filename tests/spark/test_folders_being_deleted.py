@@ -34,7 +34,6 @@ from tests.support.processes.journal_driver import (
     killed,
     package,
     paused,
-    scala_seq,
 )
 from tests.support.tables import data_files, ids
 
@@ -257,7 +256,7 @@ def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) 
             exit_code(1, f"chmod: cannot access '{folder}/part-0': No such file or directory"),
         ):
             failure = jvm.java.lang.RuntimeException("Job aborted", missing)
-            reason = run.writer.reason(failure, scala_seq(spark, []))
+            reason = run.writer.reason(failure)
             assert told in f"{reason.toString()} {reason.getCause()}"
     run.writer.abort()
 

@@ -231,7 +231,7 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
     ended.set()
     writer.join()
     spark.sql("VACUUM parted")
-    assert len(appended) > 5
+    assert len(appended) > 2
     assert read_there(spark) == ids(spark.table("parted")) == [*ALL, *appended]
 
 

@@ -182,7 +182,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    * What to tell of a failure before or in `publish`: the conflict, where others changed the table
    * or the files that were being read, else the failure as it is.
    */
-  private def reason(failure: Throwable): Throwable = failure match {
+  private[publish] def reason(failure: Throwable): Throwable = failure match {
     case told: ZOrderException => told
     case other =>
       val read = new RunFiles(hadoopConf, folder, run, RetireRecord(incarnation, reading, Nil, Nil))
