@@ -1,7 +1,7 @@
 package io.pyzorder.skipping.files
 
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex}
+import org.apache.spark.sql.execution.datasources.FileIndex
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
@@ -18,7 +18,8 @@ import io.pyzorder.storage.TableFolder
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
  * @param folders         the table folders that the files can lie under
- * @param table           the table, if the catalog knows its partitions
+ * @param table           the table, if the catalog knows its partitions: folders of two tables can be
+ *                        the same and be other partitions
  */
 private[skipping] final class FileSource(
     session: shim.SparkSession,
@@ -38,21 +39,8 @@ private[skipping] final class FileSource(
   def readsLike(other: FileSource): Boolean =
     (wrapped eq other.wrapped) || (wrapped.getClass == other.wrapped.getClass &&
       wrapped == other.wrapped && wrapped.rootPaths == other.wrapped.rootPaths &&
-      readsSame(other) && folders == other.folders)
-
-  /** Whether it asks the catalog for all partitions of the table, whenever it lists. */
-  def asksCatalog: Boolean = table.isDefined && wrapped.isInstanceOf[CatalogFileIndex]
-
-  /**
-   * Whether its listing has all files that the other one may show. The other one's filters on
-   * partitions come again with each scan, and what it has beside them is the list of the partitions
-   * that there were when the query was planned.
-   */
-  def includes(other: FileSource): Boolean =
-    asksCatalog && !other.asksCatalog && readsSame(other)
-
-  private def readsSame(other: FileSource): Boolean =
-    table == other.table && options == other.options && partitionSchema == other.partitionSchema
+      table == other.table && options == other.options &&
+      partitionSchema == other.partitionSchema && folders == other.folders)
 
   /** What journal and index are: the fixed state's, or those of this moment. */
   def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
@@ -80,9 +68,6 @@ private[skipping] final class FileSource(
  * @param listing asks the store no more, unless there is no journal
  */
 private[skipping] final class TableState(val seen: TableState.Seen, val listing: Listing) {
-
-  /** Whether the files are listed, and neither catalog nor store is asked for them again. */
-  def isAtHand: Boolean = !listing.files.isInstanceOf[CatalogFileIndex]
 
   private var isNew = listing.isFresh
 

@@ -49,14 +49,8 @@ private[skipping] final class PlanState {
         try Some(new Listed(one, one.current()))
         catch { case NonFatal(_) if one ne source => None }
 
-      val together = openWith(source)
-      val (led, others) = together.partition(one => together.exists(_.includes(one)))
-      agreeing(others.flatMap(list(_)), list(_), MaxTries)
+      agreeing(openWith(source).flatMap(list(_)), list(_), MaxTries)
         .foreach(one => one.source.fixed = Some(one.state))
-      led.foreach { one =>
-        val whole = together.filter(_.includes(one)).flatMap(_.fixed).find(_.isAtHand)
-        one.fixed = whole.orElse(list(one).map(_.state))
-      }
     }
   }
 

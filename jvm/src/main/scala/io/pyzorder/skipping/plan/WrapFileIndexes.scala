@@ -16,7 +16,8 @@ import io.pyzorder.publish.reading.{JournaledListing, ZOrderOrcFileFormat, ZOrde
 import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
 
 /**
- * Gives every Parquet and ORC relation the ZOrderFileIndex, after Spark has pruned its partitions.
+ * Gives every Parquet and ORC relation the ZOrderFileIndex, before Spark would prune its partitions:
+ * the ZOrderFileIndex does that, when a scan lists its files.
  * A table that has no `_zorder` yet gets it too: a scan planned now must find its files after the
  * first OPTIMIZE. The filters above a relation only tell the cost model what will be read.
  */
