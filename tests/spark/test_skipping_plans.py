@@ -136,6 +136,28 @@ def test_the_pruned_size_reaches_the_cost_model(
     assert size() < whole / 4
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_the_size_of_the_selected_partitions_reaches_the_cost_model(
+    spark: SparkSession, database: str, analyzed: bool, indexed: bool
+) -> None:
+    """Else Spark would shuffle a partition that it can broadcast."""
+    spark.sql("CREATE TABLE parts (id BIGINT, p INT) USING parquet PARTITIONED BY (p)")
+    spark.sql("INSERT INTO parts SELECT id, id % 8 FROM range(800)")
+    if indexed:
+        spark.sql("OPTIMIZE parts ZORDER BY (id)")
+    if analyzed:
+        spark.sql("ANALYZE TABLE parts COMPUTE STATISTICS")
+
+    def size(query: str) -> int:
+        plan = spark.sql(query)._jdf.queryExecution().optimizedPlan()
+        return int(str(plan.stats().sizeInBytes()))
+
+    whole = size("SELECT * FROM parts")
+    assert size("SELECT * FROM parts WHERE p = 3") < whole / 4
+    assert size("SELECT * FROM parts WHERE p IN (3, 4) AND id >= 0") < whole / 2
+
+
 def test_a_predicate_with_a_subquery_beside_one_without(spark: SparkSession, table: str) -> None:
     query = f"SELECT d FROM {table} WHERE d > (SELECT 5 + avg(1)) AND d < 20"
     assert spark.sql(query).count() == 13

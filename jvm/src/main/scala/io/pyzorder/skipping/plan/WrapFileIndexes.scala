@@ -51,9 +51,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def withFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transformDown {
     case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
         if filters.nonEmpty && serves(relation) =>
-      val unfiltered = wrap(relation, state)
-      val wrapped =
-        if (indexOf(unfiltered).wasIndexed) estimated(unfiltered, filters) else unfiltered
+      val wrapped = estimated(wrap(relation, state), filters)
       operation.transform { case r: LogicalRelation if r eq relation => wrapped }
   }
 
@@ -112,8 +110,11 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
       })
     val (partitionFilters, dataFilters) =
       DataSourceUtils.getPartitionFiltersAndDataFilters(files.partitionSchema, usable)
-    val outcome = index.outcome(partitionFilters, dataFilters)
-    if (outcome.skipped == 0) relation
+    // Spark has sized up all partitions, unless they were listed already.
+    val selectsPartitions =
+      partitionFilters.nonEmpty && index.wrapped.isInstanceOf[CatalogFileIndex]
+    lazy val outcome = index.outcome(partitionFilters, dataFilters)
+    if (!selectsPartitions && !(index.wasIndexed && outcome.skipped > 0)) relation
     else {
       val bytes = math.max(1L, outcome.selectedBytes)
       // Statistics of ANALYZE TABLE go before the index's size. Rows and columns stay: the cost
