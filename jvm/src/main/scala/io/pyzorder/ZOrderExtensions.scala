@@ -12,7 +12,7 @@ import io.pyzorder.skipping.joins.PruneByJoinKeys
 import io.pyzorder.skipping.plan.{SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
 
-/** The map of the project: everything pyzorder adds to a Spark session is named on this page. */
+/** The map of the project: lists everything that pyzorder adds to a Spark session. */
 class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     EagerClasses.load()

@@ -3,13 +3,13 @@ package io.pyzorder.storage
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
-/** Names that are made of a data file's, or of its folder's, and that every store takes. */
+/** Derives file names from the names of data files and folders, short enough for every store. */
 private[pyzorder] object BoundedFileName {
 
-  /** Disks and HDFS take 255 bytes; the dot and `.crc` of Hadoop's checksums are 5 of them. */
+  /** Disks and HDFS allow 255 bytes, of which Hadoop's checksum files need 5 (a dot and `.crc`). */
   private val Most = 250
 
-  /** `name` between the other two; where that is too long, the SHA-256 of it, in hexadecimal. */
+  /** Joins the three parts, replacing `name` by its SHA-256 in hexadecimal if they are too long. */
   def of(prefix: String, name: String, suffix: String): String = {
     val whole = prefix + name + suffix
     if (fits(whole)) whole
@@ -19,6 +19,6 @@ private[pyzorder] object BoundedFileName {
     }
   }
 
-  /** Whether a file of that name can have one with a checksum beside it. */
+  /** Whether the name is short enough for Hadoop to keep a checksum file beside the file. */
   def fits(name: String): Boolean = name.getBytes(UTF_8).length <= Most
 }

@@ -7,13 +7,13 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileUtil, Path}
 
-/** Copies whole files to names below `_zorder`. */
+/** Copies whole files to paths below `_zorder`. */
 private[pyzorder] object CopyFile {
 
   /**
-   * Copies a file; what has the new name is replaced. On a disk it is never written to: whoever may
-   * write into the table's folder can foresee the name, and have put a link there, symbolic or
-   * hard, to somebody's file. Nor is a checksum file, which could be a link as well.
+   * Copies a file, replacing any file at `to`. On a local disk the replaced file itself is never
+   * written to: anyone with write access to the table's folder can predict its name and plant a
+   * symbolic or hard link there to somebody else's file. The same holds for its checksum file.
    */
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {
     val (source, target) = (from.getFileSystem(hadoopConf), to.getFileSystem(hadoopConf))

@@ -14,27 +14,29 @@ import org.apache.hadoop.fs.{FileContext, FileSystem, Options, Path}
 import io.pyzorder.common.{StoreFailures, ZOrderErrors}
 
 /**
- * The one primitive the protocol rests on: a whole file appears under a name, or someone was first.
+ * The one primitive the protocol rests on: either a complete file appears under a name, or another
+ * writer took the name first.
  */
 trait CreateIfAbsent {
 
   /**
-   * Creates `path` with exactly `bytes`; nobody ever sees a part of them.
+   * Creates `path` with exactly `bytes`. Readers never see a partial file.
    *
-   * @return false: the name is taken, nothing was done. Of several writers of the same bytes more
-   *         than one may be told true: where it matters who was first, they must differ
+   * @return false if the name is taken, in which case nothing was written. If several writers write
+   *         the same bytes, more than one may get true; where the winner matters, the bytes must
+   *         differ between writers
    */
   def create(path: Path, bytes: Array[Byte]): Boolean
 }
 
 object CreateIfAbsent {
 
-  /** How the names begin that files have until they are complete. */
+  /** The prefix of a file's name until the file is complete. */
   val Temporary: String = "_temporary-"
 
   private def temporaryName: String = Temporary + UUID.randomUUID()
 
-  /** The primitive of the path's store; an error for stores that are not known to have one. */
+  /** The implementation for the path's store. Throws for stores not known to support one. */
   def of(hadoopConf: Configuration, path: Path): CreateIfAbsent = {
     val fs = path.getFileSystem(hadoopConf)
     if (Links.inOwn(path)) throw ZOrderErrors.linked(path.toString)
@@ -48,7 +50,10 @@ object CreateIfAbsent {
     }
   }
 
-  /** A hard link to a complete temporary file. `create(overwrite = false)` can have two winners. */
+  /**
+   * Hard-links a complete temporary file to the name. `create(overwrite = false)` would not do: two
+   * concurrent calls can both succeed.
+   */
   private final class LocalLink(conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
       val target = Paths.get(path.toUri.getPath)
@@ -83,12 +88,12 @@ object CreateIfAbsent {
       }
   }
 
-  /** A rename, which HDFS refuses when the name is taken, of a complete temporary file. */
+  /** Renames a complete temporary file, which HDFS refuses if the name is taken. */
   private final class Renamed(fs: FileSystem, conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
       val temporary = new Path(path.getParent, temporaryName)
       try {
-        val out = fs.createFile(temporary).overwrite(false).build() // makes no folder
+        val out = fs.createFile(temporary).overwrite(false).build() // does not create folders
         try {
           out.write(bytes)
           out.hsync()
@@ -103,9 +108,9 @@ object CreateIfAbsent {
   }
 
   /**
-   * A put that S3 refuses when the name is taken: If-None-Match. Its answer can get lost, and is
-   * then asked for by putting again, which finds the name taken by the first put. So whoever is not
-   * told that it was first looks at the bytes: its own are there only if it was.
+   * A PUT with If-None-Match, which S3 refuses if the name is taken. If the response is lost, the
+   * client retries and then finds the name taken by its own first PUT. A writer whose PUT fails
+   * therefore reads the object back: it holds the writer's own bytes only if the writer was first.
    */
   private final class Conditional(fs: FileSystem) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
@@ -120,7 +125,7 @@ object CreateIfAbsent {
               val there =
                 try Some(FileSystems.readFully(fs, path))
                 catch { case _: FileNotFoundException => None }
-              // Refused though nothing is there: it went since, or another put is under way.
+              // Refused but absent: the object was deleted since, or another PUT is in progress.
               if (there.isEmpty && (!isRefusal(failure) || tries == MaxTries)) throw failure
               if (there.isEmpty) Thread.sleep(50L << tries)
               there.map(java.util.Arrays.equals(_, bytes))
@@ -129,7 +134,7 @@ object CreateIfAbsent {
       created.get
     }
 
-    /** False: the name was seen to be taken before anything was sent. */
+    /** Returns false if the name was found taken before anything was sent. */
     private def put(path: Path, bytes: Array[Byte]): Boolean = {
       val stream =
         try Some(fs.createFile(path).overwrite(false).must(ConditionalPut, true).build())
@@ -141,7 +146,7 @@ object CreateIfAbsent {
       stream.isDefined
     }
 
-    /** The name is taken (412), or another put of it is under way (409). */
+    /** Whether the name is taken (412), or another PUT to it is in progress (409). */
     private def isRefusal(failure: Throwable): Boolean =
       Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(10)
         .flatMap(cause =>
@@ -151,6 +156,6 @@ object CreateIfAbsent {
 
   private val ConditionalPut = "fs.option.create.conditional.overwrite"
 
-  /** Of a put that is refused though nothing is there. */
+  /** The maximum number of attempts for a PUT that is refused although the object is absent. */
   private val MaxTries = 5
 }

@@ -9,12 +9,12 @@ import org.apache.spark.sql.execution.datasources.{
 import org.apache.spark.sql.types.StructType
 
 /**
- * A file index of exactly the given files, which lists nothing: for pyzorder's own scans. It is
- * never wrapped and nothing is ever pruned from it or laid over it.
+ * A file index over a fixed list of files, for pyzorder's own scans. It lists no folders, and it is
+ * never wrapped, pruned or overlaid.
  *
- * @param rootPath        what EXPLAIN names
- * @param partitionSchema columns whose values the groups give
- * @param groups          values of the partition columns, with the files that have them
+ * @param rootPath        the path shown by EXPLAIN
+ * @param partitionSchema the partition columns, whose values come from `groups`
+ * @param groups          the values of the partition columns, each with its files
  */
 final class ExactFileIndex(
     rootPath: Path,
@@ -40,7 +40,7 @@ final class ExactFileIndex(
 
 object ExactFileIndex {
 
-  /** The status of a file known already, without asking the store. */
+  /** Builds the status of a known file without a request to the store. */
   def status(path: Path, size: Long, modificationTime: Long): FileStatus =
     new FileStatus(size, false, 1, 128L * 1024 * 1024, modificationTime, path)
 }

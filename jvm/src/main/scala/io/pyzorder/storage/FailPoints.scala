@@ -7,14 +7,14 @@ import org.apache.spark.sql.internal.SQLConf
 import io.pyzorder.common.ZOrderConf
 
 /**
- * Where tests end the process or let it stand still: `spark.sql.zorder.test.killAt` names one of
- * the points below, `spark.sql.zorder.test.pauseAt` one or several, with commas.
+ * Points at which tests kill or pause the process. `spark.sql.zorder.test.killAt` names one of the
+ * points below; `spark.sql.zorder.test.pauseAt` names one or more, separated by commas.
  */
 object FailPoints {
 
   /**
-   * Every point: of a run, of the recovery of one, of VACUUM, of a run that switches the table's
-   * location, each in the order they come.
+   * All points of a run, of recovery, of VACUUM, and of a run that switches the table's location,
+   * each group in execution order.
    */
   val all: Seq[String] = Seq(
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",
@@ -23,7 +23,7 @@ object FailPoints {
     "recovery-moved", "vacuum-found", "mid-vacuum",
     "switch-recorded", "switch-filled", "switch-committed", "before-switch", "after-switch")
 
-  /** Sends the process SIGKILL here, or SIGSTOP until it gets SIGCONT, if the session says so. */
+  /** Kills the process, or stops it until it receives SIGCONT, if the session names this point. */
   def reach(conf: SQLConf, point: String): Unit = {
     require(all.contains(point), point)
     if (ZOrderConf.testKillAt.get(conf) == point) {
@@ -33,7 +33,7 @@ object FailPoints {
     }
     if (ZOrderConf.testPauseAt.get(conf).split(',').contains(point)) {
       send("STOP")
-      Thread.sleep(500) // the signal is sent; not every thread has stopped yet
+      Thread.sleep(500) // the signal may not have stopped every thread yet
     }
   }
 

@@ -1,17 +1,18 @@
 package io.pyzorder.storage
 
 /**
- * One data file as it was seen: the file under that name is the same one while both numbers agree.
+ * One data file as seen at some moment. The file at this path counts as unchanged while its size
+ * and modification time both match.
  *
- * @param path             TableFolder.relativize of it
- * @param size             bytes
- * @param modificationTime milliseconds since the epoch, as the file system tells it
+ * @param path             the name that TableFolder.relativize gives it
+ * @param size             in bytes
+ * @param modificationTime in milliseconds since the epoch, as reported by the file system
  */
 final case class FileRef(path: String, size: Long, modificationTime: Long) {
 
-  /** The folder that holds the file, named as the file is; empty: the table's own. */
   def name: String = path.substring(path.lastIndexOf('/') + 1)
 
+  /** The folder of the file, named the same way as `path`; empty for the table's own folder. */
   def folder: String = path.lastIndexOf('/') match {
     case -1 => ""
     case slash => path.substring(0, slash)

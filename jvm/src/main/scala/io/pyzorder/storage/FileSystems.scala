@@ -10,15 +10,15 @@ import scala.util.control.NonFatal
 import com.google.common.io.ByteStreams
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FileSystem, LocalFileSystem, Path}
 
-/** What Hadoop's file systems leave to the caller: absence is an answer, and not an error. */
+/** File-system helpers that treat a missing file as a result rather than an error. */
 object FileSystems {
 
-  /** No file of ours that is read in one piece is longer: records of a million files fit. */
+  /** The maximum size of a pyzorder file that is read whole; a record of a million files fits. */
   private[pyzorder] val MaxBytes: Int = 256 << 20
 
   /**
-   * A file of ours. What is none counts as missing: a link, a folder, a pipe, on which a read would
-   * wait for ever, or more than `atMost` bytes.
+   * Reads a pyzorder file. Anything that cannot be one counts as missing: a link, a folder, a pipe
+   * (whose read would block forever), or a file of more than `atMost` bytes.
    */
   def readFully(fs: FileSystem, path: Path, atMost: Int = MaxBytes): Array[Byte] = {
     if (Links.inOwn(path)) throw new FileNotFoundException(s"$path is a link")
@@ -31,8 +31,8 @@ object FileSystems {
   }
 
   /**
-   * Opens a file of ours. Hadoop's local file system would hold it against a checksum file beside
-   * it; pyzorder makes none, so that one that is there is not its own.
+   * Opens a pyzorder file. Hadoop's local file system would verify it against a checksum file
+   * beside it. pyzorder writes no checksum files, so any that exists is not its own and is ignored.
    */
   private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {
     if (isSpecial(path)) throw new FileNotFoundException(s"$path is no file")
@@ -44,13 +44,13 @@ object FileSystems {
     case other => other
   }
 
-  /** Whether there is something on a disk that is neither a file nor a folder, such as a pipe. */
+  /** Whether the local path is neither a file nor a folder, for example a pipe. */
   private[pyzorder] def isSpecial(path: Path): Boolean =
     Option(path.toUri.getScheme).forall(_ == "file") &&
       Try(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes]))
         .toOption.exists(_.isOther)
 
-  /** Nothing of a folder of ours that is a link, or lies behind one. */
+  /** Lists a folder. Empty if it is missing, or if it is a pyzorder folder reached by a link. */
   private[pyzorder] def list(fs: FileSystem, folder: Path): Seq[FileStatus] =
     if (Links.inOwn(folder)) Nil
     else {
@@ -63,7 +63,7 @@ object FileSystems {
 
   def exists(fs: FileSystem, path: Path): Boolean = status(fs, path).isDefined
 
-  /** A file's status; None: there is none. An unreachable store is an error, not an absence. */
+  /** A file's status; None if it does not exist. An unreachable store is an error, not None. */
   def status(fs: FileSystem, path: Path): Option[FileStatus] =
     if (Links.inOwn(path)) None
     else

@@ -8,23 +8,23 @@ import org.apache.hadoop.conf.Configuration
 
 import io.pyzorder.common.ZOrderErrors
 
-/** The random id of this life of a table: what overwrites the table takes it away. */
+/** The random id of a table's current incarnation. Overwriting the table deletes it. */
 object Incarnation {
 
   private val Id = "[0-9A-Za-z_-]{1,64}"
 
   private val MaxBytes = 1024
 
-  /** How often a file that is in the way may turn out to be gone. */
+  /** How often creation is retried when the file exists but holds no readable id. */
   private val MaxTries = 10
 
   /**
-   * Whether a text can be an id. Ids become parts of file names, and whoever may write into the
-   * table's folder can put any text in the place of one, such as `x/../../sales/part-0.parquet`.
+   * Whether a text can be an id. Ids become parts of file names, and anyone with write access to
+   * the table's folder can replace an id by a text such as `x/../../sales/part-0.parquet`.
    */
   def isId(text: String): Boolean = text.matches(Id)
 
-  /** The id; None: the table has none, or was overwritten since it had one. */
+  /** The id; None if the table never had one or was overwritten since. */
   def read(hadoopConf: Configuration, folder: TableFolder): Option[String] =
     try {
       val fs = folder.incarnation.getFileSystem(hadoopConf)
@@ -34,7 +34,7 @@ object Incarnation {
       case _: FileNotFoundException => None
     }
 
-  /** The id, made when there is none. */
+  /** The id, created if there is none. */
   def readOrCreate(hadoopConf: Configuration, folder: TableFolder): String =
     readOrCreate(hadoopConf, folder, MaxTries)
 

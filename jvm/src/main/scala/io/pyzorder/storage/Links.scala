@@ -7,23 +7,23 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 
 /**
- * Symbolic links, which only disks have. Whoever may write into a table's folder can make one that
- * leads anywhere; a command of somebody with wider rights must not go through it. pyzorder makes
- * none itself, so that one below `_zorder` is never its own.
+ * Checks for symbolic links, which exist only on local disks. Anyone with write access to a table's
+ * folder can create a link to anywhere, and a command run with wider rights must not follow it.
+ * pyzorder creates no symbolic links, so a link below `_zorder` is never its own.
  */
 private[pyzorder] object Links {
 
-  /** Whether a link stands at `_zorder` or below it on the way to `path`, or is `path` itself. */
+  /** Whether `_zorder`, or anything below it down to and including `path`, is a link. */
   def inOwn(path: Path): Boolean = isLocal(path) && {
     val parts = partsOf(path)
     val own = parts.indexOf(TableFolder.Name)
     own >= 0 && anyLink(parts, own + 1)
   }
 
-  /** The same of what holds `path`: to delete or move a link itself harms nobody. */
+  /** Like `inOwn` for the parent of `path`: deleting or moving a link itself is harmless. */
   def above(path: Path): Boolean = path.getParent != null && inOwn(path.getParent)
 
-  /** Whether a link stands between a folder, exclusive, and one below it, inclusive. */
+  /** Whether there is a link on the way from `root` (exclusive) down to `folder` (inclusive). */
   def between(root: Path, folder: Path): Boolean =
     isLocal(root) && root != folder && anyLink(partsOf(folder), partsOf(root).length + 1)
 
@@ -31,9 +31,10 @@ private[pyzorder] object Links {
   def isOne(path: Path): Boolean = isLocal(path) && isLink(path.toUri.getPath)
 
   /**
-   * Whether a file, or a folder on the way to it from a table's, is a link of another owner than
-   * what it leads to. Who may write into the table's folder can make a link to what only others
-   * may read; a command of theirs must not copy that into the folder, nor its minima and maxima.
+   * Whether `file`, or a folder on the way to it from `root`, is a link whose owner differs from
+   * its target's. Anyone with write access to the table's folder can link to a file that only
+   * others may read; a command run by those others must not copy the file, or its minima and
+   * maxima, into the table's folder.
    */
   def strange(root: Path, file: Path): Boolean = isLocal(root) && {
     val (above, parts) = (partsOf(root), partsOf(file))
@@ -53,7 +54,7 @@ private[pyzorder] object Links {
   private def anyLink(parts: Seq[String], from: Int): Boolean =
     (from to parts.length).exists(count => isLink(parts.take(count).mkString("/", "/", "")))
 
-  /** A name that no disk can have is the name of nothing. */
+  /** Whether the path is a link; false for a name that is invalid on this file system. */
   private def isLink(path: String): Boolean =
     try Files.isSymbolicLink(Paths.get(path))
     catch { case NonFatal(_) => false }

@@ -17,23 +17,23 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Makes the folders below `_zorder`, and gives them and the files in them the permissions, group
- * and owner of the folder they lie in, so in the end the table's. What index and journal tell must
- * be open to nobody whom the table is closed to, and closed to nobody who works on it, whatever the
- * writer's umask. Stores without permissions stay as they are.
+ * Creates folders below `_zorder`, and gives them and their files the permissions, group and owner
+ * of the enclosing folder, which are ultimately the table's. The index and the journal must be
+ * accessible to exactly the users who can access the table, whatever the writer's umask. Stores
+ * without permissions are left alone.
  */
 object MetadataFiles {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** Within so many milliseconds whoever makes a table's folder has made use of it. */
+  /** The time in milliseconds within which the creator of a table's folder starts to use it. */
   private val MomentMillis = 500L
   private val Moments = 4
 
   /**
-   * Makes a folder at or below a `_zorder`, with those on the way. Not the folder that holds the
-   * `_zorder`: where a table was dropped or renamed, nothing is left in its place that would keep
-   * another table from it.
+   * Creates a folder at or below a `_zorder`, including its parents up to `_zorder`. The folder
+   * that contains `_zorder` is never created: after a table was dropped or renamed, a new folder
+   * in its place would block the creation of another table there.
    */
   def makeFolder(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
@@ -50,25 +50,25 @@ object MetadataFiles {
     }
   }
 
-  /** Deletes a folder of ours with what is in it; not behind a link. */
+  /** Deletes a pyzorder folder recursively, unless it lies behind a link. */
   def delete(hadoopConf: Configuration, folder: Path): Unit =
     if (!Links.above(folder)) folder.getFileSystem(hadoopConf).delete(folder, true)
 
   /**
-   * Deletes a folder at or below a `_zorder`, and those around it up to that, as far as they are
-   * empty: for what was left where no table is any more. Not the folder that holds the `_zorder`:
-   * who has just made it for a new table counts on it.
+   * Deletes an empty folder at or below a `_zorder`, and its parents up to `_zorder` while they are
+   * empty. Cleans up where a table no longer exists. The folder that contains `_zorder` is kept:
+   * another process may have just created it for a new table.
    */
   def removeEmpty(hadoopConf: Configuration, folder: Path): Unit = if (!Links.above(folder)) {
     val fs = folder.getFileSystem(hadoopConf)
     try fs.delete(folder, false)
-    catch { case _: IOException => () } // it holds something
+    catch { case _: IOException => () } // not empty
     if (folder.getName != TableFolder.Name && !FileSystems.exists(fs, folder)) {
       removeEmpty(hadoopConf, folder.getParent)
     }
   }
 
-  /** Deletes an empty folder when nobody changes it for a moment; waits for that a few moments. */
+  /** Deletes an empty folder once it stays unchanged for a moment; gives up after a few moments. */
   def removeUnused(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
     def changed: Option[Long] = FileSystems.status(fs, folder).map(_.getModificationTime)
@@ -80,11 +80,11 @@ object MetadataFiles {
     if (Iterator.continually(isQuiet).take(Moments).contains(true)) fs.delete(folder, false)
   }
 
-  /** Gives a file or folder that was just made what the folder around it has, as far as it may. */
+  /** Gives a new file or folder the permissions, group and owner of its parent, where allowed. */
   def share(hadoopConf: Configuration, made: Path): Unit =
     share(hadoopConf, made, made.getParent)
 
-  /** Gives it what another folder of the same store has. */
+  /** Gives `made` the permissions, group and owner of `like`, a folder of the same store. */
   def share(hadoopConf: Configuration, made: Path, like: Path): Unit =
     try {
       val fs = made.getFileSystem(hadoopConf)
@@ -99,7 +99,7 @@ object MetadataFiles {
         log.info(s"$made keeps its own permissions: ${failure.getMessage}")
     }
 
-  /** False: someone else made it. */
+  /** Creates a folder; false if another process created it first. */
   private def make(fs: FileSystem, hadoopConf: Configuration, folder: Path): Boolean =
     fs.getUri.getScheme match {
       case "file" =>
@@ -128,7 +128,7 @@ object MetadataFiles {
     val wanted =
       if (own.isDirectory) around.permissions.asScala.toSet
       else around.permissions.asScala.toSet.filterNot(_.name.endsWith("_EXECUTE"))
-    // First those who must not: a file with a stranger's group is not opened to that group.
+    // Revoke before changing the group and grant after it: the old group must gain no access.
     if (wanted != own.permissions.asScala.toSet) {
       view(made).setPermissions(
         own.permissions.asScala.filter(wanted).asJava: java.util.Set[PosixFilePermission])

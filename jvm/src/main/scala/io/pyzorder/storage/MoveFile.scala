@@ -11,29 +11,29 @@ import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Moves one file within a store without ever replacing another, so that it can be looked up under
- * one of its two names at every moment, and repeated after a kill at any moment.
+ * Moves one file within a store without ever replacing another. At every moment the file exists
+ * under one of its two names, and a move can be repeated after a kill at any point.
  */
 private[pyzorder] object MoveFile {
 
   sealed trait Result
 
-  /** It is at the new name now, and was moved there. */
+  /** The file was moved to the new name. */
   case object Moved extends Result
 
-  /** It is not at the old name, but one is at the new: it was moved before, or never away. */
+  /** Only the new name exists: the file was moved there before, or never left it. */
   case object AlreadyThere extends Result
 
-  /** It is not at the old name (nor was it seen at the new one). */
+  /** The file was found at neither the old name nor the new one. */
   case object SourceGone extends Result
 
-  /** Another file has the new name; nothing was done. */
+  /** Another file has the new name; nothing was moved. */
   case object TargetTaken extends Result
 
-  /** The new name's folder is gone; nothing was done. */
+  /** The folder of the new name is gone; nothing was moved. */
   case object FolderGone extends Result
 
-  /** Whether a file has the same modification time after a move: on S3 that is a copy. */
+  /** Whether a move preserves the modification time. On S3 it does not, as a move is a copy. */
   def keepsTime(fs: FileSystem): Boolean = fs.getUri.getScheme != "s3a"
 
   def move(hadoopConf: Configuration, from: Path, to: Path): Result = {
@@ -45,8 +45,9 @@ private[pyzorder] object MoveFile {
   }
 
   /**
-   * A link to the new name, then the old one is taken away: unlike rename(2) a link never replaces.
-   * Hadoop's own checksum file of a moved file would lie about it: it goes first.
+   * Hard-links the new name, then deletes the old one: unlike rename(2), link(2) never replaces a
+   * file. Hadoop's checksum file at the old name is deleted first, because it would contradict any
+   * later file of that name.
    */
   private def moveLocal(from: Path, to: Path): Result = {
     val source = Paths.get(from.toUri.getPath)
@@ -76,7 +77,7 @@ private[pyzorder] object MoveFile {
     }
   }
 
-  /** Where links are not allowed (another user's file, some mounted stores). */
+  /** The fallback where hard links are not allowed (another user's file, some mounted stores). */
   private def renameLocal(source: java.nio.file.Path, target: java.nio.file.Path): Unit =
     if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)
     else Files.move(source, target, ATOMIC_MOVE)
@@ -104,14 +105,14 @@ private[pyzorder] object MoveFile {
         throw new IOException(s"$from could not be renamed to $to")
       case (Some(_), None) => FolderGone
       case (Some(source), Some(target)) =>
-        // A rename on S3 is a copy and a deletion: killed between them it leaves both.
+        // A rename on S3 is a copy followed by a delete; a kill in between leaves both files.
         if (!keepsTime(fs) && sameBytes(fs, source, target)) {
           fs.delete(from, false)
           Moved
         } else TargetTaken
     }
 
-  /** By their etags, and where these differ, as those of copies may, by what is in them. */
+  /** Compares sizes and etags, and the contents if the etags differ, as those of copies may. */
   private def sameBytes(fs: FileSystem, one: FileStatus, other: FileStatus): Boolean =
     one.getLen == other.getLen && (etag(one).exists(etag(other).contains) || {
       val in = new BufferedInputStream(fs.open(one.getPath), BufferSize)

@@ -8,23 +8,21 @@ import java.nio.file.{Files, Path, Paths}
 import scala.util.control.NonFatal
 
 /**
- * A process, told apart from every other one that ever runs.
+ * Identifies a process uniquely, across hosts, reboots and reused process ids.
  *
- * @param host    machine, its boot, and the space in which process numbers count (two containers
- *                may share a host name)
- * @param pid     the process's number
- * @param started when it began, in the system's own unit; -1: not known
+ * @param host    the host name, the boot id and the PID namespace (two containers may share a host
+ *                name)
+ * @param pid     the process id
+ * @param started the start time in clock ticks since boot; -1 if unknown
  */
 final case class ProcessId(host: String, pid: Long, started: Long) {
 
-  /**
-   * Proved: the process has ended. False for processes of other hosts, and when it is not known.
-   */
+  /** Whether the process has provably ended. False for processes of other hosts or if unknown. */
   def isDead: Boolean =
     host == ProcessId.current.host && started >= 0 && Files.exists(ProcessId.Proc) &&
       !ProcessId.startOf(pid).contains(started)
 
-  /** As an error shows it. */
+  /** The process as shown in error messages. */
   def describe: String = s"process $pid on " +
     host.takeWhile(c => c != '/' && !Character.isISOControl(c)).take(ProcessId.MaxShown)
 }
@@ -52,9 +50,7 @@ object ProcessId {
     s"$name/$boot/$space"
   }
 
-  /**
-   * Clock ticks from boot to the process's start; None: it runs no more (a zombie does not run).
-   */
+  /** Clock ticks from boot to the process's start; None if it has ended. A zombie has ended. */
   private def startOf(pid: Long): Option[Long] =
     text(Paths.get(s"/proc/$pid/stat")).flatMap { stat =>
       val fields = stat.drop(stat.lastIndexOf(')') + 2).split(' ')

@@ -1,22 +1,22 @@
 package io.pyzorder.storage
 
 /**
- * Numbers of runs, and of the index's versions, in the names below `_zorder`: 1, 2, … without
- * leading zeros, of at most 18 digits. Any other name is no name of a run: who may write there may
- * give names as they like, and none of them is to break a query or the next run's number.
+ * Numbers of runs and of index versions, as used in names below `_zorder`: 1, 2, … without leading
+ * zeros, at most 18 digits. Names that do not match are ignored: anyone with write access can
+ * create files with arbitrary names, which must not break a query or the numbering of runs.
  */
 private[pyzorder] object RunNumber {
 
-  /** The greatest; the run after it has none. */
+  /** The greatest number; no run can follow it. */
   val Greatest: Long = 999999999999999999L
 
   private val Digits = "[1-9][0-9]{0,17}"
 
-  /** The number that these digits are; None: they are none. */
+  /** Parses a number; None if `digits` is not a valid one. */
   def of(digits: String): Option[Long] =
     if (digits.matches(Digits)) Some(digits.toLong) else None
 
-  /** The number of the folder of a run, `_7`; None: it is of no run. */
+  /** The run number of a folder such as `_7`; None if the name is not that of a run's folder. */
   def ofFolder(name: String): Option[Long] =
     if (name.startsWith("_")) of(name.drop(1)) else None
 }

@@ -8,19 +8,19 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * The folders that a table's location is switched between: `sales`, then `sales-zorder-3f2a9c1d`
- * beside it. A name is random and never used twice, so that what a record says of one is never true
- * of another.
+ * The folders that a table's location is switched between, such as `sales` and then
+ * `sales-zorder-3f2a9c1d` beside it. Names are random and never reused, so a record about one
+ * folder never applies to another.
  */
 private[pyzorder] object SiblingFolder {
 
   private val Switched = "(.+)-zorder-[0-9a-f]{8}".r
 
-  /** A name that no folder has, for a folder beside `folder`. */
+  /** A new, unused name for a folder beside `folder`. */
   def newName(folder: TableFolder): String =
     s"${baseOf(folder.root.getName)}-zorder-${UUID.randomUUID().toString.take(8)}"
 
-  /** Whether `newName` gives such names. */
+  /** Whether a name has the form that `newName` generates. */
   def isOne(name: String): Boolean =
     Switched.findFirstIn(name).contains(name) && !TableFolder.leaves(name) && !name.contains("/") &&
       !TableFolder.isWhole(name)
@@ -29,12 +29,12 @@ private[pyzorder] object SiblingFolder {
   def of(folder: TableFolder, name: String): TableFolder =
     new TableFolder(TableFolder.below(folder.root.getParent, name))
 
-  /** Whether `folder` can have been made beside the table's, for it. */
+  /** Whether `folder` may have been created for the table: a sibling with a matching name. */
   def isBeside(table: TableFolder, folder: Path): Boolean =
     folder.getParent != null && folder.getParent == table.root.getParent &&
       isOne(folder.getName) && baseOf(folder.getName) == baseOf(table.root.getName)
 
-  /** The data files that any engine sees in a folder. */
+  /** The files in a folder that engines read as data. */
   def dataFiles(hadoopConf: Configuration, folder: Path): Seq[FileStatus] =
     FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter { status =>
       val name = status.getPath.getName
@@ -42,13 +42,13 @@ private[pyzorder] object SiblingFolder {
       !name.endsWith("._COPYING_")
     }
 
-  /** The file of a folder that names the one it was filled from. */
+  /** The file in a folder that names the folder it was filled from. */
   def originFile(folder: TableFolder): Path = new Path(folder.zorder, "_from")
 
   /**
-   * The folder that a folder was filled from; None: it was not, or VACUUM has deleted that one.
-   * What it says counts only with what that folder's journal says: whoever may write into one of
-   * the two can forge one half.
+   * The folder that `folder` was filled from, according to its origin file; None if it has no
+   * valid one. The claim must be confirmed by the origin's journal: someone with write access to
+   * only one of the two folders can forge only one half.
    */
   def origin(hadoopConf: Configuration, folder: TableFolder): Option[TableFolder] = {
     val file = originFile(folder)

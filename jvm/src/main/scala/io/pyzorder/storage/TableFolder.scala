@@ -7,21 +7,23 @@ import org.apache.hadoop.fs.Path
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Every name pyzorder uses inside a table's folder. Each folder and file name below `_zorder`
- * begins with "_" and none ends in .parquet or .orc, so that no engine and no glob takes them for
- * data.
+ * Defines every name that pyzorder uses inside a table's folder. Each folder and file name below
+ * `_zorder` begins with "_" and none ends in .parquet or .orc, so no engine and no glob mistakes
+ * them for data.
  *
- * A data file is named by its path relative to the table's folder, parts joined by "/"; a file of a
- * partition that lies elsewhere is named by its whole path, scheme included, and what belongs to it
- * lies in a `_zorder` of its own folder, so that every rename stays within one folder tree.
+ * A data file is named by its path relative to the table's folder, with "/" as the separator. A
+ * file of a partition outside the table's folder is named by its whole path, including the scheme,
+ * and pyzorder's files for it are in a `_zorder` in the partition's folder, so every rename stays
+ * within one folder tree.
  *
- * Names come out of the table's own records, which whoever may write into its folder can forge.
- * `holds` says which of them count: a whole path only where the catalog says, not the record, that
- * a partition of the table lies or lay there.
+ * Names are read from the table's own records, which anyone with write access to its folder can
+ * forge. `holds` decides which names are trusted: a whole path is trusted only if the catalog, not
+ * the record, places a current or former partition of the table there.
  *
  * @param root    the table's folder, qualified with scheme and authority
- * @param catalog the folders of the table's partitions by the catalog, asked when a whole path is
- *                met; None: the table was named by its path, and nothing outside of it is known
+ * @param catalog the locations of the table's partitions in the catalog, looked up when the first
+ *                whole path is checked; None if the table was named by its path, and nothing
+ *                outside its folder is known
  */
 final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
@@ -29,15 +31,15 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
   private lazy val places: Set[Path] = catalog.fold(Set.empty[Path])(_())
 
-  /** Whether the catalog was asked for the table, so that it can say where partitions lie. */
+  /** Whether the table comes from a catalog, which then knows the locations of its partitions. */
   def isInCatalog: Boolean = catalog.isDefined
 
-  /** The same folder, whose partitions may lie in these places too. */
+  /** The same folder, with further trusted partition locations. */
   def trusting(more: Set[Path]): TableFolder = new TableFolder(root, Some(() => places ++ more))
 
   /**
-   * Whether a folder, named as in FileRef.folder, is one of the table's: in its own, or at or below
-   * a place that the catalog names, without a link on the way.
+   * Whether a folder, named as in FileRef.folder, belongs to the table: it is inside the table's
+   * folder, or at or below a partition location from the catalog, with no link on the way.
    */
   def holds(folder: String): Boolean =
     if (folder.isEmpty) true
@@ -49,18 +51,19 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
       isNamed && !isLinked(folder)
     }
 
-  /** Whether a link stands between what is the table's by the catalog and a folder of it. */
+  /** Whether there is a link between the table's folder or a partition location and `folder`. */
   def isLinked(folder: String): Boolean = {
     val path = resolve(folder)
     homes(path).exists(Links.between(_, path))
   }
 
-  /** Whether a file, or a folder of the table's on the way to it, is a link: see Links.strange. */
+  /** Whether a file, or a folder of the table on the way to it, is a link as in Links.strange. */
   def isStrange(file: Path): Boolean = (homes(file) :+ file).exists(Links.strange(_, file))
 
   /**
-   * Folders that no writer of the table's can have put a link in the place of: its own, those of
-   * partitions, and one beside it that holds partitions, where OPTIMIZE has switched them.
+   * The ancestors of `path` that someone with write access to the table cannot replace by a link:
+   * the table's folder, the locations of its partitions, and a sibling folder that holds partitions
+   * whose locations OPTIMIZE has switched.
    */
   private def homes(path: Path): Seq[Path] =
     if (TableFolder.isAtOrBelow(path, root)) Seq(root)
@@ -75,13 +78,13 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
   val index: Path = new Path(zorder, "_index")
 
-  /** The file with the random id of this life of the table; an overwrite of the table ends it. */
+  /** The file that holds the id of the table's incarnation; overwriting the table deletes it. */
   val incarnation: Path = new Path(zorder, "_incarnation")
 
-  /** Where the OPTIMIZE of number `run` writes its new files before they are published. */
+  /** Where the OPTIMIZE with number `run` writes its new files before they are published. */
   def staging(run: Long): Path = new Path(zorder, s"_staging/_$run")
 
-  /** Where the OPTIMIZE of number `run` keeps the files it replaced. */
+  /** Where the OPTIMIZE with number `run` keeps the files it replaced. */
   def retired(run: Long): Path = new Path(zorder, s"_retired/_$run")
 
   /**
@@ -96,7 +99,7 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
   def stagedPath(run: Long, relative: String): Path =
     hidden(s"_staging/_$run", relative, ".staged")
 
-  /** The data file (or folder) of that name; the empty name is the table's folder. */
+  /** The path of the data file (or folder) with this name; the table's folder if it is empty. */
   def resolve(relative: String): Path =
     if (relative.isEmpty) root
     else if (TableFolder.isWhole(relative)) new Path(relative)
@@ -106,7 +109,7 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
   private val prefix = own.getPath.stripSuffix("/") + "/"
 
-  /** The name of a data file (or folder), given its qualified path: the inverse of `resolve`. */
+  /** The name of the data file (or folder) at a qualified path; the inverse of `resolve`. */
   def relativize(path: Path): String = {
     val other = path.toUri
     val sameStore = own.getScheme == other.getScheme && own.getAuthority == other.getAuthority
@@ -134,24 +137,24 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
   override def hashCode: Int = root.hashCode
 
-  /** For messages. */
+  /** The folder as shown in messages. */
   override def toString: String = ZOrderErrors.withoutPassword(root.toString)
 }
 
 object TableFolder {
 
-  /** The folder of pyzorder's own files in a table's folder. */
+  /** The name of the folder in a table's folder that holds pyzorder's own files. */
   val Name: String = "_zorder"
 
   private val Whole = "^[A-Za-z][A-Za-z0-9+.-]*:/".r
 
-  /** Whether a data file's name is its whole path: it lies outside of the table's folder. */
+  /** Whether a data file's name is a whole path, as for files outside the table's folder. */
   def isWhole(relative: String): Boolean = Whole.findFirstIn(relative).isDefined
 
   /**
-   * Whether a name that is not a whole path is none of a file in the table's folder: it is empty,
-   * begins at the root, or goes up and down by `.` and `..`; or a whole path that is spelled
-   * otherwise than Hadoop spells it. `relativize` never gives such a name.
+   * Whether a name is one that `relativize` never returns and that might lead out of the table's
+   * folder. These are relative names that are empty, absolute, or have empty, `.` or `..` parts,
+   * whole paths that are not in Hadoop's canonical form, and all names with a NUL character.
    */
   def leaves(relative: String): Boolean =
     relative.indexOf(0) >= 0 || (if (isWhole(relative)) !isCanonical(relative)
@@ -166,13 +169,13 @@ object TableFolder {
         !(new Path(whole).toUri.getPath + "/").contains("/../")
     catch { case NonFatal(_) => false }
 
-  /** Whether a path is a folder, or lies in it or below; by names alone. */
+  /** Whether `path` is `folder` or lies below it, judged by the names alone. */
   def isAtOrBelow(path: Path, folder: Path): Boolean =
     path == folder || (path.toUri.getScheme == folder.toUri.getScheme &&
       path.toUri.getAuthority == folder.toUri.getAuthority &&
       path.toUri.getPath.startsWith(folder.toUri.getPath.stripSuffix("/") + "/"))
 
-  /** `new Path(folder, relative)` that takes colons in `relative` as they are. */
+  /** Like `new Path(folder, relative)`, but colons in `relative` have no special meaning. */
   private[storage] def below(folder: Path, relative: String): Path = {
     val uri = folder.toUri
     new Path(uri.getScheme, uri.getAuthority, uri.getPath.stripSuffix("/") + "/" + relative)
