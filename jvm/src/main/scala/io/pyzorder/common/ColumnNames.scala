@@ -2,7 +2,7 @@ package io.pyzorder.common
 
 import scala.util.parsing.combinator.Parsers
 
-/** The grammar of names and lists of columns. */
+/** The grammar of column names and column lists. */
 trait NameGrammar extends Parsers {
   override type Elem = Token
 
@@ -24,14 +24,14 @@ trait NameGrammar extends Parsers {
   protected def sign(text: String): Parser[Token] =
     one(s"'$text'") { case token @ Token(`text`, _, Token.Sign) => token }
 
-  /** One token, or the failure that says what it should have been. */
+  /** Parses one token, or fails with a message that names what was expected. */
   protected def one[T](expected: String)(meaning: PartialFunction[Token, T]): Parser[T] =
     Parser { in =>
       if (meaning.isDefinedAt(in.first)) Success(meaning(in.first), in.rest)
       else Failure(s"expected $expected", in)
     }
 
-  /** Left: the text at the furthest failure, and what was expected there. */
+  /** Runs a parser; Left holds the text at the furthest failure and what was expected there. */
   protected def run[T](parser: Parser[T], tokens: IndexedSeq[Token]): Either[(String, String), T] =
     phrase(parser)(new TokenReader(tokens, 0)) match {
       case Success(parsed, _) => Right(parsed)
@@ -39,10 +39,10 @@ trait NameGrammar extends Parsers {
     }
 }
 
-/** Lists of columns outside of statements. */
+/** Column lists outside statements. */
 object ColumnNames extends NameGrammar {
 
-  /** `a, b.c` as in ZORDER BY, with or without parentheses, for a table property. */
+  /** Parses a table property such as `a, b.c`, with or without parentheses as in ZORDER BY. */
   def parse(text: String): Seq[Seq[String]] =
     run(columns, Tokens.of(text)) match {
       case Right(parsed) => parsed

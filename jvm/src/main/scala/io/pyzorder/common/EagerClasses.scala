@@ -9,18 +9,17 @@ import scala.util.control.NonFatal
 import org.slf4j.LoggerFactory
 
 /**
- * Loads all of pyzorder's classes while that is possible. When a client of the Thrift server
- * disconnects, Hive closes the session's class loader, which is the one that holds the jars of
- * `--jars` and `spark.jars`: classes that were loaded before work on, others are never found
- * again, and every later query of the server would fail. What reads its class's file again, as
- * Spark does with closures, fails even then: see TaskFunction. The sentences of errors are in the
- * jar, too.
+ * Loads all of pyzorder's classes, and the error messages in its jar, while that is possible. When
+ * a client of the Thrift server disconnects, Hive closes the session's class loader, which is the
+ * one that holds the jars of `--jars` and `spark.jars`. Classes that are loaded by then keep
+ * working, but no others can be loaded, and every later query of the server would fail. Code that
+ * reads a class file again, as Spark does for closures, fails nevertheless; see TaskFunction.
  */
 private[pyzorder] object EagerClasses {
 
   private val log = LoggerFactory.getLogger("pyzorder")
 
-  /** Loads them once a JVM, unless the jar is on the class path, whose loader nobody closes. */
+  /** Loads them once per JVM, unless the jar is on the class path, whose loader stays open. */
   def load(): Unit = loaded
 
   private lazy val loaded: Unit = {
@@ -39,7 +38,7 @@ private[pyzorder] object EagerClasses {
     }
   }
 
-  /** A class may need one this Spark came without, such as ORC's: only its users do without it. */
+  /** Loads one class, or warns if it needs a library that this Spark lacks, such as ORC. */
   private def load(entry: String, loader: ClassLoader): Unit =
     try Class.forName(entry.stripSuffix(".class").replace('/', '.'), false, loader)
     catch { case failure: LinkageError => warn(failure) }

@@ -5,20 +5,20 @@ import java.util.regex.Matcher
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /**
- * The catalogue of errors, pyzorder/error_conditions.json: for each condition its SQLSTATE and its
- * sentences, which Python and the documentation read too. A condition that is raised for more than
- * one reason has a variant for each, `ZORDER_NO_SPACE.FULL`; users see the condition alone.
+ * The error catalogue, pyzorder/error_conditions.json, which Python and the documentation share. It
+ * holds the SQLSTATE and the message of each condition. A condition with several possible reasons
+ * has a variant for each, such as `ZORDER_NO_SPACE.FULL`; users see only the condition.
  */
 private[common] object ErrorConditions {
 
   /**
-   * @param condition `ZORDER_…`
+   * @param condition the name of the condition, `ZORDER_…`
    * @param state     the SQLSTATE
-   * @param text      with a `<name>` for each parameter
+   * @param text      the message, with a placeholder `<name>` for each parameter
    */
   final case class Entry(condition: String, state: String, text: String) {
 
-    /** The sentences with the parameters in their places; all of them are needed, and no others. */
+    /** The message with its parameters filled in. Requires exactly the parameters it names. */
     def sentence(parameters: Map[String, String]): String = {
       val named = Placeholder.findAllMatchIn(text).map(_.group(1)).toSet
       require(named == parameters.keySet,
@@ -27,7 +27,7 @@ private[common] object ErrorConditions {
     }
   }
 
-  /** The entry of a condition, or of a variant of one. */
+  /** The entry of a condition, or of one of its variants. */
   def entry(name: String): Entry = {
     val parts = name.split('.')
     val condition = catalogue.path(parts.head)
@@ -39,7 +39,7 @@ private[common] object ErrorConditions {
     Entry(parts.head, condition.get("sqlState").asText, lines.mkString(" "))
   }
 
-  /** Reads the catalogue, which is possible for as long as the jar's class loader is open. */
+  /** Reads the catalogue, which is possible only while the jar's class loader is open. */
   def load(): Unit = catalogue
 
   private lazy val catalogue: JsonNode = {

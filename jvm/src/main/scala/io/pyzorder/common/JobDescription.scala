@@ -2,10 +2,10 @@ package io.pyzorder.common
 
 import org.apache.spark.SparkContext
 
-/** What Spark's own pages, and those who wait, learn of the jobs of a statement. */
+/** Describes the jobs of a statement, for the Spark UI and for progress displays. */
 object JobDescription {
 
-  /** Runs `body`, whose jobs are described as `what`; later ones as before. */
+  /** Runs `body` with its jobs described as `what`, then restores the previous description. */
   def during[T](context: SparkContext, what: String)(body: => T): T = {
     val before = context.getLocalProperty(Key)
     context.setJobDescription(what)
@@ -13,7 +13,7 @@ object JobDescription {
     finally context.setJobDescription(before)
   }
 
-  /** Runs `body`, whose jobs are the step `what` of a statement; an outer step goes on after it. */
+  /** Runs `body` with its jobs tagged as step `what`, then resumes the enclosing step, if any. */
   def step[T](context: SparkContext, what: String)(body: => T): T = {
     val outer = context.getJobTags().filter(_.startsWith(StepTag))
     outer.foreach(context.removeJobTag)
@@ -25,13 +25,13 @@ object JobDescription {
     }
   }
 
-  /** The step that a job's tags name. */
+  /** The step named by a job's tags. */
   def stepOf(tags: Iterable[String]): Option[String] =
     tags.collectFirst { case tag if tag.startsWith(StepTag) => tag.stripPrefix(StepTag) }
 
-  /** What the tag of a step begins with; a command line reads it, too. */
+  /** The prefix of a step's tag, which the command line reads too. */
   private val StepTag = "pyzorder-step: "
 
-  /** Spark's own name of it. */
+  /** Spark's own property for a job's description. */
   private val Key = "spark.job.description"
 }

@@ -7,12 +7,12 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 import org.apache.hadoop.security.AccessControlException
 
-/** Tells in one sentence what a store refuses: Java, Hadoop and Spark say it in many ways. */
+/** Classifies store failures, which Java, Hadoop and Spark report by many different exceptions. */
 object StoreFailures {
 
   /**
-   * Runs a command that writes into the table's folder. Throws noSpace, notWritable, and conflict
-   * where the folder or a file of it disappears meanwhile.
+   * Runs a command that writes into the table's folder. Throws noSpace or notWritable if the store
+   * refuses, and conflict if the folder or a file in it disappears meanwhile.
    */
   def told[T](root: Path)(command: => T): T =
     try command
@@ -29,13 +29,13 @@ object StoreFailures {
         throw ZOrderErrors.because(failure, error)
     }
 
-  /** Whether the store had no room left, or a quota was used up. */
+  /** Whether the store is full or a quota is used up. */
   def isFull(failure: Throwable): Boolean = causes(failure).exists(saysFull)
 
-  /** Whether somebody may not do what was tried. */
+  /** Whether permission was denied. */
   def isDenied(failure: Throwable): Boolean = causes(failure).exists(saysDenied)
 
-  /** What somebody may not do, as the store says it. */
+  /** The store's own message about the denied permission. */
   def denied(failure: Throwable): String = said(failure, saysDenied)
 
   private def saysFull(cause: Throwable): Boolean = Full.findFirstIn(lineOf(cause)).isDefined
@@ -52,7 +52,7 @@ object StoreFailures {
   private val Denied =
     "Permission denied|Operation not permitted|Read-only file system|Access ?Denied".r
 
-  /** What the last of the causes says. A message of Spark's goes on with stack traces. */
+  /** The first line of the innermost matching cause. Spark's messages go on with stack traces. */
   private def said(failure: Throwable, says: Throwable => Boolean): String =
     causes(failure).filter(says).lastOption.map {
       case denied: AccessDeniedException if denied.getReason == null =>

@@ -2,16 +2,16 @@ package io.pyzorder.common
 
 import java.util.Locale
 
-/** Table formats by the names that statements and catalogs give them. */
+/** Table formats, by their names in statements and catalogs. */
 object TableFormats {
 
-  /** The formats that bring an OPTIMIZE of their own, and what must be in spark.sql.extensions. */
+  /** Formats with an OPTIMIZE of their own, and the class each needs in spark.sql.extensions. */
   val foreignExtensions: Map[String, String] = Map(
     "delta" -> "io.delta.sql.DeltaSparkSessionExtension",
     "iceberg" -> "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "hudi" -> "org.apache.spark.sql.hudi.HoodieSparkSessionExtension")
 
-  /** Whether a format named in a statement, as in ``parquet.`path` ``, is one of ours. */
+  /** Whether pyzorder handles the format that a statement names, as in ``parquet.`path` ``. */
   def isPlain(format: String): Boolean =
     Set("parquet", "orc").contains(format.toLowerCase(Locale.ROOT))
 }

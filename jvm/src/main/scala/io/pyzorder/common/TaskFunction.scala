@@ -1,10 +1,10 @@
 package io.pyzorder.common
 
 /**
- * A function for Spark's tasks that Spark's ClosureCleaner takes as it is, because it is no
- * closure by its class's name. The cleaner would read the class file of the code around a closure,
- * which is out of reach once the class loader was closed (see EagerClasses). What `f` captures must
- * therefore be serializable as it stands.
+ * A function for Spark tasks that Spark's ClosureCleaner leaves alone, because its class name is
+ * not that of a closure. The cleaner would read the class file of the code that encloses a closure,
+ * which is impossible once the class loader is closed (see EagerClasses). Everything that `f`
+ * captures must therefore be serializable without cleaning.
  */
 private[pyzorder] final class TaskFunction[A, B] private (f: A => B)
     extends (A => B) with Serializable {

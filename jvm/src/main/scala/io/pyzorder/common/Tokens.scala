@@ -6,13 +6,13 @@ import scala.util.parsing.input.{Position, Reader}
 /**
  * One word, quoted text or sign of a statement.
  *
- * @param text  as written, quotes included
- * @param start its first character's place in the statement
+ * @param text  the text as written, including quotes
+ * @param start the offset of its first character in the statement
  */
 final case class Token(text: String, start: Int, kind: Token.Kind) {
   def end: Int = start + text.length
 
-  /** A keyword, in any case; quoted text is none. */
+  /** Whether this is the given keyword, ignoring case. Quoted text is never a keyword. */
   def is(keyword: String): Boolean = kind == Token.Word && text.equalsIgnoreCase(keyword)
 }
 
@@ -25,7 +25,7 @@ object Token {
   /** `` `…` `` with doubled back-quotes inside. */
   case object BackQuoted extends Kind
 
-  /** '…' or "…" */
+  /** `'…'` or `"…"`. */
   case object Quoted extends Kind
 
   /** Any other single character. */
@@ -35,10 +35,10 @@ object Token {
   val end: Token = Token("", Int.MaxValue, Sign)
 }
 
-/** Cuts SQL text into tokens, comments and white space left out. */
+/** Splits SQL text into tokens, skipping comments and white space. */
 object Tokens {
 
-  /** All tokens; an unclosed quote or comment ends with the text. */
+  /** All tokens of a text. An unclosed quote or comment extends to the end of the text. */
   def of(sql: String): IndexedSeq[Token] = {
     val tokens = ArrayBuffer.empty[Token]
     var at = skipBlank(sql, 0)
@@ -50,7 +50,7 @@ object Tokens {
     tokens.toIndexedSeq
   }
 
-  /** The token that begins at `at`, which is no white space and no comment. */
+  /** The token that starts at `at`, which must be neither white space nor a comment. */
   private[pyzorder] def tokenAt(sql: String, at: Int): Token = {
     val first = sql.charAt(at)
     if (isWord(first)) {
@@ -66,7 +66,7 @@ object Tokens {
     }
   }
 
-  /** The place of the next character that is neither white space nor in a comment. */
+  /** The offset of the next character that is neither white space nor part of a comment. */
   private[pyzorder] def skipBlank(sql: String, from: Int): Int = {
     var at = from
     var blank = true
@@ -111,7 +111,7 @@ object Tokens {
   }
 }
 
-/** Tokens as the parser combinators read them. */
+/** Presents tokens to the parser combinators. */
 private[pyzorder] final class TokenReader(tokens: IndexedSeq[Token], at: Int)
     extends Reader[Token] {
   override def first: Token = if (atEnd) Token.end else tokens(at)
@@ -121,7 +121,7 @@ private[pyzorder] final class TokenReader(tokens: IndexedSeq[Token], at: Int)
   override def pos: Position = TokenPosition(first.start)
 }
 
-/** Where a token stands, so that the combinators keep the failure that came furthest. */
+/** The position of a token, by which the combinators keep the failure furthest into the text. */
 private[pyzorder] final case class TokenPosition(start: Int) extends Position {
   override def line: Int = 1
   override def column: Int = start + 1

@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
 import org.apache.spark.sql.pyzorder.{Setting, TableSetting}
 
-/** Every setting of pyzorder, with what `SET -v` says of it. Loading this object registers them. */
+/** All settings of pyzorder and their `SET -v` texts. Loading this object registers them. */
 object ZOrderConf {
 
   val skippingEnabled: TableSetting[Boolean] = new TableSetting(
@@ -24,7 +24,7 @@ object ZOrderConf {
       "does.",
     boolean)
 
-  /** Bytes. */
+  /** In bytes. */
   val targetFileSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
@@ -33,7 +33,7 @@ object ZOrderConf {
       "columns, a table of less than 8 GiB is cut into 32 files, of at least 1m each.",
     bytes)
 
-  /** Bytes. */
+  /** In bytes. */
   val batchSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.batchSize",
     "200g",
@@ -59,7 +59,7 @@ object ZOrderConf {
       "table's last OPTIMIZE.",
     oneOf("zorder", "hilbert", "linear"))
 
-  /** Rows. */
+  /** In rows. */
   val sampleSize: Setting[Int] = new Setting(
     "spark.sql.zorder.optimize.sampleSize",
     "100000",
@@ -113,7 +113,7 @@ object ZOrderConf {
       "Clustering columns always get them.",
     positiveInt)
 
-  /** Paths of columns. */
+  /** Column paths. */
   val indexDenyColumns: TableSetting[Seq[Seq[String]]] = new TableSetting(
     "spark.sql.zorder.index.denyColumns",
     "",
@@ -123,14 +123,14 @@ object ZOrderConf {
       "removed when it is next written, at the latest by REFRESH SKIPPING INDEX.",
     columns)
 
-  /** Bytes. */
+  /** In bytes. */
   val indexCacheSize: Setting[Long] = new Setting(
     "spark.sql.zorder.index.cacheSize",
     "256m",
     "How much driver memory the loaded indexes of all tables may use together.",
     bytes)
 
-  /** Bytes. */
+  /** In bytes. */
   val indexDriverLimit: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.driverLimit",
     "512m",
@@ -155,7 +155,7 @@ object ZOrderConf {
       "the side has 100 times as many rows, none are. 0 turns skipping by join keys off.",
     notNegativeInt)
 
-  /** Hours. */
+  /** In hours. */
   val vacuumRetention: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.vacuum.retentionHours",
     "168",
@@ -171,7 +171,7 @@ object ZOrderConf {
       "once.",
     boolean)
 
-  /** Milliseconds. */
+  /** In milliseconds. */
   val journalLease: Setting[Long] = new Setting(
     "spark.sql.zorder.journal.lease",
     "120s",
@@ -179,7 +179,7 @@ object ZOrderConf {
       "120s or 5min. After that, the next writing command finishes or undoes its work.",
     milliseconds)
 
-  /** Number of a run; empty: none. */
+  /** A run number, or empty. */
   val journalTakeOver: Setting[String] = new Setting(
     "spark.sql.zorder.journal.takeOver",
     "",
@@ -187,7 +187,7 @@ object ZOrderConf {
       "not wait for its lease to end.",
     identity[String])
 
-  /** Name of a fail point; empty: none. */
+  /** The name of a fail point, or empty. */
   val testKillAt: Setting[String] = new Setting(
     "spark.sql.zorder.test.killAt",
     "",
@@ -195,7 +195,7 @@ object ZOrderConf {
     identity[String],
     public = false)
 
-  /** Names of fail points, with commas; empty: none. */
+  /** Comma-separated names of fail points, or empty. */
   val testPauseAt: Setting[String] = new Setting(
     "spark.sql.zorder.test.pauseAt",
     "",
@@ -203,7 +203,7 @@ object ZOrderConf {
     identity[String],
     public = false)
 
-  /** Names the settings above, and thereby makes sure that they are registered. */
+  /** All settings above. Calling this registers them. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
     rewriteFactor, publishMethod, readersByPath, writeCluster, writeIndex, indexMaxColumns,

@@ -10,31 +10,31 @@ import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.types.DataType
 
 /**
- * Every error that pyzorder raises: what a caller must know to raise it. Callers throw them; the
- * sentences are in pyzorder/error_conditions.json.
+ * Creates every error that pyzorder raises, which the caller then throws. The messages are in
+ * pyzorder/error_conditions.json.
  */
 object ZOrderErrors {
 
   // ---- statements -----------------------------------------------------------------------------
 
-  /** The statement starts like one of ours and goes on as none. `near`: the text at the place. */
+  /** For a pyzorder statement with a syntax error; `near` is the text at that position. */
   def syntax(near: String, expected: String, usage: String): ZOrderException =
     if (near.isEmpty) error("ZORDER_SYNTAX_ERROR.END", "expected" -> expected, "usage" -> usage)
     else error("ZORDER_SYNTAX_ERROR.AT", "near" -> near, "expected" -> expected, "usage" -> usage)
 
-  /** `requirement`: a sentence that says which values are valid. */
+  /** `requirement` is a sentence that states which values are valid. */
   def invalidSetting(key: String, value: String, requirement: String): ZOrderException =
     error("ZORDER_INVALID_SETTING",
       "key" -> key, "value" -> value, "requirement" -> requirement.stripSuffix("."))
 
-  /** `verdict`: its sentence. */
+  /** `verdict` is the sentence that compares the lookups. */
   def slowerLookups(table: String, verdict: String): ZOrderException =
     error("ZORDER_SLOWER_LOOKUPS", "table" -> table, "verdict" -> verdict)
 
   def rangeIdArguments(count: Int): ZOrderException =
     error("ZORDER_INVALID_ARGUMENT.RANGE_ID", "count" -> count.toString)
 
-  /** `takes`: what the function's one string is. */
+  /** `takes` describes the function's only argument, a string. */
   def tableFunctionArgument(function: String, takes: String, example: String): ZOrderException =
     error("ZORDER_INVALID_ARGUMENT.TABLE_FUNCTION",
       "function" -> function, "takes" -> takes, "example" -> example)
@@ -53,11 +53,11 @@ object ZOrderErrors {
   def bucketedTable(table: String, columns: Seq[String]): ZOrderException =
     error("ZORDER_BUCKETED_TABLE", "table" -> table, "columns" -> listed(columns))
 
-  /** `options`: that choose files by name or time. */
+  /** `options` are those that select files by name or time. */
   def filteredTable(table: String, options: Seq[String]): ZOrderException =
     error("ZORDER_FILTERED_TABLE", "table" -> table, "options" -> listed(options))
 
-  /** `folder`: of more than one partition. */
+  /** `folder` is shared by several partitions. */
   def sharedPartitions(table: String, folder: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.PARTITIONS", "table" -> table, "folder" -> folder)
 
@@ -72,7 +72,7 @@ object ZOrderErrors {
   def pathNotFound(path: String): ZOrderException =
     error("ZORDER_PATH_NOT_FOUND", "path" -> path)
 
-  /** `failure`: what opening the store raised. */
+  /** `failure` was thrown when opening the store. */
   def noSuchStore(path: String, failure: Throwable): ZOrderException = {
     val reason = ExceptionUtils.getThrowables(failure).flatMap(t => Option(t.getMessage)).lastOption
       .getOrElse(failure.toString).takeWhile(_ != '\n').stripSuffix(".")
@@ -94,8 +94,8 @@ object ZOrderErrors {
     error("ZORDER_OTHER_FORMAT", "path" -> path, "format" -> format)
 
   /**
-   * `path`: of a file or a folder; `failure`: what reading it raised. A file that had just been
-   * listed and is gone is not damaged: someone else deleted it.
+   * For a file or folder whose reading threw `failure`. A file that was just listed and is now
+   * missing is not damaged; another process deleted it, which is a conflict.
    */
   def unreadable(path: String, failure: Throwable): ZOrderException =
     if (isMissing(failure)) conflict(s"$path, or a file of it, was replaced or deleted")
@@ -105,24 +105,24 @@ object ZOrderErrors {
   private def notReadable(path: String, failure: Throwable): ZOrderException =
     error("ZORDER_NOT_READABLE", "path" -> path, "reason" -> StoreFailures.denied(failure))
 
-  /** Whether a file was not there, by all that Java, Hadoop and Spark raise then. */
+  /** Whether a file was missing, as reported by any of the exceptions of Java, Hadoop and Spark. */
   def isMissing(failure: Throwable): Boolean =
     Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).exists {
-      case opened: FileNotFoundException => // which a file that cannot be made is told by, too
+      case opened: FileNotFoundException => // also thrown if a file cannot be created
         !StoreFailures.isDenied(opened) && !StoreFailures.isFull(opened)
       case _: NoSuchFileException => true
-      case command: Shell.ExitCodeException => // a disk's permissions are set by commands
+      case command: Shell.ExitCodeException => // Hadoop sets local permissions by shell commands
         String.valueOf(command.getMessage).contains("No such file or directory")
       case listing: SparkThrowable => Option(listing.getErrorClass).contains("PATH_NOT_FOUND")
       case _ => false
     }
 
-  /** Whether a file in a folder was not there. */
+  /** Whether a file inside `folder` was missing. */
   def isMissing(failure: Throwable, folder: Path): Boolean = isMissing(failure) &&
     ExceptionUtils.getThrowables(failure).exists(cause =>
       String.valueOf(cause.getMessage).contains(folder.toUri.getPath + "/"))
 
-  /** The error, keeping what it was made of for who reads the stack trace. */
+  /** Attaches `cause` to `error` as a suppressed exception, which shows in the stack trace. */
   def because(cause: Throwable, error: ZOrderException): ZOrderException = {
     error.addSuppressed(cause)
     error
@@ -139,10 +139,10 @@ object ZOrderErrors {
     } else error("ZORDER_UNREADABLE_FILE.STRAY", "path" -> path, "reason" -> reason)
   }
 
-  /** A file, as messages name one. */
+  /** A file name in a message. */
   private val Named = "[^\\s]+[.][A-Za-z0-9]+(?=[\\s.;,]|$)".r
 
-  /** `place` and `otherPlace`: that have the column, of these types. */
+  /** The column has `dataType` in `place` and `otherType` in `otherPlace`. */
   def incompatibleTypes(
       column: String,
       dataType: String,
@@ -188,14 +188,14 @@ object ZOrderErrors {
         "columns" -> listed(columns), "partitionColumns" -> listed(partitionColumns))
     }
 
-  /** `reason`: what the predicate does, as "has a subquery". */
+  /** `reason` states what the predicate does, such as "has a subquery". */
   def unsupportedPredicate(predicate: String, reason: String): ZOrderException =
     error("ZORDER_UNSUPPORTED_PREDICATE", "predicate" -> predicate, "reason" -> reason)
 
   def undeclaredColumns(file: String, columns: Seq[String]): ZOrderException =
     error("ZORDER_UNDECLARED_COLUMNS.FILE", "file" -> file, "columns" -> listed(columns))
 
-  /** `table` is to be rewritten, `other` lies in the same folder. */
+  /** `table` is about to be rewritten; `other` is in the same folder. */
   def otherDefault(table: String, other: String, column: String): ZOrderException =
     error("ZORDER_OTHER_DEFAULT", "table" -> table, "other" -> other, "column" -> column)
 
@@ -208,7 +208,7 @@ object ZOrderErrors {
 
   // ---- publishing -----------------------------------------------------------------------------
 
-  /** `who`: host and process; `since`: when it began; `lease`: of its lock, in milliseconds. */
+  /** `who` describes the lock's holder, `since` is its start, `lease` is in milliseconds. */
   def concurrentOptimize(who: String, since: String, lease: Long, run: Long): ZOrderException =
     error("ZORDER_CONCURRENT_OPTIMIZE", "who" -> who, "since" -> since,
       "seconds" -> (lease / 1000).toString,
@@ -216,67 +216,67 @@ object ZOrderErrors {
 
   def conflict(what: String): ZOrderException = error("ZORDER_CONFLICT.CHANGED", "what" -> what)
 
-  /** `reason`: what the store said. */
+  /** `reason` is the store's message. */
   def noSpace(root: String, reason: String): ZOrderException =
     error("ZORDER_NO_SPACE.FULL", "target" -> root, "reason" -> reason)
 
-  /** Before anything is written: `bytes` are needed, and `left` are there. */
+  /** Thrown before anything is written, if `bytes` are needed but only `left` are free. */
   def tooLittleSpace(root: String, bytes: Long, left: Long): ZOrderException =
     error("ZORDER_NO_SPACE.EXPECTED",
       "target" -> root, "bytes" -> bytes.toString, "left" -> left.toString)
 
-  /** `reason`: what the store said. */
+  /** `reason` is the store's message. */
   def notWritable(root: String, reason: String): ZOrderException =
     error("ZORDER_NOT_WRITABLE.TABLE", "target" -> root, "reason" -> reason)
 
-  /** Of a table that was dropped meanwhile, or whose partitions all lie elsewhere. */
+  /** For a table that was dropped meanwhile, or whose partitions are all outside its folder. */
   def noFolder(root: String): ZOrderException =
     error("ZORDER_CONFLICT.NO_FOLDER", "folder" -> root)
 
-  /** `counted`: rows of the new files as their writers counted them. */
+  /** `counted` is the number of rows in the new files according to their writers. */
   def rowCount(root: String, read: Long, written: Long, counted: Long): ZOrderException =
     error("ZORDER_ROW_COUNT.REWRITE", "folder" -> root, "read" -> read.toString,
       "written" -> written.toString, "counted" -> counted.toString)
 
-  /** After COMMIT. `failure`: what moving files raised. */
+  /** Thrown after COMMIT, if moving files threw `failure`. */
   def unfinished(root: String, failure: Throwable): ZOrderException =
     error("ZORDER_UNFINISHED.FILES", "folder" -> root, "reason" -> firstLine(failure))
 
-  /** After COMMIT. `failure`: what switching the location raised. */
+  /** Thrown after COMMIT, if switching the location threw `failure`. */
   def unfinishedSwitch(from: String, to: String, failure: Throwable): ZOrderException =
     error("ZORDER_UNFINISHED.SWITCH",
       "from" -> from, "to" -> to, "reason" -> firstLine(failure))
 
-  /** The journal of `from` says that its table lies in `to` since. */
+  /** For a table that was moved to `to`, according to the journal of `from`. */
   def tableMoved(from: String, to: String): ZOrderException =
     error("ZORDER_TABLE_MOVED", "from" -> from, "to" -> to)
 
-  /** Only the catalog tells whether a place outside of a table's folder is the table's. */
+  /** For a place outside the table's folder, which only the catalog can attribute to the table. */
   def unfinishedElsewhere(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE", "root" -> root, "place" -> place)
 
   def usedUpNumbers(journal: String): ZOrderException =
     error("ZORDER_NO_RUN_NUMBER", "journal" -> journal)
 
-  /** Readers take no longer record for one of pyzorder's. */
+  /** For a record so long that readers would not accept it. */
   def tooManyFiles(record: String): ZOrderException =
     error("ZORDER_TOO_MANY_FILES", "record" -> record)
 
-  /** pyzorder makes no links, and follows none when it writes. */
+  /** For a path with a symbolic link. pyzorder creates none and follows none when it writes. */
   def linked(path: String): ZOrderException = error("ZORDER_SYMBOLIC_LINK.WRITING", "path" -> path)
 
-  /** Of a data file. */
+  /** For a data file behind a link whose owner differs from its target's. */
   def strangeLink(path: String): ZOrderException =
     error("ZORDER_SYMBOLIC_LINK.DATA_FILE", "path" -> path)
 
   def overwrittenBehind(from: String, to: String): ZOrderException =
     error("ZORDER_OVERWRITTEN_BEHIND", "from" -> from, "to" -> to)
 
-  /** `journal`: of the other table. */
+  /** `journal` is that of the other table. */
   def sharedFolder(folder: String, journal: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.TABLE", "folder" -> folder, "journal" -> journal)
 
-  /** `marker`: of the other command. */
+  /** `marker` is that of the other command. */
   def sharedNow(folder: String, marker: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.COMMAND", "folder" -> folder, "marker" -> marker)
 
@@ -300,7 +300,7 @@ object ZOrderErrors {
     error("ZORDER_CANNOT_SWITCH_LOCATION.READERS_BY_PATH", "table" -> table,
       "key" -> ZOrderConf.readersByPath.property, "property" -> publishMethod)
 
-  /** `folder`: of the table; it has no parent, or that one is a table's. */
+  /** `folder` is the table's; it has no parent, or its parent is a table's folder. */
   def switchNoSibling(table: String, folder: String): ZOrderException =
     error("ZORDER_CANNOT_SWITCH_LOCATION.NO_SIBLING",
       "table" -> table, "folder" -> folder, "property" -> publishMethod)
@@ -313,7 +313,7 @@ object ZOrderErrors {
     error("ZORDER_CANNOT_SWITCH_LOCATION.SHARED_PARTITIONS",
       "table" -> table, "folder" -> folder, "property" -> publishMethod)
 
-  /** `path`: of a file or its folder. */
+  /** `path` is that of a file or its folder. */
   def switchNoPartition(table: String, path: String): ZOrderException =
     error("ZORDER_CANNOT_SWITCH_LOCATION.NO_PARTITION",
       "table" -> table, "path" -> path, "property" -> publishMethod)
@@ -328,15 +328,15 @@ object ZOrderErrors {
   def everyOptimizeUndone(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
 
-  /** A second RESTORE in a row, where locations are switched. */
+  /** For a second RESTORE in a row on a table whose locations are switched. */
   def oneRestoreAtMost(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ONE_AT_MOST", "folder" -> folder)
 
-  /** `partition`: its folder. */
+  /** `partition` is the partition's folder. */
   def restorePartitionGone(folder: String, partition: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.PARTITION_GONE", "folder" -> folder, "partition" -> partition)
 
-  /** Of a partition that a switch of locations has moved. */
+  /** For a partition that was moved by a location switch. */
   def restorePartitionChanged(folder: String, partition: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.PARTITION_CHANGED", "folder" -> folder, "partition" -> partition)
 
@@ -361,16 +361,16 @@ object ZOrderErrors {
   def unknownStore(scheme: String): ZOrderException =
     error("ZORDER_UNSUPPORTED_STORE.SCHEME", "scheme" -> scheme)
 
-  /** `failure`: what making a hard link raised. */
+  /** `failure` was thrown when creating a hard link. */
   def noHardLinks(path: String, failure: Throwable): ZOrderException =
     error("ZORDER_UNSUPPORTED_STORE.HARD_LINKS",
       "path" -> path, "reason" -> String.valueOf(failure.getMessage))
 
   def noConditionalPut: ZOrderException = error("ZORDER_UNSUPPORTED_STORE.CONDITIONAL_PUT")
 
-  // ---- how they are made ----------------------------------------------------------------------
+  // ---- construction ---------------------------------------------------------------------------
 
-  /** `name`: of an entry of the catalogue; `parameters`: of its placeholders, each of them. */
+  /** `name` is that of a catalogue entry; `parameters` must cover all of its placeholders. */
   private def error(name: String, parameters: (String, String)*): ZOrderException = {
     val entry = ErrorConditions.entry(name)
     val safe = parameters.map { case (key, value) => key -> withoutPassword(value) }.toMap
@@ -384,6 +384,6 @@ object ZOrderErrors {
 
   private val UserInfo = "://[^/@\\s]*@".r
 
-  /** A path may hold a user's password or keys, as `s3a://key:secret@bucket`: none is told. */
+  /** Masks user names and passwords or keys in paths, as in `s3a://key:secret@bucket`. */
   def withoutPassword(text: String): String = UserInfo.replaceAllIn(text, "://***@")
 }

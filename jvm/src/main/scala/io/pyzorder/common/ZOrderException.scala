@@ -5,14 +5,14 @@ import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.trees.Origin
 
 /**
- * An error of pyzorder, in Spark's style: an error class, an SQLSTATE, and a sentence that says
- * what to do. Made by ZOrderErrors only. It is an AnalysisException, so that PySpark, Connect and
- * JDBC show its sentence without a stack trace.
+ * An error of pyzorder in Spark's style, with an error class, an SQLSTATE and a message that says
+ * what to do. Only ZOrderErrors creates it. It extends AnalysisException because PySpark, Connect
+ * and JDBC show the message of such an exception without a stack trace.
  *
  * @param condition  the error class, `ZORDER_…`
- * @param state      five characters
- * @param sentence   what happened and what to do
- * @param parameters the names and values that the sentence holds
+ * @param state      the SQLSTATE
+ * @param sentence   the message, which says what happened and what to do
+ * @param parameters the names and values that were filled into the message
  */
 final class ZOrderException(
     val condition: String,
@@ -32,8 +32,9 @@ final class ZOrderException(
   override def getSqlState: String = state
 
   /**
-   * Itself: Spark would put a copy in its place that has a query context, and PySpark looks up the
-   * message of such an error in Spark's own list of error classes, where ours are not.
+   * Returns the exception itself. Spark would replace it by a copy with a query context, and
+   * PySpark looks up the message of an error with a context in Spark's own list of error classes,
+   * which does not include pyzorder's.
    */
   override def withPosition(origin: Origin): AnalysisException = this
 }
