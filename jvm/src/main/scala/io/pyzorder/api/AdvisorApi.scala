@@ -18,7 +18,7 @@ import io.pyzorder.commands.TableFunctions
 import io.pyzorder.commands.optimize.OptimizePlanner
 import io.pyzorder.index.model.IndexedColumn
 
-/** What pyzorder.advisor calls: plain types in, JSON out. */
+/** The entry points for pyzorder.advisor, which take plain types and return JSON. */
 final class AdvisorApi(session: shim.SparkSession, target: String) {
 
   private val mapper = new ObjectMapper()
@@ -26,7 +26,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   private val known = mutable.HashMap.empty[String, WorkloadFilter]
   private var asked = Vector.empty[WorkloadFilter]
 
-  /** An object: `name` (its parts; none for a path), `root`, `columns`, `indexed`. */
+  /** An object with `name` (its parts; empty for a path), `root`, `columns` and `indexed`. */
   def table(): String = {
     val table = advisor.table
     val item = mapper.createObjectNode()
@@ -40,9 +40,9 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * What a name in a query means, temporary views first: an object with `columns` and, of a view
-   * (`isView`), whether it `isTemporary`, its `text` (null: a DataFrame's) and the `namespace` that
-   * names in it are of; an empty one where there is no such relation.
+   * Resolves a name in a query, temporary views first. Returns an object with `columns` and, for a
+   * view, `isView`, `isTemporary`, `text` (null if a DataFrame defines it) and the `namespace` in
+   * which names in the text are resolved. The object is empty if there is no such relation.
    */
   def relation(parts: JList[String]): String = {
     val item = mapper.createObjectNode()
@@ -72,24 +72,26 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * Adds a predicate to the reading that `read` will end; an object: `columns` (names of the
-   * columns whose statistics it asks for), `reason` (null, or why it skips nothing).
+   * Adds a predicate to the reading that the next `read` completes. Returns an object with
+   * `columns` (the names of the columns whose statistics it uses) and `reason` (why the predicate
+   * skips nothing, else null).
    */
   def predicate(sql: String): String = add(sql, advisor.predicate(sql))
 
-  /** The same of a join; see WorkloadFilters.ofJoin. */
+  /** Like `predicate`, for a join; see WorkloadFilters.ofJoin. */
   def join(sql: String, column: String, other: shim.DataFrame, isBroadcast: Boolean): String =
     add(s"$sql $column $isBroadcast", advisor.join(sql, column, other, isBroadcast))
 
-  /** Ends a reading, of the predicates and joins added since the last one. */
+  /** Completes a reading, made up of the predicates and joins added since the last one. */
   def read(): Unit = {
     advisor.read(asked.map(_.filter))
     asked = Vector.empty
   }
 
-  /** The files as they are; an object: `files`, `bytes`, `rows`, `newFiles` of an OPTIMIZE,
-   *  `clusteredBy` (see AdvisedFiles), and `verdict`, the sentence on an OPTIMIZE that names
-   *  nothing.
+  /**
+   * The current files, as an object with `files`, `bytes`, `rows`, `newFiles` (the number that an
+   * OPTIMIZE would write), `clusteredBy` (see AdvisedFiles) and `verdict` (the sentence on whether
+   * an OPTIMIZE without arguments pays).
    */
   def files(): String = {
     val item = mapper.createObjectNode()
@@ -102,14 +104,17 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     mapper.writeValueAsString(item)
   }
 
-  /** Names of the columns that the readings ask for: an array. */
+  /** An array of the names of the columns that the readings filter. */
   def columns(): String = {
     val names = mapper.createArrayNode()
     put(names, advisor.columns.map(_.name))
     mapper.writeValueAsString(names)
   }
 
-  /** Draws the sample of those, at least one; an object: `drawn` rows, `judged` files. */
+  /**
+   * Samples these columns, of which there must be at least one. Returns an object with the number
+   * of rows `drawn` and of simulated files `judged`.
+   */
   def draw(limit: Long): String = {
     val rows = advisor.draw(limit)
     val item = mapper.createObjectNode()
@@ -118,18 +123,18 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     mapper.writeValueAsString(item)
   }
 
-  /** Bytes that each reading opens of a layout by some of `columns`: an array. */
+  /** An array of the bytes that each reading opens in a layout by some of `columns`. */
   def openedOf(by: JList[String], linear: Boolean): String =
     numbers(advisor.openedOf(by.asScala.toList.map(columnOf), linear))
 
-  /** How many times larger the table is in layouts by some of `columns` each: an array. */
+  /** An array of the table's size in each layout, as a multiple of its present size. */
   def growth(layouts: JList[JList[String]]): String =
     numbers(advisor.growth(layouts.asScala.toList.map(_.asScala.toList.map(columnOf))))
 
-  /** Bytes that each reading opens of the files as they are; see AdvisedFiles.present. */
+  /** An array of the bytes that each reading opens of the files now; see AdvisedFiles.present. */
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
 
-  /** For each reading an object: for each column that it filters the share of rows it leaves. */
+  /** An array with an object for each reading: the share of rows kept, by filtered column. */
   def selectivity(atMost: Int): String = {
     val list = mapper.createArrayNode()
     advisor.selectivity(atMost).foreach { shares =>

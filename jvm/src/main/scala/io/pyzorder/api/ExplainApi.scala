@@ -16,17 +16,17 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome, ZOrderFi
 import io.pyzorder.skipping.plan.SkippingDiagnostics
 import io.pyzorder.skipping.predicate.{Outcomes, PredicateRules}
 
-/** What Python calls: plain types in, JSON out. */
+/** The entry points for pyzorder.explain, which take a query's execution and return JSON. */
 object ExplainApi extends AdaptiveSparkPlanHelper {
 
   private val mapper = new ObjectMapper()
 
   /**
-   * What skipping does to each scan of a query, in the plan's order, subqueries last: a JSON array
-   * of objects with `table`, `total`, `selected`, `skipped`, `skippedByJoins`, `unindexed`,
-   * `answered` (numbers of files), `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`,
-   * `joinKeys` (how many each join gave, once the query has run), `reasons` (why the index, or part
-   * of the predicate, was not used) and `opened` (paths).
+   * Reports data skipping for each scan of a query, in plan order with subqueries last. Returns a
+   * JSON array of objects with `table`, the numbers of files `total`, `selected`, `skipped`,
+   * `skippedByJoins`, `unindexed` and `answered`, then `selectedBytes`, `totalBytes`,
+   * `milliseconds`, `indexFilter`, `joinKeys` (the number of keys from each join, once the query
+   * has run), `reasons` (why the index or part of the predicate was not used) and `opened` (paths).
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()
@@ -54,10 +54,10 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   }
 
   /**
-   * What is judged of the predicates that `SELECT p AS a, … FROM table` computes: a JSON array of
-   * objects with the filters `mayBeTrue`, `mayBeFalse` and `mayBeNull`, and in `files`, by the path
-   * of each file that the index knows, the sum of the outcomes that its rows can have: 1 is TRUE,
-   * 2 FALSE, 4 NULL.
+   * Evaluates on the index the predicates that `SELECT p AS a, … FROM table` computes. Returns a
+   * JSON array of objects with the filters `mayBeTrue`, `mayBeFalse` and `mayBeNull`, and with
+   * `files`, which maps the path of each indexed file to the sum of the outcomes that its rows can
+   * have (1 for TRUE, 2 for FALSE, 4 for NULL).
    */
   def judgements(execution: QueryExecution): String = {
     val plan = execution.optimizedPlan
@@ -84,8 +84,8 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   }
 
   /**
-   * Of scans that skipping does not serve too, and of what Spark has cached: the scans that filled
-   * the cache, or will.
+   * The outcomes of all scans, including those without skipping. For data that Spark caches, these
+   * are the scans that fill the cache.
    */
   private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] = {
     val unused = SkippingDiagnostics(plan)

@@ -17,16 +17,16 @@ import io.pyzorder.index.model.{DataFiles, IndexSchema, IndexedColumns}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef, SnapshotWriter}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
-/** The index of a folder of files, for callers outside the JVM. */
+/** Manages the index of a folder of files, for callers outside the JVM. */
 object IndexApi {
 
   /**
-   * Collects the statistics of all files of a folder anew and publishes them as its index.
+   * Collects the statistics of all files in a folder and publishes them as its index.
    *
    * @param format  "parquet" or "orc"
    * @param schema  the data columns, as StructType.json
    * @param options read options
-   * @param columns paths of the columns; empty: all that can have statistics
+   * @param columns the column paths; empty for all columns that can have statistics
    * @return the version of the new snapshot
    */
   def build(
@@ -55,7 +55,7 @@ object IndexApi {
     IndexStore.publish(session, folder, _ => indexed, _ => entries).version
   }
 
-  /** Removes entries by their paths, as a writer does that takes files away. */
+  /** Removes the entries with these paths, as a writer that removes files does. */
   def remove(session: shim.SparkSession, root: String, paths: JList[String]): Long = {
     val gone = paths.asScala.toSet
     IndexStore.publish(
@@ -65,15 +65,15 @@ object IndexApi {
   def drop(session: shim.SparkSession, root: String): Unit =
     IndexStore.drop(session, folderOf(session, root))
 
-  /** The version of the index that readers use; 0: none. */
+  /** The version of the index that readers use; 0 if there is none. */
   def version(session: shim.SparkSession, root: String): Long =
     latest(session, root).map(_.version).getOrElse(0L)
 
-  /** The index table, as Spark reads its file. */
+  /** The index table as Spark reads it from its file. */
   def table(session: shim.SparkSession, root: String): shim.DataFrame =
     shim.dataFrame(session, IndexStore.relation(session, existing(session, root)))
 
-  /** The index table, as the arrays say that queries are planned by; no rows: it is not usable. */
+  /** The index table as loaded into memory for planning; it has no rows if it is unusable. */
   def loaded(session: shim.SparkSession, root: String): shim.DataFrame = {
     val ref = existing(session, root)
     val schema = IndexSchema.of(ref.columns)

@@ -22,20 +22,21 @@ import io.pyzorder.skipping.predicate.{PredicateBox, PredicateRules}
 import io.pyzorder.storage.TableFolder
 
 /**
- * What pictures and reports of a table are made of. Targets are those of skipping_index('…').
+ * Provides the data for plots and reports of a table. Targets are written as for
+ * skipping_index('…').
  *
- * Values are as Spark keeps them, in JSON: days, microseconds, months, nanoseconds (TIME) as
- * numbers; decimals, NaN and infinities as text; binaries as hexadecimal digits.
+ * JSON values follow Spark's internal representation: days, microseconds, months and nanoseconds
+ * (TIME) are numbers; decimals, NaN and infinities are text; binary values are hexadecimal digits.
  */
 object LayoutApi {
 
   private val mapper = new ObjectMapper()
 
   /**
-   * A JSON object with `table`, `target` (as statements name it), `index` (whether it has one),
-   * `root`, `format`, `zone`, `columns` (each with `name` and `type`) and `files`: each with
-   * `path`, `size`, `indexed`, `rows` (null: unknown), `clusteredBy`, and for each column `bounds`
-   * (null: none, or unknown) and `empty` (only nulls and NaN).
+   * The files of a table, as a JSON object with `table`, `target` (its name in statements), `index`
+   * (whether it has one), `root`, `format`, `zone`, `columns` (each with `name` and `type`) and
+   * `files`. Each file has `path`, `size`, `indexed`, `rows` (null if unknown), `clusteredBy`, and
+   * for each column `bounds` (null if absent or unknown) and `empty` (only nulls and NaN).
    *
    * @param names see TableLayout.of
    */
@@ -67,9 +68,9 @@ object LayoutApi {
   }
 
   /**
-   * Whether an OPTIMIZE pays: an object with `kind` and `sentence`.
+   * Predicts whether an OPTIMIZE pays, as an object with `kind` and `sentence`.
    *
-   * @param columns as ZORDER BY names them; none: those of an OPTIMIZE that names nothing
+   * @param columns the columns as in ZORDER BY; empty for an OPTIMIZE without ZORDER BY
    */
   def verdict(
       session: shim.SparkSession,
@@ -85,7 +86,7 @@ object LayoutApi {
     mapper.writeValueAsString(node)
   }
 
-  /** The table's rows, for queries whose files are asked for. */
+  /** The table's rows, to build queries whose selected files are then reported. */
   def rows(session: shim.SparkSession, target: String): shim.DataFrame = {
     val table = TableFunctions.tableOf(session, target)
     table.identifier match {
@@ -95,10 +96,10 @@ object LayoutApi {
   }
 
   /**
-   * The box that a query's filters leave of its (first) table: a JSON array, for each column its
-   * least and greatest value, null where the filters set no limit.
+   * The box to which a query's filters restrict its (first) table. Returns a JSON array with the
+   * least and the greatest value for each column, null where the filters set no limit.
    *
-   * @param names as `layout` spells them
+   * @param names column names, spelled as `layout` returns them
    */
   def box(execution: QueryExecution, names: JList[String]): String = {
     val filter = PredicateRules(conditions(execution.optimizedPlan)).mayBeTrue
@@ -118,7 +119,7 @@ object LayoutApi {
   private def conditions(plan: LogicalPlan): Seq[Expression] = plan match {
     case Filter(condition, child) => condition +: conditions(child)
     case Project(_, child) => conditions(child)
-    case join: Join => conditions(join.left) // what IN (SELECT …) and EXISTS become
+    case join: Join => conditions(join.left) // IN (SELECT …) and EXISTS become joins
     case _ => Nil
   }
 

@@ -5,10 +5,10 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.storage.CreateIfAbsent
 
-/** What a store can do, tried out. */
+/** Probes the capabilities of a store. */
 object StoreApi {
 
-  /** Whether a file can be created at `text`, and then not a second time; deletes it again. */
+  /** Whether a file can be created at path `text` exactly once. Deletes the file afterwards. */
   def createsIfAbsent(session: shim.SparkSession, text: String): Boolean = {
     val hadoopConf = session.sessionState.newHadoopConf()
     val path = new Path(text)

@@ -15,21 +15,21 @@ import io.pyzorder.index.store.IndexStore
 import io.pyzorder.publish.journal.LayoutRecord
 import io.pyzorder.storage.TableFolder
 
-/** Finds the columns that ZORDER BY, or the table itself, names; the rest of us trusts them. */
+/** Resolves and validates the columns named by ZORDER BY or by the table itself. */
 object ClusteringColumns {
 
-  /** A z-value has 63 bits, and each column needs one. */
+  /** A z-value has 63 bits, and each column needs at least one of them. */
   private val MaxColumns = 63
 
   private val Property = "zorder.clusterBy"
 
   /**
-   * The paths of `names` as the table's schema spells them. Raises an error for a column that is
-   * unknown, named twice, a partition column, or without an order.
+   * Resolves `names` to column paths, spelled as in the table's schema. Throws if a column is
+   * unknown, named twice, a partition column, or of a type that has no order.
    *
-   * @param table      how messages call it
-   * @param files      the columns in its files
-   * @param partitions its partition columns
+   * @param table      the table's name for messages
+   * @param files      the columns in the table's files
+   * @param partitions the table's partition columns
    */
   def resolve(
       table: String,
@@ -45,7 +45,7 @@ object ClusteringColumns {
     paths
   }
 
-  /** What an OPTIMIZE goes by that names no columns; Nil: small files are joined only. */
+  /** The columns for an OPTIMIZE that names none; Nil if it should only compact small files. */
   def default(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
     val named = declared(table.properties)
     if (named.isEmpty) remembered(session, table)
@@ -57,15 +57,16 @@ object ClusteringColumns {
     }
   }
 
-  /** The columns a table declares: `zorder.clusterBy`, else Spark's CLUSTER BY; Nil: none. */
+  /** The columns declared by `zorder.clusterBy`, else by Spark's CLUSTER BY; Nil if neither. */
   def declared(properties: Map[String, String]): Seq[Seq[String]] =
     properties.get(Property).map(fromText)
       .orElse(properties.get("clusteringColumns").map(fromJson))
       .getOrElse(Nil)
 
   /**
-   * The columns of the table's last OPTIMIZE; Nil: there was none, or the table has these columns
-   * no more. Of a table whose journal does not say, those that most files of its index have.
+   * The columns of the table's last OPTIMIZE according to the journal, else the ones by which most
+   * files in the index are clustered. Nil if neither is known, or if the table no longer has these
+   * columns or they are now denied.
    */
   def remembered(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
     val conf = session.sessionState.conf
@@ -97,7 +98,7 @@ object ClusteringColumns {
           "It must list columns as ZORDER BY does, such as 'a, b.c'; to declare none, unset it.")
     }
 
-  /** Spark writes CLUSTER BY as a list of name parts: [["a"],["b","c"]]. */
+  /** Parses Spark's representation of CLUSTER BY, a list of name parts: [["a"],["b","c"]]. */
   private def fromJson(json: String): Seq[Seq[String]] =
     try new ObjectMapper().readValue(json, classOf[Array[Array[String]]]).toSeq.map(_.toSeq)
     catch {

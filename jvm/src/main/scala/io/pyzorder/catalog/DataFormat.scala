@@ -6,13 +6,13 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
 import io.pyzorder.common.ZOrderErrors
 
-/** Tells the format of a folder's data files: by their names, or by their first bytes. */
+/** Infers the format of a folder's data files from their names or their first bytes. */
 object DataFormat {
 
-  /** So many files are looked at, at most. */
+  /** The maximum number of files to inspect. */
   private val enough = 1000
 
-  /** `parquet` or `orc`; throws ZORDER_NO_FILES when no file is either, or they are mixed. */
+  /** `parquet` or `orc`. Throws if no file has either format, or if the formats are mixed. */
   def ofFolder(fs: FileSystem, root: Path): String = {
     val files = dataFiles(fs, root)
     var found = Set.empty[String]
@@ -26,13 +26,13 @@ object DataFormat {
     found.head
   }
 
-  /** Whole paths of the files below a folder. */
+  /** The full paths of the data files below a folder. */
   def pathsIn(fs: FileSystem, root: Path): Seq[String] =
     dataFiles(fs, root).map(_.getPath.toString).toSeq
 
   /**
-   * The files below a folder, listed as far as they are asked for. Hadoop's own recursive listing
-   * asks for each file's permissions, which on a local disk starts a process a file.
+   * The data files below a folder, listed lazily. Hadoop's own recursive listing queries each
+   * file's permissions, which on a local disk starts one process per file.
    */
   private def dataFiles(fs: FileSystem, folder: Path): Iterator[FileStatus] =
     fs.listStatus(folder).iterator.filterNot(entry => isHidden(entry.getPath.getName)).flatMap {
@@ -42,7 +42,7 @@ object DataFormat {
         else Iterator.empty
     }
 
-  /** Spark's rule: a name that begins with a dot or an underscore hides what is below it. */
+  /** Spark's rule, by which a leading dot or underscore hides a file or a whole folder. */
   private def isHidden(name: String): Boolean =
     name.startsWith(".") || (name.startsWith("_") && !name.contains("="))
 

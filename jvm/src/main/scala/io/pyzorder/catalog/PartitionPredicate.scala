@@ -10,13 +10,13 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.ZOrderErrors
 
-/** Checks an OPTIMIZE's WHERE: it chooses whole partitions, so it may speak of nothing else. */
+/** Validates the WHERE of an OPTIMIZE, which selects whole partitions and nothing finer. */
 object PartitionPredicate {
 
   /**
-   * The predicate, resolved and ready for FileIndex.listFiles: it refers to partition columns by
-   * their names in `table.partitionSchema`, and holds no subquery, function of time or other
-   * expression that only Spark's optimizer could replace.
+   * Resolves the predicate for FileIndex.listFiles. The result refers only to partition columns, by
+   * their names in `table.partitionSchema`, and contains no subquery, current-time function or
+   * other expression that only Spark's optimizer could replace.
    */
   def resolve(session: shim.SparkSession, table: ResolvedTable, where: Expression): Expression = {
     val columns = (table.partitionSchema ++ table.fileSchema)

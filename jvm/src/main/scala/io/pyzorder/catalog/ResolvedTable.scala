@@ -16,16 +16,15 @@ import io.pyzorder.publish.relocate.PartitionLocationSwitch
 import io.pyzorder.storage.TableFolder
 
 /**
- * A plain Parquet or ORC table that a statement names, looked up and checked: what the commands
- * work on.
+ * A plain Parquet or ORC table that has been looked up and validated, on which the commands work.
  *
- * @param identifier   with catalog and database; None: the table was named by its path
- * @param root         the table's folder, qualified; partitions may lie elsewhere
+ * @param identifier   the name with catalog and database; None if the table was named by its path
+ * @param root         the table's qualified folder; partitions may be located elsewhere
  * @param provider     `parquet` or `orc`
- * @param relation     as Spark reads it, with its (perhaps cached) file index, data schema (which
- *                     may hold partition columns too, if the files do), format and options
+ * @param relation     the relation that Spark reads, with its possibly cached file index, its data
+ *                     schema (which includes partition columns if the files do), format and options
  * @param properties   the table's properties; empty for a path
- * @param catalogTable as it stands in the catalog; None: named by its path
+ * @param catalogTable the catalog entry; None if the table was named by its path
  */
 final case class ResolvedTable(
     identifier: Option[TableIdentifier],
@@ -35,32 +34,33 @@ final case class ResolvedTable(
     properties: Map[String, String],
     catalogTable: Option[CatalogTable]) {
 
-  /** The table's folder, and where else its partitions lie or lay, by the catalog. */
+  /** The table's folder, with the current and former partition locations from the catalog. */
   def folder(session: shim.SparkSession): TableFolder =
     new TableFolder(root,
       identifier.map(name => () => PartitionLocationSwitch.places(session, name)))
 
-  /** The columns that data files hold. */
+  /** The columns in the data files. */
   def dataSchema: StructType = relation.dataSchema
 
-  /** The columns whose values folders tell; empty: not partitioned. */
+  /** The columns whose values come from folder names; empty if the table is not partitioned. */
   def partitionSchema: StructType = relation.partitionSchema
 
-  /** Data columns, then partition columns, as SELECT * shows them. */
+  /** Data columns followed by partition columns, in the order of SELECT *. */
   def schema: StructType = relation.schema
 
-  /** Options that files are read and written with, such as `compression`. */
+  /** The options for reading and writing files, such as `compression`. */
   def options: Map[String, String] = relation.options
 
-  /** The data columns that are no partition columns. */
+  /** The data columns that are not partition columns. */
   def fileSchema: StructType = StructType(dataSchema.filterNot(c => isPartitionColumn(c.name)))
 
-  /** True for names of partition columns, in the spelling of the schema. */
+  /** Whether the name, spelled as in the schema, is that of a partition column. */
   def isPartitionColumn(name: String): Boolean = partitionSchema.fieldNames.contains(name)
 
   /**
-   * Makes Spark forget listings and reread cached data of the table. Where that fails, the table
-   * was renamed or dropped meanwhile, which is no failure of what was done to it before.
+   * Makes Spark drop its cached listings of the table and reload its cached data. A failure means
+   * that the table was renamed or dropped in the meantime, and does not make the command that ran
+   * before fail.
    */
   def refresh(session: shim.SparkSession): Unit =
     try {
@@ -73,19 +73,19 @@ final case class ResolvedTable(
         ResolvedTable.log.info(s"$name is not there any more: ${failure.getMessage}")
     }
 
-  /** How messages call it: `db`.`table`, or the path. */
+  /** The name for messages: `db`.`table` or the path. */
   def name: String = identifier match {
     case Some(table) => table.copy(catalog = None).quotedString
     case None => s"'$root'"
   }
 
-  /** How a statement names it: db.table, quoted only where it must be, or the path as a literal. */
+  /** The name for SQL text: db.table, quoted only if necessary, or the path as a literal. */
   def sql: String = identifier match {
     case Some(table) => (table.database.toSeq :+ table.table).map(quoteIfNeeded).mkString(".")
     case None => Literal(root.toString).sql
   }
 
-  /** The statement that clusters it by columns, as it can be pasted. */
+  /** The statement that clusters the table by `columns`, ready to paste. */
   def optimizeBy(columns: Seq[Seq[String]]): String =
     columns.map(_.map(quoteIfNeeded).mkString("."))
       .mkString(s"OPTIMIZE $sql ZORDER BY (", ", ", ")")

@@ -9,16 +9,17 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * An OPTIMIZE of a folder writes its columns as the types that the session reads. A few settings
- * make Spark read a Parquet type as another one; new files would keep that for good, so such an
- * OPTIMIZE is refused. A catalog table declares its types, and settings change nothing there.
+ * Refuses an OPTIMIZE of a path that would change the stored column types. OPTIMIZE writes columns
+ * with the types that the session reads, and a few settings make Spark read a Parquet type as a
+ * different one, which the new files would then keep. A catalog table declares its types, so these
+ * settings do not affect it.
  */
 object StoredTypes {
 
   private val settings = Seq(SQLConf.PARQUET_BINARY_AS_STRING,
     SQLConf.LEGACY_PARQUET_NANOS_AS_LONG, SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED)
 
-  /** Throws ZORDER_SETTING_CHANGES_TYPES. */
+  /** Throws ZORDER_SETTING_CHANGES_TYPES if the types differ without the settings. */
   def check(session: shim.SparkSession, table: ResolvedTable): Unit = {
     val set = settings.map(_.key).filter(session.sessionState.conf.contains)
     if (table.identifier.isEmpty && table.provider == "parquet" && set.nonEmpty) {
@@ -26,7 +27,7 @@ object StoredTypes {
       set.foreach(plain.sessionState.conf.unsetConf)
       val stored = SessionAccess.withActive(plain) {
         Try(new TargetLookup(plain).ofPath(table.root.toString, Some(table.provider)).dataSchema)
-      }.getOrElse(new StructType) // Spark does not read these files without the setting
+      }.getOrElse(new StructType) // Spark cannot read these files without the setting
       val others = table.dataSchema.filterNot(stored.contains)
       if (others.nonEmpty) {
         throw ZOrderErrors.settingChangesTypes(set, others.map(_.name))

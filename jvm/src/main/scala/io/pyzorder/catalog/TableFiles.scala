@@ -7,10 +7,10 @@ import io.pyzorder.index.model.DataFiles
 import io.pyzorder.publish.reading.JournaledListing
 import io.pyzorder.storage.{FileRef, TableFolder}
 
-/** The data files a table consists of now, listed afresh and through its journal. */
+/** Lists the current data files of a table, with a fresh listing through its journal. */
 object TableFiles {
 
-  /** Every data file of the table, in all partitions. */
+  /** All data files of the table, in all partitions. */
   def list(session: shim.SparkSession, table: ResolvedTable): Seq[FileRef] = {
     val folder = table.folder(session)
     table.relation.location.refresh()
@@ -22,7 +22,7 @@ object TableFiles {
     }
   }
 
-  /** `files` as the statistics' collector wants them; strange links stay unindexed. */
+  /** Input for the statistics collector, without files behind links that Links.strange rejects. */
   def toIndex(table: ResolvedTable, files: Seq[FileRef]): DataFiles = {
     val folder = new TableFolder(table.root)
     DataFiles(
@@ -30,7 +30,10 @@ object TableFiles {
       files.filterNot(file => folder.isStrange(folder.resolve(file.path))))
   }
 
-  /** An error where rows of these files would be copied into the table that are not in it. */
+  /**
+   * Throws if a file is behind a link that Links.strange rejects: rewriting it would copy another
+   * user's rows into the table.
+   */
   def checkLinks(table: ResolvedTable, files: Seq[FileRef]): Unit = {
     val folder = new TableFolder(table.root)
     files.map(file => folder.resolve(file.path)).find(folder.isStrange)

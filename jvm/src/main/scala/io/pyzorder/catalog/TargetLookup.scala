@@ -23,10 +23,10 @@ import io.pyzorder.layout.write.TypeConflicts
 import io.pyzorder.parser.PathTarget
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
-/** Turns a catalog entry or a path into a ResolvedTable, or says why it can't be one. */
+/** Resolves a catalog entry or a path to a ResolvedTable, or throws the reason why it cannot. */
 final class TargetLookup(session: shim.SparkSession) {
 
-  /** The table of a catalog entry that is stored as plain Parquet or ORC. */
+  /** Resolves a catalog entry, which must be stored as plain Parquet or ORC. */
   def ofCatalog(entry: CatalogTable): ResolvedTable = {
     val name = entry.identifier.copy(catalog = None).quotedString
     val provider = TargetLookup.plainProvider(entry).getOrElse {
@@ -46,7 +46,10 @@ final class TargetLookup(session: shim.SparkSession) {
       Some(entry))
   }
 
-  /** Spark keeps a table's relation after another session has changed the table's location. */
+  /**
+   * The relation of the table at its current location. Spark caches relations, and keeps one even
+   * after another session has changed the table's location.
+   */
   private def currentRelation(
       entry: CatalogTable,
       provider: String,
@@ -59,10 +62,10 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** The table that lies in a folder; `provider` None: as the names or bytes of its files say. */
+  /** Resolves a table's folder. If `provider` is None, the format is inferred from the files. */
   def ofPath(text: String, provider: Option[String]): ResolvedTable =
     try lookUp(text, provider)
-    catch { // a disk has many words for a folder that someone takes away at that moment
+    catch { // a folder deleted concurrently fails in various ways; the second lookup finds out
       case _: IOException =>
         try lookUp(text, provider)
         catch {
@@ -92,7 +95,7 @@ final class TargetLookup(session: shim.SparkSession) {
       try source.resolveRelation()
       catch {
         case empty: AnalysisException if TargetLookup.foundNoFiles(empty) && !forgives =>
-          throw ZOrderErrors.noFiles(s"'$root'") // an overwrite has just emptied it
+          throw ZOrderErrors.noFiles(s"'$root'") // an overwrite has just emptied the folder
         case NonFatal(failure) =>
           val actual = DataFormat.ofFolder(fs, root)
           if (actual != known) throw ZOrderErrors.otherFormat(text, actual)
@@ -108,7 +111,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** The table of a target outside of a statement: a name or a path. */
+  /** Resolves a target outside a statement, given by a name or a path. */
   def ofTarget(target: LogicalPlan): ResolvedTable = target match {
     case PathTarget(path, provider) => ofPath(path, provider.map(_.toLowerCase(Locale.ROOT)))
     case table: UnresolvedTableOrView => ofName(table.multipartIdentifier)
@@ -130,7 +133,7 @@ final class TargetLookup(session: shim.SparkSession) {
     ofCatalog(entry)
   }
 
-  /** The format whose own log lies in a folder: its files are not ours to replace. */
+  /** The table format whose log is in the folder, if any. Files of such a table are off limits. */
   def foreignFormat(root: Path): Option[String] = {
     val fs = storeOf(root)
     if (fs.exists(new Path(root, "_delta_log"))) Some("delta")
@@ -139,20 +142,20 @@ final class TargetLookup(session: shim.SparkSession) {
     else None
   }
 
-  /** The path that a statement names. */
+  /** Parses a path in a statement. */
   def pathOf(text: String): Path =
     try new Path(text)
     catch { case _: IllegalArgumentException => throw ZOrderErrors.invalidPath(text) }
 
-  /** A path as the file system calls it, with scheme and authority. */
+  /** The path with its file system's scheme and authority. */
   def qualified(path: Path): Path = storeOf(path).makeQualified(path)
 
-  /** Hadoop says in many ways that it has no code for a store, or not what it takes to open it. */
+  /** The path's file system. Hadoop throws many exceptions if it is unknown or cannot be opened. */
   private def storeOf(path: Path): FileSystem =
     try path.getFileSystem(hadoopConf)
     catch { case NonFatal(failure) => throw ZOrderErrors.noSuchStore(path.toString, failure) }
 
-  /** Throws pathInsideTable where the folder is a partition's of a table with a journal. */
+  /** Throws pathInsideTable if the folder is a partition of an enclosing table with a journal. */
   def checkOutermost(table: ResolvedTable): Unit = {
     val outer = TargetLookup.tableFolder(table.root)
     val journal = new TableFolder(outer).journal
@@ -161,7 +164,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** Whether files that are damaged count as none. */
+  /** Whether damaged files are ignored. */
   private def forgives = session.sessionState.conf.ignoreCorruptFiles
 
   private def hadoopConf = session.sessionState.newHadoopConf()
@@ -172,7 +175,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** What Spark reads a catalog table as, by Spark's own rules for Hive tables too. */
+  /** The relation that Spark reads for a catalog table, with Spark's conversion of Hive tables. */
   private def relationOf(entry: CatalogTable, provider: String): HadoopFsRelation = {
     val parts = Seq(CatalogAccess.sessionCatalog) ++
       entry.identifier.database ++ Seq(entry.identifier.table)
@@ -185,7 +188,10 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** For spark.sql.hive.convertMetastoreParquet=false and the like: files as they would be read. */
+  /**
+   * The relation of a Hive table that Spark does not convert, for example with
+   * spark.sql.hive.convertMetastoreParquet=false.
+   */
   private def unconverted(entry: CatalogTable, provider: String): HadoopFsRelation = {
     val format: FileFormat =
       if (provider == "parquet") new ParquetFileFormat else new OrcFileFormat
@@ -204,7 +210,7 @@ final class TargetLookup(session: shim.SparkSession) {
 
 object TargetLookup {
 
-  /** `parquet` or `orc` if that is how the catalog says the table is stored. */
+  /** `parquet` or `orc` if the table is stored in that format according to the catalog. */
   def plainProvider(entry: CatalogTable): Option[String] = {
     val provider = entry.provider.getOrElse("hive").toLowerCase(Locale.ROOT)
     val serde = entry.storage.serde.getOrElse("").toLowerCase(Locale.ROOT)
@@ -218,7 +224,7 @@ object TargetLookup {
     }
   }
 
-  /** `delta`, `iceberg` or `hudi` if the catalog says so. */
+  /** `delta`, `iceberg` or `hudi` if the table is of that format according to the catalog. */
   def foreignProvider(entry: CatalogTable): Option[String] =
     (entry.provider ++ entry.properties.get("table_type")).map(_.toLowerCase(Locale.ROOT))
       .flatMap(provider => TableFormats.foreignExtensions.keys.find(provider.contains)).headOption
@@ -229,7 +235,7 @@ object TargetLookup {
   private def storedAs(entry: CatalogTable): String =
     entry.provider.filterNot(_ == "hive").orElse(entry.storage.serde).getOrElse("an unknown format")
 
-  /** The nearest folder above whose name is no `column=value`. */
+  /** The path itself or its nearest ancestor that is not named `column=value`. */
   private def tableFolder(path: Path): Path =
     if (path.getName.indexOf('=') > 0 && path.getParent != null) tableFolder(path.getParent)
     else path

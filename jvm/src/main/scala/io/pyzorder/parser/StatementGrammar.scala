@@ -2,15 +2,15 @@ package io.pyzorder.parser
 
 import io.pyzorder.common.{NameGrammar, Token, Tokens, ZOrderErrors, ZOrderException}
 
-/** What a statement says, still as text: ZOrderSqlParser makes plans of it. */
+/** A parsed statement, from which ZOrderSqlParser builds a plan. */
 sealed trait ParsedStatement
 
-/** A target: name parts, or a path in a string literal (with its quotes). */
+/** A target, given by name parts or by a path in a string literal (including the quotes). */
 sealed trait ParsedTarget
 final case class NamedTarget(parts: Seq[String]) extends ParsedTarget
 final case class QuotedTarget(literal: String) extends ParsedTarget
 
-/** `where` holds the place of the predicate's first character, and that after its last. */
+/** `where` holds the start offset (inclusive) and end offset (exclusive) of the predicate. */
 final case class ParsedOptimize(
     target: ParsedTarget,
     full: Boolean,
@@ -30,10 +30,10 @@ final case class ParsedVacuum(target: ParsedTarget, retainHours: Option[Int], dr
     extends ParsedStatement
 final case class ParsedRestore(target: ParsedTarget) extends ParsedStatement
 
-/** The grammar of pyzorder's statements. Keywords are not reserved: any may be a name. */
+/** The grammar of pyzorder's statements. No keyword is reserved, so any may be used as a name. */
 object StatementGrammar extends NameGrammar {
 
-  /** How each statement is written, by its first word; DESC is found under DESCRIBE. */
+  /** The syntax of each statement, keyed by its first word; DESC is under DESCRIBE. */
   val usages: Map[String, String] = Map(
     "OPTIMIZE" -> ("OPTIMIZE [TABLE] target [FULL] [WHERE partition_predicate] " +
       "[ZORDER BY (column, …)] [DRY RUN]"),
@@ -44,7 +44,7 @@ object StatementGrammar extends NameGrammar {
     "VACUUM" -> "VACUUM [TABLE] target [RETAIN n HOURS] [DRY RUN]",
     "RESTORE" -> "RESTORE [TABLE] target TO BEFORE OPTIMIZE")
 
-  /** A whole statement, or the error that says where it stops being one. */
+  /** Parses a complete statement; Left holds the error that says where parsing failed. */
   def parse(sql: String): Either[ZOrderException, ParsedStatement] = {
     val tokens = Tokens.of(sql)
     run(statement, tokens) match {
@@ -56,7 +56,7 @@ object StatementGrammar extends NameGrammar {
     }
   }
 
-  /** A target alone, as in skipping_index('db.t'). */
+  /** Parses a target alone, as in skipping_index('db.t'). */
   def target(text: String): ParsedTarget =
     run(target, Tokens.of(text)) match {
       case Right(parsed) => parsed
@@ -66,7 +66,7 @@ object StatementGrammar extends NameGrammar {
             "parquet.`path` or orc.`path`")
     }
 
-  // ---- the statements -------------------------------------------------------------------------
+  // ---- statements -----------------------------------------------------------------------------
 
   private def statement: Parser[ParsedStatement] =
     (optimize | createIndex | refreshIndex | describeIndex | dropIndex | vacuum | restore) <~
@@ -116,9 +116,12 @@ object StatementGrammar extends NameGrammar {
       words("TO", "BEFORE", "OPTIMIZE") ~> theEnd ^^^ ParsedRestore(target)
     }
 
-  // ---- their parts ----------------------------------------------------------------------------
+  // ---- parts of statements --------------------------------------------------------------------
 
-  /** `[TABLE] target rest`; tried first with the keyword, since a table may be called table. */
+  /**
+   * Parses `[TABLE] target rest`. If that fails with TABLE as the keyword, tries it as the name,
+   * because a table may be called "table".
+   */
   private def onTable[T](rest: ParsedTarget => Parser[T]): Parser[T] =
     (words("TABLE") ~> target >> rest) | (target >> rest)
 
@@ -127,7 +130,7 @@ object StatementGrammar extends NameGrammar {
       case Token(text, _, Token.Quoted) => QuotedTarget(text)
     }
 
-  /** Everything up to ZORDER BY, DRY RUN or the end, where no parenthesis is open. */
+  /** Everything up to a ZORDER BY, DRY RUN or end of statement outside parentheses. */
   private def predicate: Parser[(Int, Int)] =
     rep1(not(afterPredicate).withFailureMessage("expected a predicate") ~> balanced) ^^ { parts =>
       (parts.head._1, parts.last._2)

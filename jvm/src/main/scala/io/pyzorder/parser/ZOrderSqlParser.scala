@@ -14,16 +14,16 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.{TableFormats, Tokens, ZOrderErrors}
 
 /**
- * The session's SQL parser: pyzorder's statements become plans here, everything else, every method
- * of the interface in every version of Spark, goes to the next parser as it came.
+ * The session's SQL parser. It turns pyzorder's statements into plans and passes everything else,
+ * including every other method of Spark's parser interface, to the next parser unchanged.
  */
 final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next) {
 
-  /** `parseNext`: what the next parser makes of some text, under the caller's parameters. */
+  /** `parseNext` parses a text with the next parser and the caller's parameters. */
   override protected def parse(sql: String, parseNext: String => LogicalPlan): LogicalPlan =
     if (ZOrderSqlParser.mayBeOurs(sql)) ours(sql, parseNext) else parseNext(sql)
 
-  /** Our plan; where our grammar ends, the next parser's; where that ends too, our error. */
+  /** Parses with pyzorder's grammar, else with the next parser. If both fail, throws our error. */
   private def ours(written: String, parseNext: String => LogicalPlan): LogicalPlan = {
     val sql = new VariableSubstitution().substitute(written)
     StatementGrammar.parse(sql) match {
@@ -63,7 +63,10 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
     }
   }
 
-  /** Parsed inside a query, so that the next parser binds parameter markers where it does. */
+  /**
+   * Parses a predicate as part of a query, because the next parser may bind parameter markers only
+   * in whole statements.
+   */
   private def condition(text: String, parseNext: String => LogicalPlan): Expression = {
     def noPredicate(near: String): Nothing =
       throw ZOrderErrors.syntax(near, "expected one predicate", StatementGrammar.usages("OPTIMIZE"))
@@ -74,12 +77,12 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
       }
     } catch {
       case other: ParseException if other.getMessageParameters.containsKey("error") =>
-        // what a plain syntax error tells is where, in a text that the user has not typed so
+        // The error's position refers to the query built here, which the user never typed.
         noPredicate(other.getMessageParameters.get("error").stripPrefix("'").stripSuffix("'"))
     }
   }
 
-  /** The value of a string literal, under the session's rules for escapes. */
+  /** The value of a string literal, with the session's rules for escapes. */
   private def string(literal: String): String = next.parseExpression(literal) match {
     case Literal(value, _: StringType) => value.toString
     case _ => throw ZOrderErrors.syntax(literal, "expected a table name or a path in single quotes",
@@ -89,7 +92,7 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
 
 object ZOrderSqlParser {
 
-  /** Before the parser of Spark, or of the extension that is named before pyzorder's. */
+  /** Wraps the parser of Spark, or of the extension listed before pyzorder's. */
   def before(next: ParserInterface): ZOrderSqlParser = {
     val name = next.getClass.getSimpleName
     if (name.startsWith("Iceberg") || name.startsWith("Delta")) {
@@ -101,7 +104,7 @@ object ZOrderSqlParser {
     new ZOrderSqlParser(next)
   }
 
-  /** The plan node of a target as parsed; `string` gives the value of a string literal. */
+  /** The plan node of a parsed target; `string` evaluates a string literal. */
   def targetPlan(target: ParsedTarget, command: String, string: String => String): LogicalPlan =
     target match {
       case QuotedTarget(literal) => PathTarget(string(literal), None)
@@ -112,7 +115,7 @@ object ZOrderSqlParser {
 
   private val pathFormats = Set("parquet", "orc") ++ TableFormats.foreignExtensions.keySet
 
-  /** Looks at the first words only: whether the statement may be one of ours. */
+  /** Whether the statement may be one of pyzorder's, judged by its first words only. */
   private[parser] def mayBeOurs(sql: String): Boolean = {
     var at = Tokens.skipBlank(sql, 0)
     at < sql.length && {

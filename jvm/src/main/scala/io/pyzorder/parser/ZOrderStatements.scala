@@ -4,35 +4,37 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, UnaryCommand}
 
 /**
- * A statement's text and what the next parser makes of it: a table of another format goes there.
+ * A statement's original text, which is passed to the next parser if the target turns out to be a
+ * table of another format.
  *
- * @param text  as the user wrote it
- * @param parse the next parser's plan of the text; throws its ParseException
+ * @param text  the text as the user wrote it
+ * @param parse parses the text with the next parser; throws that parser's ParseException
  */
 final class OriginalStatement(val text: String, val parse: () => LogicalPlan) {
   override def toString: String = text
 }
 
 /**
- * The target of a statement that was named by a path, or may have been.
+ * A statement's target that is a path, or may be one.
  *
- * @param path     as written
- * @param provider `parquet.` or `orc.` stood before it; None: a string, the files tell the format
+ * @param path     the path as written
+ * @param provider the format written before it, as in ``parquet.`path` ``; None for a string
+ *                 literal, whose format is inferred from the files
  */
 case class PathTarget(path: String, provider: Option[String]) extends LeafNode {
   override def output: Seq[Attribute] = Nil
 
-  /** Never resolved by itself: ResolveZOrderStatements takes it away with the statement. */
+  /** Always false; ResolveZOrderStatements replaces it together with the statement. */
   override lazy val resolved: Boolean = false
 }
 
-/** A statement as parsed. The analyzer looks its target up, ResolveZOrderStatements the rest. */
+/** A parsed statement. Spark's analyzer resolves its target, ResolveZOrderStatements the rest. */
 sealed trait ZOrderStatement extends UnaryCommand {
 
-  /** How it begins, for messages. */
+  /** The statement's leading keywords, for messages. */
   def statement: String
 
-  /** UnresolvedTableOrView or PathTarget; later what the analyzer makes of it. */
+  /** An UnresolvedTableOrView, later the analyzer's resolution of it, or a PathTarget. */
   def target: LogicalPlan
 
   def original: OriginalStatement
@@ -42,7 +44,7 @@ sealed trait ZOrderStatement extends UnaryCommand {
   override def output: Seq[Attribute] = Nil
 }
 
-/** OPTIMIZE. `zOrderBy` empty: none was written. */
+/** OPTIMIZE. `zOrderBy` is empty if the statement has no ZORDER BY. */
 case class OptimizeStatement(
     target: LogicalPlan,
     full: Boolean,
@@ -56,7 +58,7 @@ case class OptimizeStatement(
     copy(target = newChild)
 }
 
-/** CREATE SKIPPING INDEX. `columns` empty: every column that can have statistics. */
+/** CREATE SKIPPING INDEX. Empty `columns` select every column that can have statistics. */
 case class CreateSkippingIndexStatement(
     target: LogicalPlan,
     ifNotExists: Boolean,
@@ -95,7 +97,7 @@ case class DropSkippingIndexStatement(
     copy(target = newChild)
 }
 
-/** VACUUM. `retainHours` None: the setting `spark.sql.zorder.vacuum.retentionHours`. */
+/** VACUUM. If `retainHours` is None, spark.sql.zorder.vacuum.retentionHours applies. */
 case class VacuumStatement(
     target: LogicalPlan,
     retainHours: Option[Int],
