@@ -10,11 +10,12 @@ import org.apache.hadoop.fs.Path
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, TableFolder}
 
 /**
- * `_zorder/_filling` in a folder that a run is filling: the SHA-256 of the run's record. The record
- * lies in the table's folder, where others may write; the mark lies where only the run has written.
- * So a record that has no such mark in the folder it names is not the one of a run that made this
- * folder: nothing is deleted, filled or switched by it. The mark goes once the catalog names the
- * folder: from then on no record can make anybody delete it.
+ * The file `_zorder/_filling` in a folder that a run is filling, which contains the SHA-256 of the
+ * run's record. The record is in the table's folder, where others may write; the mark is where only
+ * the run has written. A record without a matching mark in the folder it names was therefore not
+ * written by the run that created the folder, and nothing is deleted, filled or switched because of
+ * it. The mark is removed once the catalog names the folder; after that, no record can cause the
+ * folder's deletion.
  */
 private[publish] object FillingMark {
 

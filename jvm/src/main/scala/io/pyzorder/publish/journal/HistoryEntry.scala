@@ -5,16 +5,17 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * One run of a table's journal, as people are told of it.
+ * One run of a table's journal, as reported to users.
  *
- * @param operation what its writer was at work for, such as OPTIMIZE; empty: a torn record
- * @param began     milliseconds since the epoch, by the writer's clock; 0: a torn or forged record
- * @param ended     milliseconds since the epoch, by the store's clock; None: not finished
- * @param committed whether it replaced files
- * @param retired   the files it replaced, or was about to
- * @param added     the files it replaced them by
- * @param kept      number of the retired files that VACUUM has not deleted
- * @param keptBytes their size
+ * @param operation the command, such as OPTIMIZE; empty if the record is torn
+ * @param began     in milliseconds since the epoch, by the writer's clock; 0 if the record is torn
+ *                  or forged
+ * @param ended     in milliseconds since the epoch, by the store's clock; None if not finished
+ * @param committed whether the run replaced files
+ * @param retired   the files that it replaced, or was about to replace
+ * @param added     the files that replaced them
+ * @param kept      the number of retired files that VACUUM has not deleted yet
+ * @param keptBytes the total size of those files
  */
 final case class HistoryEntry(
     run: Long,
@@ -27,14 +28,14 @@ final case class HistoryEntry(
     kept: Int,
     keptBytes: Long) {
 
-  /** From begin to end; None: not finished, or a torn record. Two clocks may differ a little. */
+  /** The duration, subject to clock skew; None if the run is unfinished or its record is torn. */
   def seconds: Option[Double] =
     ended.filter(_ => began > 0).map(end => math.max(0L, end - began) / 1000.0)
 }
 
 object HistoryEntry {
 
-  /** Every run of the table's journal, the first one first. */
+  /** All runs of the table's journal in ascending order. */
   def all(hadoopConf: Configuration, folder: TableFolder): Seq[HistoryEntry] = {
     val ended = Journal.ended(hadoopConf, folder)
     Journal.runs(hadoopConf, folder).sortBy(_.run).map { state =>
@@ -54,10 +55,10 @@ object HistoryEntry {
     }
   }
 
-  /** Until the year 9999: later ones overflow, or are none to Python. */
+  /** Whether a time is before the year 10000. Later ones overflow, or are invalid in Python. */
   private def isTime(millis: Long): Boolean = millis >= 0 && millis < 253402300800000L
 
-  /** Bytes of each file that still lies where the run retired it to; one listing a folder. */
+  /** The sizes of the files that are still in their retired places; one listing per folder. */
   private def keptSizes(
       hadoopConf: Configuration,
       folder: TableFolder,

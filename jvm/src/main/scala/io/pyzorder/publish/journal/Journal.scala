@@ -9,22 +9,22 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import io.pyzorder.storage.{FileSystems, RunNumber, TableFolder}
 
 /**
- * The journal of a table: what its OPTIMIZE runs were about to do, in records that are created once
- * and never changed. A run is the greatest number n of `_<n>.prepare`; only one is ever unfinished.
+ * The journal of a table, which records what its runs set out to do. Records are created once and
+ * never changed. The last run is the one with the greatest number; at most one run is unfinished.
  */
 object Journal {
 
   private val RecordName = "_(\\d+)\\.(prepare|retire|switch|partitions|outcome|done)".r
 
-  /** Records by path and modification time; they never change. Soft: the memory may be needed. */
+  /** Record bodies by path, modification time and size. Records never change. */
   private val bodies: Cache[(Path, Long, Long), Array[Byte]] =
     CacheBuilder.newBuilder().maximumSize(64).softValues().build[(Path, Long, Long), Array[Byte]]()
 
-  /** The path of a record of run `run`; `kind` as in RecordName. */
+  /** The path of a record of run `run`; `kind` is one of those in RecordName. */
   def path(folder: TableFolder, run: Long, kind: String): Path =
     new Path(folder.journal, s"_$run.$kind")
 
-  /** The journal as it is now: one listing. JournalState.none when there is no journal. */
+  /** Reads the last run by one listing; JournalState.none if there is no journal. */
   def read(hadoopConf: Configuration, folder: TableFolder): JournalState = {
     val fs = folder.journal.getFileSystem(hadoopConf)
     val all = records(fs, folder)
@@ -37,7 +37,7 @@ object Journal {
     }
   }
 
-  /** Every run of the journal, in no order; one listing. */
+  /** All runs of the journal, in no particular order, read by one listing. */
   private[publish] def runs(hadoopConf: Configuration, folder: TableFolder): Seq[JournalState] = {
     val fs = folder.journal.getFileSystem(hadoopConf)
     records(fs, folder).groupBy(_._1).toSeq.map { case (run, ofRun) =>
@@ -45,7 +45,7 @@ object Journal {
     }
   }
 
-  /** When each run was done, in milliseconds since the epoch by the store's clock; one listing. */
+  /** When each run finished, in milliseconds since the epoch by the store's clock. */
   private[publish] def ended(hadoopConf: Configuration, folder: TableFolder): Map[Long, Long] =
     records(folder.journal.getFileSystem(hadoopConf), folder)
       .collect { case (run, "done", status) => run -> status.getModificationTime }.toMap
@@ -58,7 +58,7 @@ object Journal {
       }
     }
 
-  /** The bytes of a record; None: it is not there any more (the table was overwritten). */
+  /** The bytes of a record; None if it is gone because the table was overwritten. */
   private[publish] def body(fs: FileSystem, status: FileStatus): Option[Array[Byte]] = {
     val key = (status.getPath, status.getModificationTime, status.getLen)
     Option(bodies.getIfPresent(key)).orElse {

@@ -5,11 +5,11 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * The last run of a journal, as one listing showed it.
+ * A run of a journal, usually its last, as seen by one listing.
  *
- * @param fs      the table's file system; null: no journal
- * @param run     the last run's number, 0: no journal
- * @param records the last run's records by kind, as Journal names them
+ * @param fs      the table's file system; null if there is no journal
+ * @param run     the run's number; 0 if there is no journal
+ * @param records the run's records, keyed by the kinds in Journal
  */
 final class JournalState private[publish] (
     fs: FileSystem,
@@ -18,8 +18,8 @@ final class JournalState private[publish] (
     records: Map[String, FileStatus]) {
 
   /**
-   * Changes whenever a record is added, and when another journal takes this one's place: runs are
-   * finished in order, so the last run's records tell, with the times they were made at.
+   * A token that changes whenever a record is added or another journal replaces this one. Runs
+   * finish in order, so the last run's records and their modification times suffice.
    */
   val token: String = if (run == 0) "none"
   else {
@@ -32,41 +32,41 @@ final class JournalState private[publish] (
 
   lazy val prepare: Option[PrepareRecord] = body("prepare").flatMap(Records.prepare)
 
-  /** As it stands there: it may name what is none of the table's. */
+  /** The RETIRE record as written, which may name files that do not belong to the table. */
   lazy val said: Option[RetireRecord] = body("retire").flatMap(Records.retire)
 
-  /** What of it is the table's. */
+  /** The part of the RETIRE record that belongs to the table. */
   lazy val retire: Option[RetireRecord] = said.map(_.within(folder))
 
-  /** In place of `retire`, of a run that switches the table's location. */
+  /** Replaces `retire` in a run that switches the table's location. */
   lazy val switch: Option[SwitchRecord] = body("switch").flatMap(Records.switch)
 
-  /** Beside `retire`, of a run that switches partitions. */
+  /** Accompanies `retire` in a run that switches partitions. */
   lazy val partitions: Option[PartitionsRecord] =
     body("partitions").flatMap(Records.partitions)
 
   lazy val outcome: Option[OutcomeRecord] = body("outcome").flatMap(Records.outcome)
 
   /**
-   * Its name is what it says: whoever writes it has nothing left to do, so that it counts also
-   * where its bytes were damaged since. Taken for unfinished, a committed run would hide its files
-   * from readers: its markers, by which they are told to be the run's, are gone.
+   * Whether the run has finished. The existence of the DONE record is enough, because its writer
+   * has nothing left to do; it counts even if its bytes are damaged. If a committed run wrongly
+   * counted as unfinished, readers would hide its files, because its markers are gone.
    */
   val done: Boolean = records.contains("done")
 
-  /** Files that the last run has moved, where that gave them another time than `retire` says. */
+  /** Files whose modification times changed when the run moved them, with their new times. */
   lazy val placed: Seq[FileRef] = body("done").toSeq.flatMap(Records.placed)
 
-  /** The last run still has something to do: readers overlay it, the next writer finishes it. */
+  /** Whether the run is unfinished. Readers then overlay it, and the next writer finishes it. */
   def unfinished: Boolean = exists && !done
 
-  /** When a sign of life of the last run's first record was given, in the store's time. */
+  /** The modification time of the PREPARE record, by the store's clock. */
   private[publish] def prepareTime: Long =
     records.get("prepare").map(_.getModificationTime).getOrElse(0L)
 
   /**
-   * What a reader adds to and takes from a listing; None: a listing is right as it is, as where the
-   * catalog names folders that are whole.
+   * What a reader adds to and removes from a listing; None if a listing needs no correction. A run
+   * that switches partitions needs none, since the catalog only ever names complete folders.
    */
   lazy val overlay: Option[Overlay] =
     if (!unfinished || records.contains("partitions")) None
@@ -81,6 +81,6 @@ final class JournalState private[publish] (
 
 object JournalState {
 
-  /** No journal: a table that no OPTIMIZE has touched since it was last overwritten. */
+  /** The state of a table that no OPTIMIZE has touched since it was last overwritten. */
   val none: JournalState = new JournalState(null, null, 0L, Map.empty)
 }

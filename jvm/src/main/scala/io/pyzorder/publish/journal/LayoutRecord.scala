@@ -10,10 +10,10 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.storage.{Incarnation, TableFolder}
 
 /**
- * What an OPTIMIZE was given: the defaults of the next one.
+ * The parameters of an OPTIMIZE, which are the defaults of the next one.
  *
- * @param columns        paths of the clustering columns; Nil: it joined small files only
- * @param targetFileSize in bytes; None: chosen by the table's size, as the next one shall do
+ * @param columns        the paths of the clustering columns; Nil if it only compacted small files
+ * @param targetFileSize in bytes; None if it was chosen by the table's size, as it then is again
  * @param method         `boundaries` or `direct`
  * @param curve          `zorder`, `hilbert` or `linear`
  */
@@ -34,8 +34,8 @@ object LayoutRecord {
   private val Curves = Set("zorder", "hilbert", "linear")
 
   /**
-   * Of the last run that replaced files and is older than `before`; None: there is none, or it does
-   * not say. A RESTORE says what the run before the one it undid had said.
+   * The layout of the last run before `before` that replaced files; None if there is no such run or
+   * if it recorded no layout. A RESTORE repeats the layout of the run before the one that it undid.
    */
   def last(
       hadoopConf: Configuration,
@@ -60,9 +60,9 @@ object LayoutRecord {
   }
 
   /**
-   * None: the record has none, or one that OPTIMIZE cannot have written. Whoever writes into the
-   * folder can forge it: nothing but a few names, a bounded size and known words gets through, and
-   * the names count only if the table has such columns.
+   * Reads the layout from a record; None if it has none, or one that OPTIMIZE cannot have written.
+   * Anyone with write access to the folder can forge it, so only a few names, a bounded size and
+   * known words are accepted, and the names count only if the table has such columns.
    */
   private[publish] def of(record: JsonNode): Option[LayoutRecord] =
     try Option(record.get(Field)).filter(_.isObject).map { item =>

@@ -17,8 +17,8 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Links, MetadataFiles, P
 import io.pyzorder.storage.TableFolder
 
 /**
- * A writer's sign of life: `_<n>.lease`, written anew every quarter of its length by a daemon
- * thread. Whoever looks at it compares its modification time with the store's own clock.
+ * A writer's heartbeat. A daemon thread rewrites `_<n>.lease` every quarter of the lease's length;
+ * other writers compare its modification time with the store's own clock.
  */
 private[publish] final class Lease(
     hadoopConf: Configuration,
@@ -34,16 +34,16 @@ private[publish] final class Lease(
   private val thread = new Thread(() => keep(), s"zorder-lease-$run")
   thread.setDaemon(true)
 
-  /** Before PREPARE: from now on nobody in this process takes the owner for dead. */
+  /** Marks the owner as alive for other writers in this process. Called before PREPARE. */
   def claim(): Unit = Lease.live.add(owner)
 
-  /** After PREPARE. */
+  /** Starts the heartbeat. Called after PREPARE. */
   def start(): Unit = thread.start()
 
-  /** Whether nobody can have declared this writer dead yet: a pause of the process shows here. */
+  /** Whether nobody can have declared this writer dead yet. False after a pause of the process. */
   def held: Boolean = System.nanoTime() - renewed < length * 1000000L / 4 * 3
 
-  /** Ends a lease that was claimed, and perhaps started. */
+  /** Ends a lease that was claimed and possibly started. */
   def end(): Unit = {
     val started = thread.isAlive
     ended = true
@@ -59,8 +59,8 @@ private[publish] final class Lease(
     while (!ended) {
       val now = System.nanoTime()
       try {
-        // Not recursive: an overwrite of the table must not find its `_zorder` made anew. Object
-        // stores know no folder that could be missing: there the run's first record tells.
+        // Creates no folders, so as not to recreate the `_zorder` of an overwritten table. Object
+        // stores create them implicitly, so the PREPARE record is checked first.
         val fs = Lease.fileSystem(hadoopConf, folder)
         if (!FileSystems.exists(fs, Journal.path(folder, run, "prepare"))) {
           throw new FileNotFoundException(s"$folder was overwritten")
@@ -69,15 +69,15 @@ private[publish] final class Lease(
         if (fs.getUri.getScheme == "file") renewLocal() else renew(fs)
         renewed = now
       } catch {
-        case NonFatal(_) => () // the next try may succeed; until then `held` tells
+        case NonFatal(_) => () // the next attempt may succeed; if none does, `held` turns false
       }
       try Thread.sleep(math.max(1L, length / 4))
       catch { case _: InterruptedException => ended = true }
     }
 
   /**
-   * A new file in place of the old one. What stands there could be a hard link to somebody's file,
-   * or a pipe: it is replaced, never written to.
+   * Replaces the lease file by a new one. The existing file is never written to, because it could
+   * be a hard link to somebody else's file, or a pipe.
    */
   private def renewLocal(): Unit = {
     val lease = Paths.get(Lease.path(folder, run).toUri.getPath)
@@ -100,10 +100,10 @@ private[publish] final class Lease(
 
 private[publish] object Lease {
 
-  /** Owners of the writers that run in this process. */
+  /** The owners of all writers running in this process. */
   private val live = ConcurrentHashMap.newKeySet[String]()
 
-  /** Whether the last run's owner may still be at work. */
+  /** Whether the owner of the last run may still be running. */
   def isAlive(hadoopConf: Configuration, state: JournalState, defaultLength: Long): Boolean =
     state.prepare match {
       case Some(p) if p.process == ProcessId.current => live.contains(p.owner)
@@ -119,11 +119,11 @@ private[publish] object Lease {
       .map(_.getModificationTime).getOrElse(0L).max(state.prepareTime)
   }
 
-  /** The time it is now by the clock that stamps the journal's files, milliseconds. */
+  /** The current time in milliseconds by the clock that sets the journal's modification times. */
   private[publish] def storeTime(hadoopConf: Configuration, folder: TableFolder): Long = {
     val fs = fileSystem(hadoopConf, folder)
     val probe = new Path(folder.journal, s"_temporary-${UUID.randomUUID()}")
-    fs.createFile(probe).overwrite(false).build().close() // makes no folder
+    fs.createFile(probe).overwrite(false).build().close() // does not create folders
     try fs.getFileStatus(probe).getModificationTime
     finally fs.delete(probe, false)
   }
@@ -131,7 +131,7 @@ private[publish] object Lease {
   private def path(folder: TableFolder, run: Long): Path =
     new Path(folder.journal, s"_$run.lease")
 
-  /** Without the checksum files that Hadoop's local file system puts beside each file. */
+  /** The file system, without the checksum files that Hadoop writes beside local files. */
   private def fileSystem(hadoopConf: Configuration, folder: TableFolder): FileSystem =
     FileSystems.withoutChecksums(folder.journal.getFileSystem(hadoopConf))
 }

@@ -6,25 +6,25 @@ import org.apache.hadoop.fs.Path
 import io.pyzorder.storage.{FileSystems, Links, RunNumber, TableFolder}
 
 /**
- * The empty file a run puts into every folder it touches, before RETIRE and until after DONE.
- * Overwriting or dropping a partition deletes its folder, and the marker with it; `_zorder` in the
- * table's folder, which a partition's overwrite leaves alone, would not tell.
+ * The empty file that a run places in every folder it touches, before RETIRE and until after DONE.
+ * Overwriting or dropping a partition deletes its folder and the marker in it. The `_zorder` in the
+ * table's folder cannot show this, as it survives the overwrite of a partition.
  */
 object Marker {
 
   private val Name = "^_zorder\\.(\\d+)\\.(.+)$".r
 
-  /** `day=1` of run 7: `day=1/_zorder.7.<incarnation>`. */
+  /** The marker of run 7 in folder `day=1` is `day=1/_zorder.7.<incarnation>`. */
   def path(table: TableFolder, run: Long, incarnation: String, folder: String): Path =
     new Path(table.resolve(folder), s"_zorder.$run.$incarnation")
 
-  /** Whether a file of that name is a marker of another table, or of another life of this one. */
+  /** Whether the name is that of a marker of another table or incarnation. */
   def isForeign(name: String, incarnation: String): Boolean =
     Name.findFirstIn(name).isDefined && runOf(name, incarnation).isEmpty
 
   /**
-   * The folders of the table, those that lie in its own, where a run has left its marker: what a
-   * run that was killed before its RETIRE record has told nobody. Lists the whole table.
+   * The folders inside the table's folder that contain the run's marker. A run that was killed
+   * before its RETIRE record has recorded them nowhere else. Lists the whole table.
    */
   def left(
       hadoopConf: Configuration,
@@ -43,16 +43,16 @@ object Marker {
     below(table.root)
   }
 
-  /** Whether Spark's listings leave a file out, named as in FileRef, by a name on its path. */
+  /** Whether Spark's listings hide a file, named as in FileRef, because of a name on its path. */
   def isHidden(path: String): Boolean =
     if (TableFolder.isWhole(path)) isHiddenName(path.substring(path.lastIndexOf('/') + 1))
     else path.split('/').exists(isHiddenName)
 
-  /** As Spark has it: a partition's folder may begin with an underscore. */
+  /** Spark's rule, which allows partition folders to begin with an underscore. */
   private def isHiddenName(name: String): Boolean =
     name.startsWith(".") || (name.startsWith("_") && !name.contains("="))
 
-  /** The run whose marker a file of that name is, in this life of the table. */
+  /** The run to which a marker of this name and incarnation belongs; None if it is not one. */
   def runOf(name: String, incarnation: String): Option[Long] = name match {
     case Name(run, `incarnation`) => RunNumber.of(run)
     case _ => None

@@ -6,19 +6,19 @@ import org.apache.hadoop.fs.Path
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * What a reader adds to and takes from a listing while a run is unfinished.
+ * What a reader adds to and removes from a listing while a run is unfinished.
  *
- * Before COMMIT (and after ABORT) the OLD files are the table, wherever they lie; after it the NEW
- * ones are. Let L be a listing that saw one of them at its own place or not. Until COMMIT an old
- * file only moves from its own place to the retired one, after ABORT only back; a new file only
- * moves in. A move creates the second name before it removes the first. So whoever looks at the own
- * place (L), then at the other, then at the own place again finds the file if it exists at all, in
- * each direction; and the journal's token, equal before and after, proves the direction did not
- * change.
+ * Before COMMIT, and after ABORT, the old files make up the table, wherever they are; after COMMIT
+ * the new files do. Until COMMIT an old file moves only from its own place to its retired place,
+ * and after ABORT only back; a new file moves only from its staged place to its own place. A move
+ * creates the second name before it removes the first. A reader that looks at a file's own place
+ * (in a listing L), then at the other place, then at its own place again therefore finds the file
+ * if it exists at all, whichever way it moves. The journal's token, equal before and after, proves
+ * that the direction did not change.
  *
- * A folder that lost its marker was overwritten by someone else since RETIRE: there the table is
- * what L shows, less what the run itself moved in; nothing of the run's is added (G4: overwritten
- * rows never come back). The markers too are looked at before and after.
+ * A folder without its marker was overwritten by another writer since RETIRE. There the table is
+ * what L shows, minus the files that the run itself moved in, and none of the run's files are added
+ * (G4: overwritten rows never come back). The markers too are checked before and after.
  */
 final class Overlay private[publish] (
     val table: TableFolder,
@@ -27,26 +27,26 @@ final class Overlay private[publish] (
     commit: Boolean) {
 
   /**
-   * The files that are the table, whether a listing shows them or not. None that no listing shows:
-   * SummaryFiles, and whatever a forged record names.
+   * The files that make up the table, whether or not a listing shows them. Files that listings
+   * always hide are left out, namely SummaryFiles and any that a forged record names.
    */
   val shown: Seq[FileRef] =
     (if (commit) record.add else record.retire).filterNot(file => Marker.isHidden(file.path))
 
-  /** The files that are not, unless their name holds another file by now. */
+  /** The files that are not part of the table, unless another file has the name by now. */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet
 
-  /** The run's new files, hidden too where their folder was overwritten. */
+  /** The run's new files, which are hidden as well if their folder was overwritten. */
   private[publish] def added: Seq[FileRef] = record.add
 
   /** Folders that carry the run's marker, named as in FileRef.folder. */
   def folders: Seq[String] = record.folders
 
-  /** The other place a shown file may lie at. */
+  /** The other place where a shown file may be. */
   def otherPlace(file: FileRef): Path =
     if (commit) table.stagedPath(run, file.path) else table.retiredPath(run, file.path)
 
-  /** Which of `folders` have lost their marker. */
+  /** Those of `folders` that have lost their marker. */
   def lost(hadoopConf: Configuration, folders: Seq[String]): Set[String] =
     folders.filterNot(Marker.present(hadoopConf, table, run, record.incarnation, _)).toSet
 }

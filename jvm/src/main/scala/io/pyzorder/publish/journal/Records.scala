@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 
 import io.pyzorder.storage.{FileRef, Incarnation, ProcessId, SiblingFolder, TableFolder}
 
-/** Who holds the lock: `owner` is random, which tells apart the writers of one process. */
+/** Who holds the lock. `owner` is random, to distinguish the writers in one process. */
 final case class PrepareRecord(
     incarnation: String,
     operation: String,
@@ -21,9 +21,9 @@ final case class PrepareRecord(
     lease: Long)
 
 /**
- * What a run replaces by what, and the folders that carry its marker.
+ * The files that a run replaces, the files that replace them, and the folders with its marker.
  *
- * @param layout what the table's layout was made with once the run is committed; None: unknown
+ * @param layout the parameters of the table's layout once the run is committed; None if unknown
  */
 final case class RetireRecord(
     incarnation: String,
@@ -32,10 +32,10 @@ final case class RetireRecord(
     folders: Seq[String],
     layout: Option[LayoutRecord] = None) {
 
-  /** Every folder that it names. */
+  /** All folders that the record names. */
   def named: Seq[String] = ((retire ++ add).map(_.folder) ++ folders).distinct
 
-  /** What of it lies in folders of the table: the rest is as if it were not there. */
+  /** The record without anything outside the table's folders. */
   def within(table: TableFolder): RetireRecord = {
     val strange = named.filterNot(table.holds).toSet
     if (strange.isEmpty) this
@@ -47,11 +47,11 @@ final case class RetireRecord(
 }
 
 /**
- * What a run that publishes by a change in the catalog does: see TableLocationSwitch.
+ * A run that publishes by changing the table's location in the catalog; see TableLocationSwitch.
  *
- * @param table of the session catalog, with its database
- * @param to    name of the folder, beside the table's, that the table's location is switched to
- * @param read  every file of the table's folder, which `to` is filled from
+ * @param table the table in the session catalog, with its database
+ * @param to    the name of the sibling folder that becomes the table's location
+ * @param read  every file in the table's folder, from which `to` is filled
  */
 final case class SwitchRecord(
     incarnation: String,
@@ -62,18 +62,18 @@ final case class SwitchRecord(
 /**
  * One partition that a run switches to another folder.
  *
- * @param spec its values by column, as the catalog keeps them
- * @param from its folder, named as in FileRef.folder
- * @param to   its path within the folder that is filled, such as `day=1/hour=2`
+ * @param spec the partition's values by column, as stored in the catalog
+ * @param from the partition's folder, named as in FileRef.folder
+ * @param to   the partition's path within the new folder, such as `day=1/hour=2`
  */
 final case class PartitionMove(spec: Map[String, String], from: String, to: String)
 
 /**
- * What a run that switches partitions does: see PartitionLocationSwitch.
+ * A run that switches the locations of partitions; see PartitionLocationSwitch.
  *
- * @param table of the session catalog, with its database
- * @param to    name of the folder, beside the table's, that the partitions' new folders are in
- * @param read  every file of the partitions' folders
+ * @param table the table in the session catalog, with its database
+ * @param to    the name of the sibling folder that contains the partitions' new folders
+ * @param read  every file in the partitions' folders
  */
 final case class PartitionsRecord(
     incarnation: String,
@@ -82,20 +82,20 @@ final case class PartitionsRecord(
     moves: Seq[PartitionMove],
     read: Seq[FileRef])
 
-/** How a run ended: `commit`, or else it was aborted. */
+/** How a run ended. It was aborted if `commit` is false. */
 final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
 
-/** The journal's records as JSON. Reading what is torn gives None: a torn record is no record. */
+/** Reads and writes the journal's records as JSON. A torn record reads as None, like no record. */
 object Records {
 
-  /** The operation of a writer that undoes one. */
+  /** The operation that undoes an OPTIMIZE. */
   val Restore: String = "RESTORE"
 
   private val mapper = new ObjectMapper()
 
   private val MaxShown = 100
 
-  /** The length up to which a text is taken as it is, and the least bytes of a token in others. */
+  /** Texts longer than `FewBytes` must have at least `TokenBytes` bytes per token; see `tree`. */
   private val FewBytes = 1 << 20
   private val TokenBytes = 5
 
@@ -137,7 +137,7 @@ object Records {
     node.put("outcome", if (record.commit) "COMMIT" else "ABORT").put("by", record.by)
   }
 
-  /** `placed`: the files that have another time at their places than the run's RETIRE says. */
+  /** `placed` are the files whose modification times now differ from those in the RETIRE record. */
   def writeDone(incarnation: String, placed: Seq[FileRef]): Array[Byte] =
     bytes("done", incarnation)(node => if (placed.nonEmpty) putFiles(node, "placed", placed))
 
@@ -216,21 +216,21 @@ object Records {
     OutcomeRecord(incarnationOf(node), commit, string(node, "by"))
   }
 
-  /** Whether the bytes are the DONE of a run in that life of the table. */
+  /** Whether the bytes are the DONE record of a run in that incarnation of the table. */
   def isDone(text: Array[Byte], incarnation: String): Boolean =
     parse(text, "done")(incarnationOf).contains(incarnation)
 
-  /** What `writeDone` was given; Nil: nothing, or the record is torn. */
+  /** The files that were passed to `writeDone`; Nil if none were, or if the record is torn. */
   def placed(text: Array[Byte]): Seq[FileRef] =
     parse(text, "done")(node => if (node.has("placed")) files(node, "placed") else Nil)
       .getOrElse(Nil)
 
-  /** The life of the table in which a record of any kind was made; None: it is torn. */
+  /** The incarnation of the table in a record of any kind; None if the record is torn. */
   def incarnation(text: Array[Byte]): Option[String] =
     try Option(tree(text)).map(incarnationOf)
     catch { case NonFatal(_) => None }
 
-  /** Whether the bytes are a whole record of that kind. */
+  /** Whether the bytes are a complete record of that kind. */
   def whole(text: Array[Byte], kind: String): Boolean = parse(text, kind)(_ => ()).isDefined
 
   private def bytes(kind: String, incarnation: String)(fill: ObjectNode => Unit): Array[Byte] = {
@@ -254,15 +254,18 @@ object Records {
       fileOf(FileRef(inside(string(f, "path")), long(f, "size"), long(f, "modificationTime"))))
       .toVector
 
-  /** The folder of `file:/x` has no name: by its letters it would be `file:`, in the table's. */
+  /**
+   * Rejects a file such as `file:/x`, directly below the root of its store. FileRef.folder of it is
+   * `file:`, which would be taken for a folder inside the table's.
+   */
   private def fileOf(file: FileRef): FileRef =
     if (TableFolder.isWhole(file.path) && !TableFolder.isWhole(file.folder)) {
       throw new IllegalArgumentException(s"${file.path} lies in no folder")
     } else file
 
   /**
-   * A record that names files outside of the table's folder, by `..` or so, is none of ours, nor is
-   * one with half a character, which JSON can have and no name can.
+   * Rejects a path that leads out of the table's folder, for example by `..`, or that contains an
+   * unpaired surrogate, which JSON allows but no file name does. pyzorder writes neither.
    */
   private def inside(path: String): String =
     if (TableFolder.leaves(path) || !UTF_8.newEncoder().canEncode(path)) {
@@ -278,9 +281,9 @@ object Records {
     }
 
   /**
-   * A tree takes more memory than its text, most of all where that is `[],[],[]` and so on: what
-   * has more tokens than a record of that length can have is none. None of ours is so short of
-   * letters, for each file has a time of 13 digits and three names of fields.
+   * Parses JSON, rejecting long texts with more tokens than a record of that length can have. A
+   * tree needs more memory than its text, most of all for a text such as `[],[],[]…`. Genuine
+   * records always pass, because each file has a time of 13 digits and three field names.
    */
   private def tree(text: Array[Byte]): JsonNode = {
     if (text.length > FewBytes) {
@@ -298,7 +301,7 @@ object Records {
 
   private def string(node: JsonNode, name: String): String = required(node, name).asText
 
-  /** For people, on a terminal perhaps, which a forged text must not steer. */
+  /** Sanitizes a text for display, since a forged one might contain terminal control characters. */
   private def shown(text: String): String =
     text.take(MaxShown).filterNot(c => Character.isISOControl(c))
 

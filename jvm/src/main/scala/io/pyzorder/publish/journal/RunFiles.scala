@@ -11,14 +11,14 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, Incarnation, L
 import io.pyzorder.storage.{MoveFile, TableFolder}
 
 /**
- * The moves of one run, each of which may be repeated: the writer does them, and the next writer
- * does what is left of them after a kill.
+ * The file moves of one run. Each may be repeated, so after a kill the next writer performs the
+ * moves that are left.
  *
- * @param newNames  no file but the run's own ever had the names of `add`: what is found under one,
- *                  of its size, is that file
- * @param recovered the record was read from the journal, where others may write as well. Outside
- *                  of the table's folder the run's marker is then the proof that it is a run's, and
- *                  without it nothing is deleted there
+ * @param newNames  whether no other files ever had the names in `add`. A file with such a name and
+ *                  the recorded size is then the run's own
+ * @param recovered whether the record was read from the journal, which others may be able to write.
+ *                  Outside the table's folder, only the run's marker then proves that the files are
+ *                  a run's, and nothing is deleted without it
  */
 private[publish] final class RunFiles(
     hadoopConf: Configuration,
@@ -32,8 +32,9 @@ private[publish] final class RunFiles(
   private val movedIn = mutable.Set[String]()
 
   /**
-   * The files that `moveIn` or `moveBack` has brought to their places, as they are there, where a
-   * move is a copy that has a time of its own. Not one that someone else may have put there.
+   * The files that `moveIn` or `moveBack` has moved, with their new modification times, on stores
+   * where a move is a copy with a time of its own. Excludes files that another writer may have put
+   * there.
    */
   def placed: Seq[FileRef] = placedFiles.values.toSeq
 
@@ -46,7 +47,7 @@ private[publish] final class RunFiles(
     }
   }
 
-  /** Puts the run's marker into every folder it touches. */
+  /** Creates the run's marker in every folder that the run touches. */
   def mark(): Unit = record.folders.foreach { folder =>
     checkNoLink(folder)
     val marker = Marker.path(table, run, record.incarnation, folder)
@@ -56,32 +57,30 @@ private[publish] final class RunFiles(
     CreateIfAbsent.of(hadoopConf, marker).create(marker, Array.emptyByteArray)
   }
 
-  /**
-   * Takes the markers away; only after DONE, for a marker that is missing before means a conflict.
-   */
+  /** Deletes the markers. While the run is unfinished, a missing marker would be a conflict. */
   def unmark(): Unit = record.folders.foreach { folder =>
     try {
       val marker = Marker.path(table, run, record.incarnation, folder)
       marker.getFileSystem(hadoopConf).delete(marker, false)
     } catch {
-      case NonFatal(_) => () // harmless: its name belongs to this run alone
+      case NonFatal(_) => () // a leftover marker is harmless, as its name is unique to this run
     }
   }
 
-  /** What lies behind a link in the table's folders is none of the table's to be moved. */
+  /** Throws if the folder is behind a link, since its files then do not belong to the table. */
   private def checkNoLink(folder: String): Unit =
     if (table.isLinked(folder)) {
       throw ZOrderErrors.linked(table.resolve(folder).toString)
     }
 
-  /** Whether the table lives the life it lived at PREPARE: it was not overwritten as a whole. */
+  /** Whether the table is still the incarnation seen at PREPARE, not overwritten as a whole. */
   def sameIncarnation: Boolean = Incarnation.read(hadoopConf, table).contains(record.incarnation)
 
-  /** Whether the folder is the one that RETIRE was written for. */
+  /** Whether the folder is still the one for which RETIRE was written. */
   def isIntact(folder: String): Boolean =
     Marker.present(hadoopConf, table, run, record.incarnation, folder) && sameIncarnation
 
-  /** An error unless all folders are. */
+  /** Throws unless all folders are intact. */
   def checkFolders(): Unit = {
     if (!sameIncarnation) {
       throw ZOrderErrors.conflict(s"${table.root} was overwritten, renamed or dropped")
@@ -90,7 +89,7 @@ private[publish] final class RunFiles(
       throw ZOrderErrors.conflict(s"${table.resolve(folder)} was overwritten or dropped"))
   }
 
-  /** An error unless every input is the file that was read: there, of that size and time. */
+  /** Throws unless every input exists with the size and modification time it had when read. */
   def checkInputs(): Unit =
     record.retire.groupBy(_.folder).foreach { case (folder, inputs) =>
       val path = table.resolve(folder)
@@ -105,10 +104,10 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * An error if a folder is touched through another table as well, whose lock is not this one's: a
-   * partition's folder may be a table of its own. Such a table has a journal before it puts its
-   * marker there; this one puts its marker there before it looks for the journal, and for other
-   * markers: of two that come at the same time, at least one sees the other.
+   * Throws if a folder also belongs to another table, with a lock of its own: a partition's folder
+   * may be a table by itself. Such a table creates its journal before it puts a marker into the
+   * folder, and this one puts its marker there before it looks for that journal and for other
+   * markers. If both do so at the same time, at least one of them sees the other.
    */
   def checkAlone(): Unit = record.folders.foreach { folder =>
     checkNoLink(folder)
@@ -124,24 +123,26 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * The one old file that stays at its place until the new ones are in: a table folder without any
-   * visible file has no schema, and reading its path would fail before the journal is looked at.
+   * The one old file that stays in place until the new files are in. Spark cannot infer a schema
+   * for a folder without any visible file, so reading its path would fail before the journal is
+   * read.
    */
   private def last: Option[FileRef] = record.retire.lastOption
 
-  /** Those that wait for `retireLast`; links too, which nobody would read through while retired. */
+  /** The inputs left to `retireLast`. Includes links, which readers do not follow once retired. */
   private def late: Seq[FileRef] =
     record.retire.filter(input => last.contains(input) || Links.isOne(table.resolve(input.path)))
 
   /**
-   * Moves the inputs but the last away; an error, with some of them moved, when one is not the file
-   * that was read. A writer that was or may have been declared dead stops: asked between any two
-   * moves whether it is `alive`, it has made one at most since, and takes that back. Whoever undid
-   * the run did not see this move and took the markers away, so that nobody else would.
+   * Moves the inputs, except those in `late`, to their retired places. Throws, with some of them
+   * moved, if an input is not the file that was read. A writer that was or may have been declared
+   * dead stops. Since `alive` is checked between any two moves, it has made at most one move after
+   * that, which it takes back: the writer that undid the run did not see this move and has deleted
+   * the markers, so nobody else would take it back.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
-    // Those of the last one too: after COMMIT no folder must be missing where a disk is full.
+    // Includes the folders for late inputs: a full disk must not prevent their moves after COMMIT.
     record.retire.map(input => table.retiredPath(run, input.path).getParent).distinct
       .foreach(MetadataFiles.makeFolder(hadoopConf, _))
     if (!alive()) throw paused
@@ -162,9 +163,7 @@ private[publish] final class RunFiles(
     late.foreach(input => checkSame(table.resolve(input.path), table.resolve(input.path), input))
   }
 
-  /**
-   * After COMMIT and the move-in: the last input too, unless its name holds another file by now.
-   */
+  /** Retires the late inputs after the move-in, except where another file has the name by now. */
   def retireLast(): Unit = late.foreach { input =>
     val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
     val fs = from.getFileSystem(hadoopConf)
@@ -176,13 +175,13 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Undoes `retire`. A folder that was overwritten gets nothing back: its retired files stay where
-   * they are until VACUUM, and the rows that the other writer replaced do not come back.
+   * Undoes `retire`. An overwritten folder gets nothing back: its retired files stay where they are
+   * until VACUUM, so the rows that the other writer replaced do not come back.
    *
-   * Several may do this at once: the first who is through writes DONE before it takes the markers
-   * away, so that a marker that is missing after DONE tells nothing, and all files are back.
+   * Several writers may do this at once. The first one to finish writes DONE before it deletes the
+   * markers, so once DONE exists, a missing marker is no conflict and all files are back.
    *
-   * @return what was in the way, empty: all files are back
+   * @return the problems; empty if all files are back
    */
   def moveBack(moved: Int => Unit): Seq[String] = {
     val problems = mutable.ArrayBuffer[String]()
@@ -217,10 +216,10 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Moves the new files in. The marker of each folder is looked at before and after, and once more
-   * for all at the end: what was moved into a folder that someone else overwrote is removed.
+   * Moves the new files in. Each folder's marker is checked before its files are moved, and all
+   * markers again at the end; files that were moved into an overwritten folder are removed.
    *
-   * @return what others did meanwhile, empty: nothing
+   * @return the conflicts with other writers; empty if there are none
    */
   def moveIn(moved: Int => Unit): Seq[String] = {
     val problems = mutable.LinkedHashSet[String]()
@@ -249,22 +248,23 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Removes the new files from folders that someone else overwrote: on a disk, one that is deleted
-   * file by file keeps what came in after it was listed.
+   * Removes the new files from folders that another writer overwrote. A local folder is deleted
+   * file by file, so files that arrive after it was listed survive.
    *
-   * @return what others did, empty: nothing
+   * @return the conflicts with other writers; empty if there are none
    */
   def takeBack(): Seq[String] =
-    // Once another writer has taken over and finished this run, its markers are gone rightly; it
-    // wrote DONE before it took them away.
+    // If another writer took over and finished this run, missing markers are no conflict: it wrote
+    // DONE before it deleted them.
     record.folders.filterNot(isIntact).filterNot(_ => isDone).map { folder =>
       record.add.filter(_.folder == folder).filter(isProvenMine).foreach(remove)
       s"${table.resolve(folder)} was overwritten or dropped"
     }
 
   /**
-   * The same after DONE, when there are no markers: of a table that was overwritten as a whole.
-   * Only by a writer that still holds its lease: who wakes up later may find another life there.
+   * Like `takeBack`, but called after DONE, when there are no markers, and therefore limited to a
+   * table that was overwritten as a whole. Only a writer that still holds its lease may do this;
+   * one that wakes up later may find another incarnation.
    */
   def takeBackAfterDone(held: () => Boolean): Seq[String] =
     if (!sameIncarnation && record.add.count(file =>
@@ -272,7 +272,7 @@ private[publish] final class RunFiles(
       Seq(s"${table.root} was overwritten or dropped")
     } else Nil
 
-  /** Whether this run, in this life of the table, is finished. */
+  /** Whether this run of this incarnation is done. */
   def isDone: Boolean = {
     val done = Journal.path(table, run, "done")
     try Records.isDone(FileSystems.readFully(done.getFileSystem(hadoopConf), done),
@@ -280,18 +280,21 @@ private[publish] final class RunFiles(
     catch { case _: java.io.FileNotFoundException => false }
   }
 
-  /** Deletes what was written for this run and never moved in. */
+  /** Deletes files that were staged for this run and never moved in. */
   def removeStaged(): Unit = {
     val outside = record.add.filter(file => isProvenMine(file) || isIntact(file.folder))
       .map(file => table.stagedPath(run, file.path).getParent).distinct
     (table.staging(run) +: outside).foreach(MetadataFiles.delete(hadoopConf, _))
   }
 
-  /** Of a place where others who can forge records cannot write, nothing else is deleted. */
+  /**
+   * Whether the file is certainly this run's. A recovered record may be forged by someone who has
+   * no write access outside the table's folder; there, only files that this process moved in count.
+   */
   private def isProvenMine(file: FileRef): Boolean =
     !recovered || !TableFolder.isWhole(file.path) || movedIn(file.path)
 
-  /** Whether it was there. */
+  /** Removes a new file that is still the run's; returns whether it did. */
   private def remove(file: FileRef): Boolean = {
     placedFiles.remove(file.path)
     val path = table.resolve(file.path)

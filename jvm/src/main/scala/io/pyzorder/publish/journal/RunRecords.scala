@@ -14,19 +14,20 @@ private[publish] final class RunRecords(
     folder: TableFolder,
     run: Long) {
 
-  /** Takes the lock; false: another writer was first. */
+  /** Takes the lock; false if another writer was first. */
   def prepare(record: PrepareRecord): Boolean =
     create("prepare", Records.write(record))
 
   /**
-   * Whether the folder is just being deleted: nothing else takes PREPARE away. Not where a RETIRE
-   * without DONE tells the next writer what to bring to its end.
+   * Whether the folder is being deleted, which is the only way for PREPARE to disappear. False if
+   * there is a RETIRE without DONE, from which the next writer can finish the run.
    */
   def folderBeingDeleted: Boolean = !exists("prepare") && (exists("done") || !exists("retire"))
 
   /**
-   * Whether DONE is all that is left: the folder was deleted as it came. Asked for long after the
-   * run, when the folder may just be renamed and renamed back: DONE has to be there first and last.
+   * Whether only DONE is left, because DONE was written while the folder was being deleted. This is
+   * checked long after the run, when the folder may be renamed away and back in between, so DONE
+   * must exist both before and after the other checks.
    */
   def onlyDoneLeft: Boolean =
     exists("done") && !exists("prepare") && !exists("retire") && exists("done")
@@ -40,36 +41,36 @@ private[publish] final class RunRecords(
   def partitions(record: PartitionsRecord): Unit =
     if (!create("partitions", Records.write(record))) throw taken("partitions")
 
-  /** Whether the run is committed now: false says that someone declared its writer dead. */
+  /** Commits the run; false if another writer declared this one dead and aborted the run. */
   def commit(incarnation: String, by: String): Boolean =
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = true, by))) ||
       outcome.exists(o => o.commit && o.by == by)
 
-  /** Whether the run is aborted now: false says that it was committed before. */
+  /** Aborts the run; false if it was already committed. */
   def abort(incarnation: String, by: String): Boolean =
     create("outcome", Records.write(OutcomeRecord(incarnation, commit = false, by))) ||
       outcome.exists(!_.commit)
 
-  /** What the run replaces by what, as it is now; None: no record says so. */
+  /** The current RETIRE record; None if there is none, or if it is torn. */
   def retired: Option[RetireRecord] = existing("retire").flatMap(Records.retire)
 
-  /** Whether the run was committed or aborted, by its writer or by one who declared that dead. */
+  /** Whether the run was committed or aborted, by its writer or by one that took over. */
   def isDecided: Boolean = exists("outcome")
 
   def done(incarnation: String, placed: Seq[FileRef]): Unit =
     create("done", Records.writeDone(incarnation, placed))
 
   /**
-   * Takes away the run's records where its folder is no table any more, the index of that life of
-   * the table, and folders that are empty then. A run of the same number in a new life has records
-   * of the same names: what they say tells whose they are. Nothing else goes: it may be of a new
-   * life.
+   * Cleans up after the table is gone from its folder: deletes the run's records, the index of that
+   * incarnation, and the folders that are then empty. A run with the same number in a new
+   * incarnation has records of the same names, so a record is deleted only if its content names the
+   * given incarnation. Everything else stays, as it may belong to a new incarnation.
    */
   def clear(incarnation: String): Unit = {
     val fs = folder.journal.getFileSystem(hadoopConf)
     def attempt(act: => Unit): Unit =
       try act
-      catch { case NonFatal(_) => () } // it is gone, or a folder that holds something
+      catch { case NonFatal(_) => () } // already gone, or a folder that is not empty
     FileSystems.list(fs, folder.journal).map(_.getPath).filter(_.getName.startsWith(s"_$run."))
       .foreach { record =>
         attempt {
@@ -81,7 +82,8 @@ private[publish] final class RunRecords(
     attempt(IndexStore.removeOf(hadoopConf, folder, incarnation))
     Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
       .foreach(place => attempt(MetadataFiles.removeEmpty(hadoopConf, place)))
-    // Who deletes the table may have given up at what was here, and yet take the rest away.
+    // A process that deletes the table may have given up on `_zorder` because of these files and
+    // still be deleting the rest of its content.
     if (FileSystems.exists(fs, folder.zorder)) {
       attempt(MetadataFiles.removeUnused(hadoopConf, folder.zorder))
     }
@@ -89,7 +91,7 @@ private[publish] final class RunRecords(
 
   private def outcome: Option[OutcomeRecord] = existing("outcome").flatMap(Records.outcome)
 
-  /** A torn record is no record: it is taken away and its place is free again. */
+  /** Creates a record. A torn one counts as none and is replaced, unless it is a PREPARE. */
   private def create(kind: String, bytes: Array[Byte]): Boolean = {
     val path = Journal.path(folder, run, kind)
     if (bytes.length > FileSystems.MaxBytes) throw ZOrderErrors.tooManyFiles(path.toString)

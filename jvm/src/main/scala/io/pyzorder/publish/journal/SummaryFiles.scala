@@ -7,29 +7,29 @@ import io.pyzorder.index.collect.RowCounts
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * `_metadata` and `_common_metadata`, in which some writers of Parquet keep the footers of the
- * files in a folder and below it. A run that replaces files makes these stale: PyArrow and Dask
- * fail on a file that `_metadata` names and that is gone. So they are retired with the files they
- * describe: the journal lists them among `retire`, and they move and come back as those do. They
- * hold no rows, and no listing shows them.
+ * The files `_metadata` and `_common_metadata`, in which some Parquet writers keep the footers of
+ * the files in a folder and its subfolders. A run that replaces files makes them stale, and PyArrow
+ * and Dask fail if `_metadata` names a file that is gone. They are therefore retired together with
+ * the files they describe: the journal lists them in `retire`, and they are moved and restored like
+ * the others. They contain no rows, and no listing shows them.
  */
 object SummaryFiles {
 
   private val Names = Seq("_metadata", "_common_metadata")
 
-  /** Whether a file, named as in FileRef, is one by its name. */
+  /** Whether a file, named as in FileRef, has the name of a summary file. */
   def isOne(path: String): Boolean = Names.contains(path.substring(path.lastIndexOf('/') + 1))
 
-  /** The data files among these. */
+  /** The given files without summary files. */
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
-  /** Those in folders that are named as in FileRef.folder; one listing a folder. */
+  /** The summary files in folders, named as in FileRef.folder; one listing per folder. */
   def in(hadoopConf: Configuration, table: TableFolder, folders: Seq[String]): Seq[FileRef] =
     folders.distinct.flatMap(folder => list(hadoopConf, table.resolve(folder))).map { file =>
       FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)
     }
 
-  /** Deletes those of a folder whose data files have been deleted. */
+  /** Deletes the summary files in a folder whose data files have been deleted. */
   def delete(hadoopConf: Configuration, folder: Path): Unit =
     list(hadoopConf, folder).foreach(file =>
       folder.getFileSystem(hadoopConf).delete(file.getPath, false))
@@ -38,12 +38,12 @@ object SummaryFiles {
     FileSystems.list(folder.getFileSystem(hadoopConf), folder)
       .filter(file => Names.contains(file.getPath.getName) && isParquet(hadoopConf, file))
 
-  /** The folder and those around it, up to the table's: what lies there may describe its files. */
+  /** The folder and its ancestors up to the table's, whose summary files may describe its files. */
   def around(folder: String): Seq[String] =
     if (folder.isEmpty || TableFolder.isWhole(folder)) Seq(folder)
     else folder +: around(FileRef(folder, 0L, 0L).folder)
 
-  /** A file of another kind that has such a name stays. */
+  /** Whether the file is Parquet. Files of other kinds that happen to have such a name stay. */
   private def isParquet(hadoopConf: Configuration, file: FileStatus): Boolean =
     file.isFile && file.getLen > 0 && RowCounts.isParquet(hadoopConf, file.getPath, file.getLen)
 }
