@@ -19,12 +19,10 @@ import org.apache.spark.util.SerializableConfiguration
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.storage.FileSystems
 
-/**
- * Spark's Parquet format, except that a planned file which an OPTIMIZE moved is read where it is.
- */
+/** Spark's Parquet format, except that files are followed if an OPTIMIZE moves them. */
 class ZOrderParquetFileFormat extends ParquetFileFormat {
 
-  // Spark's own equality is "any Parquet format"; hashes must agree with it.
+  // In Spark, any two Parquet formats are equal, so their hash codes must be equal too.
   override def hashCode(): Int = classOf[ParquetFileFormat].hashCode()
 
   override def equals(other: Any): Boolean = other.isInstanceOf[ParquetFileFormat]
@@ -42,7 +40,7 @@ class ZOrderParquetFileFormat extends ParquetFileFormat {
         sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
 }
 
-/** Spark's ORC format, except that a planned file which an OPTIMIZE moved is read where it is. */
+/** Spark's ORC format, except that files are followed if an OPTIMIZE moves them. */
 class ZOrderOrcFileFormat extends OrcFileFormat {
 
   override def hashCode(): Int = classOf[OrcFileFormat].hashCode()
@@ -63,8 +61,9 @@ class ZOrderOrcFileFormat extends OrcFileFormat {
 }
 
 /**
- * A reader that opens a file which has gone from its place where MovedFileLookup finds it. It sits
- * below FileScanRDD, which drops missing files under ignoreMissingFiles: here they are not missing.
+ * A file reader that opens a moved file where MovedFileLookup finds it. FileScanRDD, which skips
+ * missing files under ignoreMissingFiles, calls this reader and so never sees a moved file as
+ * missing.
  */
 private final class FollowMoved(
     conf: Broadcast[SerializableConfiguration],
@@ -76,9 +75,10 @@ private final class FollowMoved(
 }
 
 /**
- * What a file's reader gives, rows or batches of them. Where an open file is no more than its name,
- * as on S3, it can go between two reads. Then the rest comes from where it is now: a moved file is
- * the same bytes, of which a reader gives the same again, so as many are left out as were given.
+ * The rows, or batches of rows, of a file. On stores such as S3, where every read opens the file by
+ * its name, the file can disappear between two reads. The iterator then reopens it at its new place
+ * and skips as many rows as it has delivered: a moved file has the same bytes, for which a reader
+ * returns the same rows.
  */
 private final class FollowedRows[T](
     file: PartitionedFile,
@@ -119,7 +119,7 @@ private final class FollowedRows[T](
     case _ => ()
   }
 
-  /** Goes on where the file is now, or throws the failure if that is not why. */
+  /** Continues at the file's new place, or rethrows the failure if it has another cause. */
   private def follow(first: Throwable): Unit = {
     var failure = first
     while (failure != null) {
@@ -137,7 +137,7 @@ private final class FollowedRows[T](
     }
   }
 
-  /** A stream that was closed when its file went may say only that it is closed. */
+  /** Whether the file is gone. A stream may report only that it was closed, so checks the path. */
   private def isGone(failure: Throwable): Boolean =
     ZOrderErrors.isMissing(failure) ||
       Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20)
@@ -147,7 +147,7 @@ private final class FollowedRows[T](
 
 private object FollowMoved {
 
-  /** How often a file may move between being listed and being read to its end. */
+  /** How often a file may move between being planned and being read to its end. */
   val MaxMoves = 5
 
   def apply(

@@ -13,15 +13,17 @@ import io.pyzorder.publish.journal.{Journal, Overlay}
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * A listing that shows every row of the tables below `folders` once, whatever an OPTIMIZE is doing.
- * Files appear under their own names, also while they lie elsewhere: ZOrder…FileFormat opens them.
+ * A listing that shows every row of the tables in `folders` exactly once, even during an OPTIMIZE.
+ * Files appear under their own names even while they are elsewhere; ZOrderParquetFileFormat and
+ * ZOrderOrcFileFormat open them.
  *
- * It reads the journals, lists, looks for the files an unfinished run has moved (see Overlay for
- * why none is missed), reads the journals again, and starts over when they have changed meanwhile.
+ * It reads the journals, lists the paths, looks for the files that an unfinished run has moved (see
+ * Overlay for why none is missed) and reads the journals again. If they have changed, it starts
+ * over.
  *
- * @param folders the tables with a journal that the paths can belong to
- * @param pinned  files that are root paths themselves, as they were when the query was made: should
- *                one be gone, it is read where an OPTIMIZE put it
+ * @param folders the tables with a journal to which the paths may belong
+ * @param pinned  root paths that are files, as of planning; if such a file is gone, it is read from
+ *                where an OPTIMIZE moved it
  */
 final class JournaledFileIndex(
     session: SparkSession,
@@ -34,7 +36,7 @@ final class JournaledFileIndex(
     extends InMemoryFileIndex(
       session, paths, parameters, schema, userSpecifiedPartitionSpec = spec) {
 
-  // Runs in the constructor of the class above: only constructor parameters are set by then.
+  // Called by the superclass constructor, when only constructor parameters are initialized.
   override def listLeafFiles(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] = {
     var listed: mutable.LinkedHashSet[FileStatus] = null
     var tries = 0
@@ -54,11 +56,11 @@ final class JournaledFileIndex(
 
   private def MaxTries: Int = 50
 
-  /** What must not change during a listing: the journal, and which folders have lost a marker. */
+  /** What must not change during a listing: the journal and the set of folders without marker. */
   private case class Look(token: String, lost: Set[String])(val overlay: Option[Overlay])
 
   private def look(folder: TableFolder, roots: Seq[Path]): Look = {
-    // Of a table in the catalog, the roots are what the catalog has said.
+    // For a table in the catalog, the roots come from the catalog and are therefore trusted.
     val state = Journal.read(
       hadoopConf, if (folder.isInCatalog) folder.trusting(roots.toSet) else folder)
     val lost = state.overlay.map(o =>
@@ -81,7 +83,7 @@ final class JournaledFileIndex(
       val added = over.added.toSet
       (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
-        // An old file that is hidden was never moved; a new one may have another time at its place.
+        // A hidden old file was never moved; a new one may have got another time when moved in.
         val same = result.get(path).exists(s =>
           s.getLen == file.size &&
             (added(file) || s.getModificationTime == file.modificationTime))

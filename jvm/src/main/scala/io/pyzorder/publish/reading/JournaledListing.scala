@@ -15,24 +15,25 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 /**
  * A listing of a relation's files.
  *
- * @param files   lists without asking the store again
- * @param isFresh the store has just been asked
+ * @param files   the listed files, available without further requests to the store
+ * @param isFresh whether the store was listed just now
  */
 final case class Listing(files: FileIndex, isFresh: Boolean)
 
-/** The readers' side of the journal. Readers never write. */
+/** The read path of the journal. Readers never write. */
 object JournaledListing {
 
   private final case class Cached(key: (Seq[String], Seq[String], Int), listing: FileIndex)
 
-  /** By the identity of the wrapped index, and gone with it. */
+  /** Keyed by the identity of the wrapped index; entries disappear together with it. */
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * Table folders with a `_zorder` that a relation's files can lie under: the catalog's location,
-   * the root paths that are not below it, and what is above a root path while its name looks like
-   * `name=value`; a root path may be a file, so the folder that holds it is looked at as well.
+   * The folders with a `_zorder` that may be the table of a relation's files. Candidates are the
+   * catalog's location, the root paths outside it, and their ancestors up to the first folder whose
+   * name does not have the form `name=value`. Since a root path may be a file, the search also
+   * starts from its parent folder.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -52,15 +53,16 @@ object JournaledListing {
   }
 
   /**
-   * `wrapped` as it is when no folder has a journal; else a fresh listing through the journals.
-   * A listing of an InMemoryFileIndex is kept for as long as neither a journal nor an index nor
-   * `wrapped`'s own files change. Spark refreshes the latter only in the session that wrote; by the
-   * index, others see that files have come. A listing of a CatalogFileIndex asks the catalog for
-   * its partitions each time, as it does itself.
+   * Returns `wrapped` itself if no folder has a journal, else a listing through the journals.
+   *
+   * The listing of an InMemoryFileIndex is cached until a journal, an index or the files of
+   * `wrapped` change. Spark refreshes `wrapped` only in the session that wrote; other sessions
+   * notice new files by the change of the index. The listing of a CatalogFileIndex fetches the
+   * partitions from the catalog each time, as Spark's own does.
    *
    * @param options          the relation's options
    * @param partitionSchema  the relation's partition columns, whose types stay as planned
-   * @param indexes          the folders' indexes now; who has refreshed `wrapped` needs none
+   * @param indexes          the folders' current indexes; may be empty after a refresh of `wrapped`
    */
   def current(
       session: shim.SparkSession,
@@ -91,8 +93,8 @@ object JournaledListing {
           val fresh = listing(
             session, listed, if (fromCatalog) Map.empty else options, Some(partitionSchema), spec,
             folders)
-          // Others may have emptied the folder, and filled it with other partitions, since the
-          // query was planned: its files' columns are not those of the plan any more.
+          // Since planning, others may have emptied the folder and filled it with different
+          // partition columns, which do not match the plan.
           val asPlanned = fresh.allFiles().isEmpty ||
             fresh.partitionSchema.fieldNames.sameElements(partitionSchema.fieldNames)
           val made = Cached(key, if (asPlanned) fresh else wrapped)
@@ -103,7 +105,7 @@ object JournaledListing {
     }
   }
 
-  /** Lets the next listing of `wrapped` ask the store again. */
+  /** Makes the next listing of `wrapped` query the store again. */
   def forget(wrapped: FileIndex): Unit = cache.invalidate(wrapped)
 
   private def listing(
@@ -118,9 +120,7 @@ object JournaledListing {
     new JournaledFileIndex(session, listed.rootPaths, options, schema, spec, folders, pinned)
   }
 
-  /**
-   * The partitions, when they are the root paths: then they were given and not found by listing.
-   */
+  /** The partitions if they are the root paths, so were given rather than discovered by listing. */
   private def givenSpec(listed: InMemoryFileIndex): Option[PartitionSpec] = {
     val spec = listed.partitionSpec()
     val isGiven = spec.partitionColumns.nonEmpty &&

@@ -9,15 +9,17 @@ import io.pyzorder.storage.{FileSystems, RunNumber, TableFolder}
 object MovedFileLookup {
 
   /**
-   * Where a planned data file that is not at its place lies now: retired, still staged, or back.
+   * Finds a planned data file that is missing from its own place. It may be retired, still staged,
+   * or back in place.
    *
-   * A retired file goes to its retired place and perhaps back, a new file from its staged place in.
-   * A move makes the second name before it takes the first away, so that looking at retired, staged
-   * and own place in this order can miss the file only while it turns round; hence twice.
+   * A file that is retired moves to its retired place and possibly back; a new file moves from its
+   * staged place to its own. A move creates the second name before it removes the first. Checking
+   * the retired, staged and own places in this order can therefore miss the file only if it changes
+   * direction meanwhile, so everything is checked twice.
    *
    * @param missing          the planned path
-   * @param size             its planned size in bytes; 0: not known
-   * @param modificationTime its planned modification time; 0: not known. Only to choose between
+   * @param size             the planned size in bytes; 0 if unknown
+   * @param modificationTime the planned modification time; 0 if unknown. Used only to choose among
    *                         several retired files that once had the same name
    */
   def locate(
@@ -36,12 +38,12 @@ object MovedFileLookup {
     once.orElse(once)
   }
 
-  /** Folders above the file that have a `_zorder`, the nearest first. */
+  /** The file's ancestors that have a `_zorder`, nearest first. */
   private def tablesAbove(fs: FileSystem, path: Path): Seq[TableFolder] =
     Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq
       .map(new TableFolder(_)).filter(table => FileSystems.exists(fs, table.zorder))
 
-  /** The places pyzorder may have moved the file to, those of later runs first. */
+  /** The places to which pyzorder may have moved the file, those of later runs first. */
   private def places(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] = {
     val name = table.relativize(path)
     runs(fs, new Path(table.zorder, "_retired")).map(table.retiredPath(_, name)) ++
