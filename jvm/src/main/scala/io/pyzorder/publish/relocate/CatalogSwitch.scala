@@ -8,48 +8,49 @@ import io.pyzorder.publish.journal.{Records, RunRecords}
 import io.pyzorder.storage.TableFolder
 
 /**
- * How a run is published by one change in the catalog: folders are filled that nobody knows, then
- * the catalog names them in place of those that were read. Before COMMIT it is undone, after it
- * completed, by whoever holds the lock; both may be repeated.
+ * Publishes a run by a single change in the catalog. The run fills new folders that nobody else
+ * knows, and then the catalog names these instead of the folders that were read. The lock holder
+ * undoes the switch before COMMIT and completes it afterwards; both may be repeated.
  */
 private[publish] trait CatalogSwitch {
 
-  /** An error unless the catalog, and the files that were read, are as they were. */
+  /** Throws unless the catalog and the files that were read are unchanged. */
   def check(): Unit
 
-  /** Makes the folders to fill. */
+  /** Creates the folders to fill. */
   def make(): Unit
 
-  /** Copies what others have added to the folders since they were read. */
+  /** Copies files that other writers have added since the folders were read. */
   def carry(): Unit
 
-  /** Before COMMIT: deletes the filled folders. */
+  /** Deletes the filled folders. Called before COMMIT. */
   def undo(): Unit
 
   /**
-   * After COMMIT, when the folders are whole.
+   * Changes the catalog. Called after COMMIT, when the folders are complete.
    *
-   * @param alive whether nobody else can be doing the same by now
-   * @param reach tells where it is, for tests
-   * @return what others did meanwhile, empty: nothing
+   * @param alive whether this writer still holds the lock, so that nobody else does the same
+   * @param reach reports fail points, for tests
+   * @return the conflicts with other writers; empty if there are none
    */
   def complete(alive: () => Boolean, reach: String => Unit): Seq[String]
 
-  /** Folders outside of the table's that are being filled, and carry this run's mark. */
+  /** The folders outside the table's that are being filled and carry this run's mark. */
   def marked: Set[Path]
 
-  /** A folder that the record reads, and that by the catalog is none of the table's. */
+  /** A folder that the record reads but that, by the catalog, is not the table's. */
   def strange: Option[String]
 
-  /** The folder that is filled, or that holds those that are, for messages. */
+  /** The folder that is filled, or that contains the filled ones, for messages. */
   def filled: TableFolder
 }
 
 private[publish] object CatalogSwitch {
 
   /**
-   * What a run switches in the catalog, as it is now; None: no record says so. No run switches to
-   * the table's own folder, in which others can put a mark.
+   * The catalog switch of a run according to its current records; None if there is no such record.
+   * Ignores a record that switches to the table's own folder, where others could forge the mark; no
+   * genuine run does that.
    */
   def of(
       session: shim.SparkSession,

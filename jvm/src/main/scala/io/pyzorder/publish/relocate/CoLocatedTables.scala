@@ -5,10 +5,10 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.pyzorder.shim
 
-/** Tables of a database that lie in folders which another table lies in, or did. */
+/** Finds tables of a database that share the current or a previous folder of another table. */
 object CoLocatedTables {
 
-  /** The tables in these folders, by the catalog, each with its folder; `own` does not count. */
+  /** The tables in `folders` according to the catalog, each with its folder, except `own`. */
   def of(
       session: shim.SparkSession,
       database: String,

@@ -14,19 +14,19 @@ import io.pyzorder.publish.journal.{RetireRecord, RunFiles}
 import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, TableFolder}
 
 /**
- * A run that publishes by a change of partitions' locations. Beside the table's folder, `sales`,
- * one is filled with a folder for each partition that is rewritten, `sales-zorder-3f2a9c1d/day=1`;
- * then one call of the catalog gives these partitions their new locations. No file of a partition's
- * old folder is touched. TableLocationSwitch says why each reader sees all of the old folder or all
- * of the new one; here it does for each partition.
+ * A run that publishes by changing the locations of partitions. For each partition that it
+ * rewrites, it fills a folder such as `sales-zorder-3f2a9c1d/day=1` beside the table's folder
+ * `sales`. A single catalog call then gives these partitions their new locations. No file in a
+ * partition's old folder is touched. For each partition, a reader sees all of the old folder or all
+ * of the new one, for the reasons given in TableLocationSwitch.
  *
- * Journal, lock and index stay those of the table's folder: files of partitions that lie elsewhere
- * are named there by their whole paths, so that entries of a partition's old files and of its new
- * ones stand side by side, and each is held against its own files alone.
+ * The journal, the lock and the index remain those of the table's folder. They name files of
+ * partitions outside it by their whole paths, so the entries of a partition's old and new files can
+ * coexist, and each entry is compared only with its own file.
  *
- * @param table  the table's folder, whose journal the run is in
- * @param run    its number
- * @param record what it says of itself there
+ * @param table  the table's folder, whose journal contains the run
+ * @param run    the run's number
+ * @param record the run's record in that journal
  */
 final class PartitionLocationSwitch private[publish] (
     session: shim.SparkSession,
@@ -41,7 +41,7 @@ final class PartitionLocationSwitch private[publish] (
 
   override val filled: TableFolder = SiblingFolder.of(table, record.to)
 
-  /** One partition, on its way from a folder to another. */
+  /** The move of one partition to another folder. */
   final class Move(val what: PartitionMove) {
 
     lazy val from: Path = table.resolve(what.from)
@@ -51,13 +51,13 @@ final class PartitionLocationSwitch private[publish] (
     /** The files that were read. */
     val read: Seq[FileRef] = record.read.filter(_.folder == what.from)
 
-    /** What lies in `from`. */
+    /** The partition's previous folder, `from`. */
     lazy val left: PreviousLocation = new PreviousLocation(
       hadoopConf, table, from, read,
       new Path(table.zorder, s"_carried/_$run/${what.to.split('/').map("_" + _).mkString("/")}"),
       record.to.takeRight(8))
 
-    /** What others did to the table or to the files that were read; None: nothing. */
+    /** What others changed in the table or in the files that were read; None if nothing. */
     def changed: Option[String] =
       try {
         new RunFiles(hadoopConf, table, run, RetireRecord(record.incarnation, read, Nil, Nil))
@@ -70,7 +70,7 @@ final class PartitionLocationSwitch private[publish] (
 
     def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, to)
 
-    /** Whether `to` is being filled by this very record, and not yet known to be the partition. */
+    /** Whether `to` carries this record's mark, which is removed once the catalog names `to`. */
     def isMine: Boolean = FillingMark.isIn(hadoopConf, to, Records.write(record))
 
     override def toString: String = s"partition ${what.to} of $tableName"
@@ -79,9 +79,9 @@ final class PartitionLocationSwitch private[publish] (
   val moves: Seq[Move] = record.moves.map(new Move(_))
 
   /**
-   * Those out of folders that are the table's by the catalog. Whoever may write into the table's
-   * folder can forge the record, which names a table as well, and where the filled folder is the
-   * table's own by now, as after an earlier switch, the mark in it, too.
+   * The moves from folders that the catalog attributes to the table. Anyone with write access to
+   * the table's folder can forge the record, including the table that it names. If the filled
+   * folder is the table's own by now, as after an earlier switch, they can also forge the mark.
    */
   private def own: Seq[Move] = moves.filter(move => table.holds(move.what.from))
 
@@ -100,7 +100,7 @@ final class PartitionLocationSwitch private[publish] (
     moves.flatMap(_.changed).headOption.foreach(what => throw ZOrderErrors.conflict(what))
   }
 
-  /** Open to those whom the old folders are open to. */
+  /** Creates the folders with the permissions of the old ones. */
   override def make(): Unit = {
     def folder(path: Path, like: Path): Unit = {
       if (!fs.mkdirs(path)) throw new IOException(s"cannot create $path")
@@ -121,7 +121,7 @@ final class PartitionLocationSwitch private[publish] (
 
   override def undo(): Unit = remove(own)
 
-  /** Folders without the mark are left alone: they are done, or the record is none of a run. */
+  /** Skips folders without the mark; they are finished, or the record is not that of a run. */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
     val mine = own.filter(_.isMine)
     val problems = if (mine.isEmpty) Nil else complete(mine, alive, reach)
@@ -160,7 +160,7 @@ final class PartitionLocationSwitch private[publish] (
     alter(ready.map(move => move -> move.to))
     reach("after-switch")
     val conflicts = ready.flatMap(move => move.changed.map(move -> _))
-    // Overwritten around the moment of the switch: taken back, but not from under later rows.
+    // Switch back partitions that were overwritten during the switch, unless rows came in since.
     val back = conflicts.map(_._1).filter(move => whole.contains(move -> move.visible.toSet))
     if (back.nonEmpty) {
       alter(back.map(move => move -> move.from))
@@ -171,14 +171,14 @@ final class PartitionLocationSwitch private[publish] (
     conflicts.map(_._2)
   }
 
-  /** After the switch of a partition. */
+  /** Finishes a partition whose location is already switched. */
   private def settle(move: Move): Option[String] = {
     val conflict = move.changed
     if (conflict.isEmpty) move.left.carry(move.to)
     conflict
   }
 
-  /** Deletes filled folders that the catalog does not name, and those that this leaves empty. */
+  /** Deletes filled folders that the catalog does not name, and parents that are then empty. */
   private def remove(moves: Seq[Move]): Unit = {
     val mine = moves.filter(_.isMine)
     val named = if (mine.isEmpty) Set.empty[Path] else locations.values.toSet
@@ -191,13 +191,13 @@ final class PartitionLocationSwitch private[publish] (
 
   private def removeEmpty(folder: Path): Unit =
     try fs.delete(folder, false)
-    catch { case _: IOException => () } // it holds something
+    catch { case _: IOException => () } // not empty
 
   private def tableName: String = record.table.copy(catalog = None).quotedString
 
   /**
-   * Where the catalog says that the partitions lie; empty: it knows no such table, or one that lies
-   * elsewhere, of which a partition may lie here all the same: the record is none of that table's.
+   * The partitions' locations according to the catalog. Empty if there is no such table or it is
+   * located elsewhere: even if one of its partitions is here, the record is not that table's.
    */
   private def locations: Map[TablePartitionSpec, Path] =
     if (!TableLocationSwitch.location(session, record.table).contains(table.root)) Map.empty
@@ -205,7 +205,7 @@ final class PartitionLocationSwitch private[publish] (
       partition.spec -> place
     }
 
-  /** Notes where the partition lay, and forgets places that are gone. */
+  /** Records the partition's previous location, and drops recorded locations that are gone. */
   private def parameters(
       partition: CatalogTablePartition,
       move: Move,
@@ -238,9 +238,9 @@ final class PartitionLocationSwitch private[publish] (
 object PartitionLocationSwitch {
 
   /**
-   * A partition's parameter in the catalog, with the number of a run: where the partition lay
-   * before that run, outside of the table's folder. The table's own journal says so as well, but
-   * people may write there who may not write to that place.
+   * The prefix, followed by a run's number, of a partition parameter in the catalog that records
+   * where the partition was before that run, if outside the table's folder. The table's journal
+   * records this too, but people may have write access to it who have none to that place.
    */
   private val Left = "zorder.left."
 
@@ -251,7 +251,7 @@ object PartitionLocationSwitch {
     catalog.getTable(database, table.table).partitionColumnNames.nonEmpty
   }
 
-  /** Where the catalog says that the partitions of a table lie, or lay. */
+  /** The current and previous locations of a table's partitions according to the catalog. */
   def places(session: shim.SparkSession, table: TableIdentifier): Set[Path] = {
     val conf = session.sessionState.newHadoopConf()
     if (!isPartitioned(session, table)) Set.empty
@@ -264,7 +264,7 @@ object PartitionLocationSwitch {
     }.toSet
   }
 
-  /** A table's partitions and where they lie, asked anew; empty: there is no such table. */
+  /** A table's partitions and their locations, read uncached; empty if there is no such table. */
   def partitionsOf(
       session: shim.SparkSession,
       table: TableIdentifier): Map[CatalogTablePartition, Path] = {

@@ -11,14 +11,14 @@ import io.pyzorder.storage.{BoundedFileName, CopyFile, CreateIfAbsent, FileRef, 
 import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, TableFolder}
 
 /**
- * A folder from whose files a run fills another one, which the catalog names in its place from then
- * on. Who knew it before may go on writing there.
+ * A folder that a run replaced by another one in the catalog. Commands planned before the switch
+ * may still write into it.
  *
- * @param table in whose journal the run is
+ * @param table the table whose journal contains the run
  * @param path  the folder
- * @param read  the files that were read, named as in the table
- * @param marks the folder of ours that tells which of the later files were carried over
- * @param token of the run alone, of which a copy's name is made
+ * @param read  the files that the run read, named as in the table
+ * @param marks the folder with a mark for each later file that was carried over
+ * @param token unique to the run, for the names of copies
  */
 private[publish] final class PreviousLocation(
     hadoopConf: Configuration,
@@ -31,28 +31,28 @@ private[publish] final class PreviousLocation(
   private val fs: FileSystem = path.getFileSystem(hadoopConf)
   private val known = read.toSet
 
-  /** The data files that any engine sees in it. */
+  /** The files in the folder that engines read as data. */
   def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, path)
 
-  /** Files that came after it was read, and were not carried over yet. */
+  /** Files that were added after the folder was read and are not carried over yet. */
   def late: Seq[FileStatus] = visible.filterNot(status =>
     status.getLen == 0 || known(refOf(status)) || FileSystems.exists(fs, mark(status)) ||
       Links.strange(path, status.getPath))
 
-  /** Whether a file that was read is not in it any more. */
+  /** Whether a file that was read is no longer in the folder. */
   def incomplete: Boolean = !read.forall(visible.map(refOf).toSet)
 
-  /** The files of the table in it, which others' files may lie beside; for VACUUM. */
+  /** The table's own files in the folder, which VACUUM may delete; other files may be there too. */
   def ownFiles: Seq[FileStatus] = visible.filter { status =>
     known(refOf(status)) || FileSystems.exists(fs, mark(status))
   }
 
   /**
-   * Copies the files of `late`, and notes it. What cannot be read yet is still being written: it
-   * stays for the next time. A copy's name is the run's alone, by which it is found again after a
-   * kill between copy and note.
+   * Copies the files in `late` to `target` and marks them as carried over. A file that cannot be
+   * read yet is still being written and is left for the next time. A copy's name is unique to the
+   * run, so it is found again after a kill between the copy and its mark.
    *
-   * @param target a folder of the same store; it has, or gets, a `_zorder`
+   * @param target a folder of the same store, in which a `_zorder` is created if missing
    */
   def carry(target: Path): Unit = late.foreach { status =>
     val (stem, endings) = status.getPath.getName.span(_ != '.')
@@ -65,7 +65,7 @@ private[publish] final class PreviousLocation(
     }
   }
 
-  /** Readers see the copy when it is whole; false: there is none. */
+  /** Copies a file so that readers see only the complete copy; false if it could not be copied. */
   private def copy(status: FileStatus, copied: Path): Boolean = {
     val staged = new Path(
       new TableFolder(copied.getParent).zorder,

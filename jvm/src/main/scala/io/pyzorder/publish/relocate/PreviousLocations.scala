@@ -6,36 +6,37 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.storage.{FileRef, TableFolder}
 
-/** The OPTIMIZE that a RESTORE undoes, where it was published by a switch of locations. */
+/** The OPTIMIZE that a RESTORE undoes, if it was published by switching locations. */
 sealed trait LastSwitch
 
 object LastSwitch {
 
   /**
-   * Of the table's location.
+   * A switch of the table's location.
    *
-   * @param home   the folder that the files `retire` lie in
-   * @param retire what was replaced
-   * @param add    what took its place, files of the table's folder
+   * @param home   the folder of the files in `retire`
+   * @param retire the files that were replaced
+   * @param add    the files in the table's folder that replaced them
    */
   final case class OfTable(home: TableFolder, retire: Seq[FileRef], add: Seq[FileRef])
       extends LastSwitch
 
   /**
-   * Of partitions' locations.
+   * A switch of partitions' locations.
    *
-   * @param add the files it has written, as they are
+   * @param add the files that it wrote, as they are now
    */
   final case class OfPartitions(switch: PartitionLocationSwitch, add: Seq[FileRef])
       extends LastSwitch
 }
 
 /**
- * The folders that a table or its partitions were switched away from and that VACUUM has not
- * deleted. For the holder of the lock of the table's folder.
+ * The previous folders of a table or its partitions that VACUUM has not deleted. To be used by the
+ * holder of the lock of the table's folder.
  *
- * @param folder the table's folder now
- * @param name   in the catalog; None: named by its path, and then nothing is known of partitions
+ * @param folder the table's current folder
+ * @param name   the table's name in the catalog; None if it was named by its path, in which case
+ *               nothing is known about partitions
  */
 final class PreviousLocations(
     session: shim.SparkSession,
@@ -45,13 +46,13 @@ final class PreviousLocations(
   private val table = new PreviousTableLocations(session, folder)
   private val partitions = new PreviousPartitionLocations(session, folder, name)
 
-  /** Whether the table itself has lain elsewhere. */
+  /** Whether the table itself has previous locations. */
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * Copies what was written into these folders, by INSERTs that were planned before a switch, to
-   * where the table or the partition lies now. Throws overwrittenBehind where one was overwritten
-   * instead.
+   * Copies files that INSERTs planned before a switch have written into these folders to the
+   * current location of the table or partition. Throws overwrittenBehind if such a folder was
+   * overwritten instead.
    */
   def carry(): Unit = {
     table.carry()
@@ -59,18 +60,18 @@ final class PreviousLocations(
   }
 
   /**
-   * Their files that may be deleted: kept for long enough, and the table's own.
+   * The table's own files in these folders whose retention has ended.
    *
-   * @param kept milliseconds since a switch for which a folder is kept
-   * @param at   milliseconds since the epoch, by the store's clock
+   * @param kept how long a folder is kept after a switch, in milliseconds
+   * @param at   the current time in milliseconds since the epoch, by the store's clock
    */
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     table.garbage(kept, at) ++ partitions.garbage(kept, at)
 
   /**
-   * Deletes them, and folders that this leaves empty.
+   * Deletes the files in `garbage`, and folders that are then empty.
    *
-   * @param deleted told after each file of a run how many there were so far
+   * @param deleted called after each file with the number of files of that run deleted so far
    */
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit = {
     table.delete(kept, at, deleted)
@@ -78,10 +79,10 @@ final class PreviousLocations(
   }
 
   /**
-   * The last OPTIMIZE, if it was published by a switch. Throws ZORDER_CANNOT_RESTORE where that
-   * cannot be undone.
+   * The last OPTIMIZE, if it was published by switching locations. Throws ZORDER_CANNOT_RESTORE if
+   * it cannot be undone.
    *
-   * @param within number of the last run that replaced files within their folders
+   * @param within the number of the last run that replaced files within their folders
    */
   def lastSwitch(within: Option[Long]): Option[LastSwitch] =
     partitions.lastSwitch(after = within.getOrElse(0L)).orElse {

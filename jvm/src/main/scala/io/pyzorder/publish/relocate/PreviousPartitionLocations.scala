@@ -10,10 +10,11 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, MetadataFiles,
 import io.pyzorder.storage.TableFolder
 
 /**
- * The folders that a table's partitions were switched away from and that VACUUM has not deleted, by
- * the table's journal. For the holder of its lock.
+ * The previous folders of a table's partitions that VACUUM has not deleted, according to the
+ * table's journal. To be used by the holder of the table's lock.
  *
- * @param table in the catalog; None: named by its path, and then nothing is known of them
+ * @param table the table's name in the catalog; None if it was named by its path, in which case
+ *              nothing is known about partitions
  */
 private[relocate] final class PreviousPartitionLocations(
     session: shim.SparkSession,
@@ -28,7 +29,7 @@ private[relocate] final class PreviousPartitionLocations(
         _)
         .map { case (partition, place) => partition.spec -> place })
 
-  /** With the time, by the store's clock, when the run was done; the first one first. */
+  /** The switches in ascending order, each with the time of its DONE by the store's clock. */
   private lazy val switches: Seq[(PartitionLocationSwitch, Long)] =
     if (table.isEmpty) Nil
     else {
@@ -45,7 +46,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   private lazy val named: Set[Path] = locations.values.toSet
 
-  /** Where another table of the database lies by now: what is there is not this table's. */
+  /** Folders in which there is another table of the database by now; they are not this table's. */
   private lazy val taken: Set[Path] = table.fold(Set.empty[Path]) { own =>
     val folders = committed.flatMap(_.moves.filter(move => folder.holds(move.what.from)))
       .map(_.from).toSet
@@ -53,8 +54,8 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * Those of a run that lie where no partition does now. Not where one has lain again since, from
-   * which a later run moved it: that one has read what had come there after the first.
+   * The moves of a run whose previous folders no partition uses now. Excludes folders that a later
+   * run moved a partition away from again, because that run has read the files added in between.
    */
   private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
@@ -66,8 +67,9 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Copies what was written into these folders, by INSERTs that were planned before a switch, to
-   * where their partitions lie now. Throws overwrittenBehind where one was overwritten instead.
+   * Copies files that INSERTs planned before a switch have written into these folders to the
+   * current locations of the partitions. Throws overwrittenBehind if such a folder was overwritten
+   * instead.
    */
   def carry(): Unit = for {
     (switch, _) <- switches
@@ -80,7 +82,7 @@ private[relocate] final class PreviousPartitionLocations(
     move.left.carry(place)
   }
 
-  /** The partitions' files in the folders that are kept for long enough. */
+  /** The partitions' own files in folders whose retention has ended. */
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     for {
       switch <- expired(kept, at)
@@ -89,10 +91,10 @@ private[relocate] final class PreviousPartitionLocations(
     } yield file
 
   /**
-   * Deletes them, and folders that this leaves empty. A run of whose folders one holds rows that
-   * others have written there since is left as it is, and so are those after it.
+   * Deletes the files in `garbage`, and folders that are then empty. Skips a run if one of its
+   * folders contains rows that others have added since, and all runs after it.
    *
-   * @param deleted told after each file of a run how many there were so far
+   * @param deleted called after each file with the number of files of that run deleted so far
    */
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit =
     expired(kept, at).foreach { switch =>
@@ -116,7 +118,7 @@ private[relocate] final class PreviousPartitionLocations(
       }
     }
 
-  /** Takes a partition's folder away, and those around it up to the table's, while empty. */
+  /** Deletes a partition's folder and its ancestors below the table's while they are empty. */
   private def clear(path: Path): Unit =
     if (path != folder.root && path.getName.contains("=") || SiblingFolder.isOne(path.getName)) {
       if (FileSystems.exists(fs, path) && FileSystems.list(fs, path).isEmpty) {
@@ -126,10 +128,10 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * The last OPTIMIZE, for who undoes it, if it has switched partitions. Throws
-   * ZORDER_CANNOT_RESTORE where it cannot be undone.
+   * The last OPTIMIZE, to be undone by RESTORE, if it switched partitions. Throws
+   * ZORDER_CANNOT_RESTORE if it cannot be undone.
    *
-   * @param after number of the last run that replaced files within their folders
+   * @param after the number of the last run that replaced files within their folders
    */
   def lastSwitch(after: Long): Option[LastSwitch.OfPartitions] =
     switches.lastOption.map(_._1).filter(_.run > after).map { switch =>
@@ -165,7 +167,7 @@ private[relocate] final class PreviousPartitionLocations(
       at - since >= kept && left(switch).forall(_.left.late.isEmpty)
     }.map(_._1)
 
-  /** The note that nothing of a run's old folders is left. */
+  /** The marker file that says that nothing is left in the old folders of a run. */
   private def settled(switch: PartitionLocationSwitch): Path =
     new Path(folder.zorder, s"_carried/_${switch.run}.settled")
 }

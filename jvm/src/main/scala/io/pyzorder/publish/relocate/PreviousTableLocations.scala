@@ -8,10 +8,10 @@ import io.pyzorder.publish.journal.{Journal, Records, RetireRecord, RunFiles, Su
 import io.pyzorder.storage.{FileRef, FileSystems, SiblingFolder, TableFolder}
 
 /**
- * The folders that a table's location was switched away from and that VACUUM has not deleted, each
- * known by the last run of its own journal. For the holder of the lock of the table's folder.
+ * The previous folders of a table that VACUUM has not deleted. The last run in the journal of each
+ * records the switch. To be used by the holder of the lock of the table's folder.
  *
- * @param folder the table's folder now
+ * @param folder the table's current folder
  */
 private[relocate] final class PreviousTableLocations(
     session: shim.SparkSession,
@@ -19,7 +19,7 @@ private[relocate] final class PreviousTableLocations(
 
   private val hadoopConf = session.sessionState.newHadoopConf()
 
-  /** With the time, by the store's clock, when the table was switched away; the first one first. */
+  /** The switches in ascending order, each with its time by the store's clock. */
   private lazy val switches: Seq[(TableLocationSwitch, Long)] = {
     def before(now: TableFolder): Option[TableLocationSwitch] =
       if (!SiblingFolder.isOne(now.root.getName)) None
@@ -32,7 +32,7 @@ private[relocate] final class PreviousTableLocations(
     chain(folder, Set(folder)).map(switch => switch -> since(switch))
   }
 
-  /** Where another table of the database lies by now: what is there is not this table's. */
+  /** Folders in which there is another table of the database by now; they are not this table's. */
   private lazy val taken: Set[Path] =
     switches.map(_._1).groupBy(_.record.table.database.get).flatMap { case (database, those) =>
       CoLocatedTables.of(session, database, None, those.map(_.from.root).toSet).map(_._1)
@@ -44,9 +44,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.ended(hadoopConf, switch.from).values.max
 
   /**
-   * What the OPTIMIZE that brought the table here replaced by what, for who undoes it: `retire` are
-   * files of `home`, `add` files of `folder`. Throws ZORDER_CANNOT_RESTORE when there is none, when
-   * others have replaced what it wrote, or when what it replaced is gone.
+   * The OPTIMIZE that switched the table to its current folder, to be undone by RESTORE. Throws
+   * ZORDER_CANNOT_RESTORE if there is none, if others have replaced the files that it wrote, or if
+   * the files that it replaced are gone.
    */
   def lastOptimize: LastSwitch.OfTable = {
     val switch = switches.lastOption.map(_._1)
@@ -74,8 +74,8 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * Copies what was written into these folders, by INSERTs that were planned before a switch, into
-   * the table's folder. Throws overwrittenBehind where one was overwritten instead.
+   * Copies files that INSERTs planned before a switch have written into these folders to the
+   * table's current folder. Throws overwrittenBehind if such a folder was overwritten instead.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
@@ -87,7 +87,7 @@ private[relocate] final class PreviousTableLocations(
     }
   }
 
-  /** An overwrite that deletes the folder takes the journal along. */
+  /** Whether a folder was overwritten. An overwrite that deletes the folder deletes its journal. */
   private def isAnew(left: TableFolder): Boolean =
     !Journal.read(hadoopConf, left).exists &&
       SiblingFolder.dataFiles(hadoopConf, left.root).nonEmpty
@@ -96,21 +96,21 @@ private[relocate] final class PreviousTableLocations(
     throw ZOrderErrors.overwrittenBehind(overwritten.root.toString, folder.root.toString)
 
   /**
-   * The table's files in the folders that are kept for long enough, and ours. A folder into which
-   * others have written rows is left as it is, and so are those that came after it: they tell where
-   * these rows belong.
+   * The table's files, and pyzorder's own, in folders whose retention has ended. Skips a folder
+   * into which others have written rows, and all later ones, whose records say where these rows
+   * belong.
    *
-   * @param kept milliseconds since a switch for which the folder is kept
-   * @param at   milliseconds since the epoch, by the store's clock
+   * @param kept how long a folder is kept after a switch, in milliseconds
+   * @param at   the current time in milliseconds since the epoch, by the store's clock
    */
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     expired(kept, at).flatMap(switch => switch.ownFiles ++ switch.ownRecords)
 
   /**
-   * Deletes them, the records last: a killed one goes on where it was. What else lies in a folder
-   * stays, and then the folder, too.
+   * Deletes the files in `garbage`, with the records last, so that it can resume after a kill. If a
+   * folder contains other files, they and the folder stay.
    *
-   * @param deleted told after each data file of a folder how many there were so far
+   * @param deleted called after each data file with the number deleted from that folder so far
    */
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit =
     expired(kept, at).foreach { switch =>
@@ -120,7 +120,7 @@ private[relocate] final class PreviousTableLocations(
         fs.delete(file.getPath, false)
         deleted(i + 1)
       }
-      // From here on another table may come to lie where this folder was.
+      // From here on, another table may be created in place of this folder.
       fs.delete(SiblingFolder.originFile(switch.to), false)
       fs.delete(switch.from.zorder, true)
       fs.delete(new Path(root, "_SUCCESS"), false)

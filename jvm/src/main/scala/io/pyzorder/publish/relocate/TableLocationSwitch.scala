@@ -13,31 +13,32 @@ import io.pyzorder.publish.journal.SwitchRecord
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingFolder, TableFolder}
 
 /**
- * A run that publishes by one change in the catalog: the folder `to` is filled beside the table's
- * folder `from`, then the table's location is switched to it. No file of `from` is touched, so that
- * every reader, of any engine, sees all of the old folder or all of the new one:
+ * A run that publishes by a single change in the catalog. It fills a folder `to` beside the table's
+ * folder `from` and then switches the table's location to it. No file in `from` is touched, so a
+ * reader of any engine sees all of the old folder or all of the new one:
  *
- *  - before the switch the table is `from`, which is what it was; that `to` is there, or half full,
- *    is seen by nobody;
- *  - the switch is one call of the catalog, which takes place or does not;
- *  - after it the table is `to`, which held every row before COMMIT; a query that was planned
- *    before reads `from`, which stays until VACUUM.
+ *  - Before the switch, the table is the unchanged `from`. Nobody sees `to`, whether it is missing,
+ *    incomplete or complete.
+ *  - The switch is one catalog call, which either happens or does not.
+ *  - After the switch, the table is `to`, which has contained every row since before COMMIT. A
+ *    query that was planned before reads `from`, which stays until VACUUM.
  *
- * Each folder has a `_zorder` of its own. A reader that found a folder in the catalog finds there
- * the index and the journal of just the files it lists: entries of one folder are never held
- * against files of the other.
+ * Each folder has a `_zorder` of its own. A reader that gets a folder from the catalog finds there
+ * the index and the journal of exactly the files that it lists, so the entries of one folder are
+ * never compared with the files of the other.
  *
- * Before COMMIT the run is undone: `to` is deleted. After it the run is completed, by whoever holds
- * the lock: to switch to the same folder twice is to switch once, so that a call of a writer that
- * was declared dead does no harm when it arrives late, unless the table went on from `to` by then.
+ * The lock holder undoes the run before COMMIT, by deleting `to`, and completes it afterwards.
+ * Switching to the same folder twice has the same effect as once. A late call of a writer that was
+ * declared dead is therefore harmless, unless the table has moved on from `to` by then.
  *
  * A catalog has no compare-and-swap. An INSERT that was planned before the switch and commits after
- * it writes into `from`: `carry` brings its files over, at once after the switch or with the next
- * writing command. If `from` was overwritten around the moment of the switch, it is taken back.
+ * it writes into `from`. `carry` copies its files, either right after the switch or with the next
+ * writing command. If `from` was overwritten around the moment of the switch, the switch is
+ * reverted.
  *
  * @param from   the table's folder when the run began; not partitioned
- * @param run    its number in the journal of `from`
- * @param record what it says of itself there
+ * @param run    the run's number in the journal of `from`
+ * @param record the run's record in that journal
  */
 private[publish] final class TableLocationSwitch(
     session: shim.SparkSession,
@@ -54,7 +55,7 @@ private[publish] final class TableLocationSwitch(
   private val files = new RunFiles(
     hadoopConf, from, run, RetireRecord(record.incarnation, record.read, Nil, Nil))
 
-  /** The folder that the table is switched to. */
+  /** The new folder of the table. */
   val to: TableFolder = SiblingFolder.of(from, record.to)
 
   override def filled: TableFolder = to
@@ -72,7 +73,7 @@ private[publish] final class TableLocationSwitch(
     files.checkInputs()
   }
 
-  /** Open to those whom `from` is open to; it says where it comes from. */
+  /** Creates `to` with the permissions of `from`, and records its origin in it. */
   override def make(): Unit = {
     if (!fs.mkdirs(to.root)) throw new IOException(s"cannot create ${to.root}")
     MetadataFiles.share(hadoopConf, to.root, from.root)
@@ -83,10 +84,10 @@ private[publish] final class TableLocationSwitch(
 
   override def carry(): Unit = carry(to)
 
-  /** Whether `to` is being filled by this very record, and not yet known to be the table. */
+  /** Whether `to` carries this record's mark, which is removed once the catalog names `to`. */
   private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, Records.write(record))
 
-  /** Nobody has been told of `to`, and nobody will be. */
+  /** Deletes `to`, which nobody else knows, unless the catalog names it. */
   override def undo(): Unit =
     if (isMine && !location.contains(to.root)) fs.delete(to.root, true)
 
@@ -94,7 +95,7 @@ private[publish] final class TableLocationSwitch(
 
   override def strange: Option[String] = None
 
-  /** Without the mark there is nothing to do: it was done, or the record is none of a run. */
+  /** Does nothing without the mark; the switch is finished, or the record is not that of a run. */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] =
     if (!isMine) Nil
     else {
@@ -130,13 +131,13 @@ private[publish] final class TableLocationSwitch(
     case None => Seq(s"$tableName was dropped or renamed")
   }
 
-  /** After the switch; `conflict`: what others did to `from`. */
+  /** Finishes after the switch; `conflict` says what others changed in `from`, if anything. */
   private def settle(conflict: Option[String]): Seq[String] = {
     if (conflict.isEmpty) carry(to)
     conflict.toSeq
   }
 
-  /** What others did to the files that were read; None: nothing. */
+  /** What others changed in the files that were read; None if nothing. */
   private def changed: Option[String] =
     try {
       checkFiles()
@@ -146,23 +147,23 @@ private[publish] final class TableLocationSwitch(
           .orElse(Some(conflict.sentence))
     }
 
-  /** Files in `from` that came after it was read, and were not carried into `to` yet. */
+  /** Files in `from` that were added after it was read and are not carried over yet. */
   def late: Seq[FileStatus] = left.late
 
-  /** Whether a file that was read is not in `from` any more. */
+  /** Whether a file that was read is no longer in `from`. */
   def incomplete: Boolean = left.incomplete
 
   /**
-   * Copies the files of `late` into the folder that is the table now, and notes it in `from`.
+   * Copies the files in `late` to the table's current folder and marks them in `from`.
    *
-   * @param table `to`, or what it was switched to since
+   * @param table `to`, or the folder to which the table was switched since
    */
   def carry(table: TableFolder): Unit = left.carry(table.root)
 
-  /** The files of the table in `from`, which others' files may lie beside; for VACUUM. */
+  /** The table's own files in `from`, which VACUUM may delete; other files may be there too. */
   def ownFiles: Seq[FileStatus] = left.ownFiles
 
-  /** What else is ours in `from`: the files below its `_zorder`. */
+  /** The files below `_zorder` in `from`. */
   def ownRecords: Seq[FileStatus] = {
     def below(folder: Path): Seq[FileStatus] = FileSystems.list(fs, folder).flatMap(entry =>
       if (entry.isDirectory) below(entry.getPath) else Seq(entry))
@@ -173,7 +174,7 @@ private[publish] final class TableLocationSwitch(
 
   private def tableName: String = record.table.copy(catalog = None).quotedString
 
-  /** Where the catalog says that the table lies; None: it knows no such table. */
+  /** The table's location according to the catalog; None if there is no such table. */
   private def location: Option[Path] = TableLocationSwitch.location(session, record.table)
 
   private def alter(place: TableFolder): Unit = {
@@ -187,7 +188,7 @@ private[publish] final class TableLocationSwitch(
 
 object TableLocationSwitch {
 
-  /** Where the catalog says that a table lies, asked anew; None: it knows no such table. */
+  /** A table's location, read uncached from the catalog; None if there is no such table. */
   def location(session: shim.SparkSession, table: TableIdentifier): Option[Path] = {
     val catalog = session.sessionState.catalog.externalCatalog
     val database = table.database.get
@@ -199,8 +200,8 @@ object TableLocationSwitch {
   }
 
   /**
-   * The switch that a journal's last run has done; None: the table was not switched away, or not
-   * by the word of the folder that it was switched to.
+   * The completed switch of a journal's last run; None if the table was not switched away, or if
+   * the folder that it was switched to does not confirm it.
    */
   def done(session: shim.SparkSession, state: JournalState): Option[TableLocationSwitch] =
     if (!state.done || !state.outcome.exists(_.commit)) None
