@@ -7,23 +7,25 @@ import io.pyzorder.publish.journal.{Journal, Lease, Marker, Records}
 import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Incarnation, RunNumber, TableFolder}
 
 /**
- * Files of ours that nobody can ask for any more: those that a run replaced longer ago than they
- * are kept, and what dead writers left in their staging folders and of records. Nothing else is
- * looked at, so that nothing else is deleted.
+ * Finds and deletes pyzorder's expired files: replaced files whose retention has ended, and staged
+ * files, partial records and markers of dead writers. It looks at nothing else and so cannot delete
+ * anything else.
  *
- * @param outside folders of partitions that lie outside of the table's folder
+ * @param outside the folders of partitions outside the table's folder
  */
 final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside: Seq[Path]) {
 
   /**
-   * @param kept milliseconds since a run ended for which the files it replaced are kept
-   * @param at   milliseconds since the epoch, by the store's clock
-   * @param busy run whose files are not looked at: that of a writer at work
+   * Finds all expired files.
+   *
+   * @param kept how long replaced files are kept after the end of the run, in milliseconds
+   * @param at   the current time in milliseconds since the epoch, by the store's clock
+   * @param busy the run of an active writer, whose files are ignored
    */
   def find(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] =
     halves(at, kept) ++ replacedOrStaged(kept, at, busy) ++ outside.flatMap(markers(_, busy))
 
-  /** What a recovery does not see: markers outside of runs that were killed before RETIRE. */
+  /** Markers outside the table's folder, which recovery does not find if there is no RETIRE. */
   private def markers(folder: Path, busy: Option[Long]): Seq[FileStatus] =
     incarnation.toSeq.flatMap(life =>
       list(folder).filter(file =>
@@ -31,7 +33,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   private lazy val incarnation = Incarnation.read(hadoopConf, table)
 
-  /** What a writer that was killed while it made a record or a pointer left of it. */
+  /** Temporary files of writers that were killed while creating a record or a pointer. */
   private def halves(at: Long, kept: Long): Seq[FileStatus] =
     Seq(table.zorder, table.journal, table.index).flatMap(list).filter { file =>
       file.getPath.getName.startsWith(CreateIfAbsent.Temporary) &&
@@ -39,8 +41,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     }
 
   /**
-   * Of these, what can go without a lock: files that a run replaced which was done so long ago.
-   * Of all commands only a RESTORE would read them: none while one is under way.
+   * Finds the expired files that can be deleted without the lock, which are those that a finished
+   * run replaced. Only RESTORE would read them, so there are none during a RESTORE.
    */
   def replaced(kept: Long): Seq[FileStatus] = {
     val journal = Journal.read(hadoopConf, table)
@@ -57,7 +59,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     val ended = Journal.ended(hadoopConf, table)
     val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
     idle.flatMap { case (run, isRetired, folder) =>
-      // Whoever writes into the table's journal need not have the right to delete elsewhere.
+      // Whoever can write into the table's journal may have no right to delete elsewhere.
       val own = TableFolder.isAtOrBelow(folder.getPath, table.root)
       val made = folder.getModificationTime
       val since = if (own) ended.getOrElse(run, made) else ended.get(run).fold(made)(made.max)
@@ -68,9 +70,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
   }
 
   /**
-   * Deletes the files, and the folders that this leaves empty.
+   * Deletes files, and the run folders that are then empty.
    *
-   * @param deleted told after each file how many there were so far
+   * @param deleted called after each file with the number of files deleted so far
    */
   def delete(files: Seq[FileStatus], deleted: Int => Unit): Unit = {
     deleteFiles(files, deleted)
@@ -80,14 +82,14 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     }
   }
 
-  /** Leaves the folders, which a run that is under way may need. */
+  /** Deletes files but no folders, which an active run may need. */
   def deleteFiles(files: Seq[FileStatus], deleted: Int => Unit): Unit =
     files.zipWithIndex.foreach { case (file, i) =>
       file.getPath.getFileSystem(hadoopConf).delete(file.getPath, false)
       deleted(i + 1)
     }
 
-  /** Number, whether of retired files (else of staged ones), and folder, of all runs. */
+  /** The folders of all runs, as (run, whether for retired rather than staged files, folder). */
   private def runFolders: Seq[(Long, Boolean, FileStatus)] =
     for {
       home <- (table.zorder +: alone.map(new Path(_, TableFolder.Name))).distinct
@@ -96,7 +98,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
       run <- RunNumber.ofFolder(folder.getPath.getName)
     } yield (run, isRetired, folder)
 
-  /** Not the folders of partitions that are tables of their own, whose runs have numbers too. */
+  /** `outside` without folders that are tables of their own, whose run numbers are unrelated. */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
     FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal)
   }
@@ -111,6 +113,6 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
 private object ExpiredFiles {
 
-  /** Milliseconds after which a file that is made in one piece has no writer any more. */
+  /** The age, in milliseconds, from which a temporary file certainly has no writer any more. */
   private val SurelyDead = 3600L * 1000
 }

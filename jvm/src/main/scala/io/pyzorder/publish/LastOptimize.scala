@@ -7,17 +7,17 @@ import io.pyzorder.publish.journal.{Journal, JournalState, Records, RetireRecord
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * The last OPTIMIZE that was not undone yet, and is not too old to be.
+ * The last OPTIMIZE that is not undone yet and can still be undone.
  *
- * @param record what it replaced by what
+ * @param record the files that it replaced and those that replaced them
  */
 final case class LastOptimize(run: Long, record: RetireRecord)
 
 object LastOptimize {
 
   /**
-   * Finds it among the runs before `writer`'s; throws ZORDER_CANNOT_RESTORE when there is none,
-   * when others have replaced what it wrote, or when what it replaced is gone.
+   * Finds it among the runs before `writer`'s. Throws ZORDER_CANNOT_RESTORE if there is none, if
+   * others have replaced the files that it wrote, or if the files that it replaced are gone.
    */
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder
@@ -31,8 +31,8 @@ object LastOptimize {
     written.named.find(!folder.holds(_)).foreach { gone =>
       throw ZOrderErrors.restorePartitionGone(root, gone)
     }
-    // What a later RESTORE brought back is a copy, with a time of its own, and so is on some stores
-    // what any run moved.
+    // Files that a later RESTORE brought back are copies with their own modification times. So, on
+    // some stores, are files that any run moved.
     val since = runs.filter(_.run >= last.run).flatMap { run =>
       (if (isCommitted(run)) run.said.get.add else Nil) ++ run.placed
     }.map(file => file.path -> file).toMap
@@ -41,7 +41,7 @@ object LastOptimize {
     LastOptimize(last.run, record)
   }
 
-  /** Number of the last OPTIMIZE before `writer` that replaced files within their folders. */
+  /** The number of the last OPTIMIZE before `writer` that replaced files within their folders. */
   def number(hadoopConf: Configuration, writer: Writer): Option[Long] =
     lastOf(runsBefore(hadoopConf, writer)).map(_.run)
 

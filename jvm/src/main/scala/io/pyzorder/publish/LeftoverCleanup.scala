@@ -9,16 +9,17 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
- * What a run has left in a folder that is not its table any more. A disk deletes a folder file by
- * file, and not at all if a file comes into it meanwhile, such as a record of a writer that has not
- * noticed yet: then the folder of a table that was dropped stays, and is in the way of a new table
- * of that name.
+ * Removes what a run has left in a folder that is no longer its table. On local disks a folder is
+ * deleted file by file, and the deletion fails if a file is added meanwhile, such as a record of a
+ * writer that has not noticed it yet. The folder of a dropped table then remains and blocks a new
+ * table of the same name.
  */
 private[publish] object LeftoverCleanup {
 
   /**
-   * Seconds after DONE. Who deletes the folder may have listed its files before DONE came, and be
-   * slow to delete the others: until then nothing tells that they go.
+   * When to look, in seconds after DONE. A process that deletes the folder may have listed its
+   * files before DONE was written and take a while to delete them; until it does, the deletion
+   * cannot be detected.
    */
   private val Moments = Seq(1L, 10L)
 
@@ -28,17 +29,17 @@ private[publish] object LeftoverCleanup {
     thread
   }
 
-  /** Looks after a run's remains when that has ended; not when the process ends before. */
+  /** Schedules a cleanup for some time after a run. It is skipped if the process ends earlier. */
   def lookLater(look: () => Unit): Unit = Moments.foreach { seconds =>
     val attempt: Runnable = () =>
       try look()
-      catch { case NonFatal(_) => () } // the store cannot be asked
+      catch { case NonFatal(_) => () } // the store is unavailable
     clock.schedule(attempt, seconds, TimeUnit.SECONDS)
   }
 
   /**
-   * Deletes the `_zorder` of a folder in which there is nothing else, for the first writer of its
-   * life: the table went while that began.
+   * Deletes the `_zorder` of a folder that contains nothing else. Called by the first writer of an
+   * incarnation, whose table may have been deleted while it started.
    */
   def clearIfEmpty(hadoopConf: Configuration, folder: TableFolder): Unit = {
     val fs = folder.root.getFileSystem(hadoopConf)

@@ -14,10 +14,9 @@ import io.pyzorder.publish.relocate.CatalogSwitch
 import io.pyzorder.storage.{FailPoints, FileRef, Incarnation, TableFolder}
 
 /**
- * Brings a run that was left unfinished to its end, by a writer that is about to take the lock.
- * Until COMMIT it is undone, after COMMIT it is completed. COMMIT and ABORT are one
- * create-if-absent object: the run's own writer, should it wake up, cannot commit what is being
- * undone here.
+ * Finishes a run that was left unfinished, on behalf of a writer that is about to take the lock.
+ * The run is undone before COMMIT and completed after it. COMMIT and ABORT are one create-if-absent
+ * object, so if the run's own writer wakes up, it cannot commit what is being undone here.
  */
 private[publish] object Recovery {
 
@@ -36,7 +35,8 @@ private[publish] object Recovery {
     log.warn(s"Run ${state.run} of ${state.folder} was left unfinished; " +
       (if (commit) "completing it" else "undoing it"))
     reach("recovery-decided")
-    // Read now that it is decided: until then a writer that was declared dead may have gone on.
+    // Read only now that the outcome is decided. Until then, a writer that was declared dead may
+    // still have added records.
     val switch = CatalogSwitch.of(session, state.folder, state.run, records)
     switch.flatMap(_.strange).foreach { strange =>
       checkKnown(state, strange)
@@ -62,8 +62,9 @@ private[publish] object Recovery {
   }
 
   /**
-   * What of a record is the table's: by the catalog, or by the mark of the run in a folder that it
-   * fills. By the table's path alone this cannot be told of partitions that lie elsewhere.
+   * The part of a record that belongs to the table, according to the catalog or to the run's mark
+   * in a folder that it fills. For partitions outside the table's folder, the path of the table
+   * alone cannot decide this.
    */
   private def ofTable(
       state: JournalState,
@@ -78,15 +79,15 @@ private[publish] object Recovery {
     said.within(folder)
   }
 
-  /** An error where only the catalog, which was not asked, can tell whose a folder is. */
+  /** Throws if only the catalog could attribute the folder, but the table was named by its path. */
   private def checkKnown(state: JournalState, strange: String): Unit =
     if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
       throw ZOrderErrors.unfinishedElsewhere(state.folder.root.toString, strange)
     }
 
   /**
-   * After COMMIT: the new files go in, the last old one out, the index forgets the old ones; then
-   * the catalog names the folders that are whole now.
+   * Completes a committed run: moves the new files in, retires the late old ones, removes the
+   * entries of old files from the index, and finally switches locations in the catalog, if any.
    */
   def complete(session: shim.SparkSession, files: RunFiles, moved: Int => Unit)(
       switch: Option[CatalogSwitch],
@@ -101,7 +102,7 @@ private[publish] object Recovery {
     problems ++ switch.filter(_ => problems.isEmpty).toSeq.flatMap(_.complete(alive, reach))
   }
 
-  /** After ABORT: the old files go back, the index forgets the new ones. */
+  /** Undoes an aborted run: moves old files back and removes new ones from the index. */
   def undo(session: shim.SparkSession, files: RunFiles, moved: Int => Unit): Seq[String] = {
     val problems = files.moveBack(moved)
     end(session, files, gone = files.record.add, back = files.record.retire)
@@ -109,8 +110,9 @@ private[publish] object Recovery {
   }
 
   /**
-   * DONE, then what only an unfinished run needs is taken away; all of it in a folder that is just
-   * being deleted, now or in a moment, which would stay for a record that came into it.
+   * Writes DONE and deletes what only an unfinished run needs. If the table's folder is being
+   * deleted, now or shortly after, deletes all records, because a record written meanwhile would
+   * keep the folder from being deleted.
    */
   def close(records: RunRecords, files: RunFiles): Unit = {
     if (files.sameIncarnation) {
@@ -134,10 +136,10 @@ private[publish] object Recovery {
     }
 
   /**
-   * Takes the entries of files that are gone out of the index, and gives those of files that have
-   * another time now that time. Entries of files that are no more are of no harm (nothing has their
-   * name), and a file whose time is not its entry's is read, so a failure here must not keep a run
-   * from its end.
+   * Removes the entries of files that are gone from the index, and updates the modification times
+   * of files that changed them when moved. A failure must not keep the run from ending: stale
+   * entries are harmless because no file has their name, and a file whose time differs from its
+   * entry's is read.
    */
   private def update(
       session: shim.SparkSession,

@@ -5,15 +5,15 @@ import org.apache.hadoop.fs.Path
 import io.pyzorder.storage.FileRef
 
 /**
- * A new data file that was written for a run and is not part of the table yet.
+ * A new data file that was written for a run and is not yet part of the table.
  *
- * @param stagedPath where it is: Writer.stagedPath(path)
- * @param path       the name it gets, as in FileRef; no file may ever have had it
- * @param size       bytes
- * @param numRecords rows
+ * @param stagedPath its current path, Writer.stagedPath(path)
+ * @param path       its future name, as in FileRef, which no file may ever have had
+ * @param size       in bytes
+ * @param numRecords the number of rows
  */
 final case class StagedFile(stagedPath: Path, path: String, size: Long, numRecords: Long) {
 
-  /** As in FileRef. */
+  /** The file's future folder, named as in FileRef.folder. */
   def folder: String = FileRef(path, size, 0L).folder
 }

@@ -14,14 +14,14 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Incarnation, MetadataFi
 import io.pyzorder.storage.{RunNumber, TableFolder}
 
 /**
- * A table's lock, which one writer holds: the PREPARE record of a run that is not done, kept by a
+ * A table's exclusive lock, which is the PREPARE record of an unfinished run. It is kept alive by a
  * lease that is renewed until `lease.end()`.
  *
- * @param run         whose PREPARE it is
- * @param incarnation the table's life that the writer saw
- * @param owner       which of all writers that ever prepared a run of this number
- * @param isFirst     whether that life began with it: the first writer of a table, or one that has
- *                    come to a folder that is just being deleted
+ * @param run         the run of the PREPARE record
+ * @param incarnation the incarnation of the table that the writer saw
+ * @param owner       identifies the writer among all that ever prepared a run with this number
+ * @param isFirst     whether this writer started the incarnation, as the first writer of a table
+ *                    does, or one that arrives while the table's folder is being deleted
  */
 private[publish] final case class TableLock(
     folder: TableFolder,
@@ -34,10 +34,10 @@ private[publish] final case class TableLock(
 private[publish] object TableLock {
 
   /**
-   * Takes the lock, after having finished what a dead writer left.
+   * Takes the lock, after finishing the run of a dead writer, if any.
    *
-   * @param folder    the table's
-   * @param operation what others are told that the lock is held for
+   * @param folder    the table's folder
+   * @param operation the command that needs the lock, as shown to other writers
    */
   def take(session: shim.SparkSession, folder: TableFolder, operation: String): TableLock = {
     val conf = session.sessionState.newHadoopConf()
@@ -56,7 +56,7 @@ private[publish] object TableLock {
     }
   }
 
-  /** None: another was faster, or the table was overwritten just now. */
+  /** Tries once; None if another writer was faster or the table was just overwritten. */
   private def tryTake(
       session: shim.SparkSession,
       folder: TableFolder,
@@ -77,7 +77,7 @@ private[publish] object TableLock {
     if (state.run == RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.journal.toString)
     val run = state.run + 1
     MetadataFiles.makeFolder(conf,
-      folder.journal) // the first run's, or an older life went with its own
+      folder.journal) // missing for the first run of an incarnation
     val lease = new Lease(conf, folder, run, record.owner, length)
     lease.claim()
     if (new RunRecords(conf, folder, run).prepare(record) &&
@@ -90,7 +90,7 @@ private[publish] object TableLock {
     }
   }
 
-  /** Finishes what a dead writer left; an error if it lives. */
+  /** Finishes the run of a dead writer; throws if the writer is alive. */
   private def takeOver(session: shim.SparkSession, state: JournalState, length: Long): Unit = {
     val declaredDead =
       ZOrderConf.journalTakeOver.get(session.sessionState.conf) == state.run.toString

@@ -17,19 +17,21 @@ import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, Tab
 import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
 
 /**
- * The one writer of a table: holds the lock from `begin` to `publish` or `abort`, one of which must
- * be called. List the table's files after `begin`, which may have had to finish an earlier run.
+ * The only writer of a table. It holds the lock from `begin` until it is ended by `abort` or by one
+ * of the publishing methods, one of which must be called. List the table's files only after
+ * `begin`, which may have to finish an earlier run first.
  *
- * What a kill leaves, step by step, for a reader with the extension (Overlay tells how it sees it):
- *  - PREPARE, staged files, markers, index entries of files that do not exist yet: nothing that a
- *    reader looks at. The entries come this early so that a run which is killed after COMMIT loses
- *    no statistics; they count only for a file of that name, size and time.
- *  - RETIRE: the old files, at either place, wherever their folder still has its marker.
- *  - COMMIT: the new files, at either place. By now all old ones but one lie retired, that one is
- *    hidden, the markers and the incarnation were looked at since, and what is
- *    left to do can only go forward.
- *  - DONE: a listing as it is. Markers are taken away after it.
- * The next writer undoes the run before COMMIT and completes it after.
+ * What a reader with the extension sees if the writer is killed after each step (Overlay explains
+ * how):
+ *  - PREPARE, staged files, markers, index entries of files that do not exist yet: no change.
+ *    Readers look at none of these. The entries are published this early to keep the statistics of
+ *    a run that is killed after COMMIT; an entry applies only to a file of its name, size and time.
+ *  - RETIRE: the old files, at either place, in every folder that still has its marker.
+ *  - COMMIT: the new files, at either place. By now all old files except the late ones (see
+ *    RunFiles) are retired, and those are hidden. The markers and the incarnation were checked
+ *    after the moves, and the run can only go forward.
+ *  - DONE: a plain listing. The markers are deleted after it.
+ * The next writer undoes the run before COMMIT and completes it afterwards.
  */
 final class Writer private (session: shim.SparkSession, lock: TableLock) {
   import lock.{lease, owner}
@@ -46,13 +48,13 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private var ended = false
   private var committing = false
 
-  /** For the next OPTIMIZE: what the files that this run publishes are laid out with. */
+  /** The layout of the files that this run publishes, recorded for the next OPTIMIZE. */
   var layout: Option[LayoutRecord] = None
 
-  /** Files of the table whose rows are being read: what became of them may explain a failure. */
+  /** The files that are being read. If one of them changes, that explains a failure. */
   var reading: Seq[FileRef] = Nil
 
-  /** The folder that new files are written to. */
+  /** The folder for new files. */
   def staging: Path = folder.staging(run)
 
   /** When this run began, in milliseconds since the epoch by the store's clock. */
@@ -61,32 +63,32 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     path.getFileSystem(hadoopConf).getFileStatus(path).getModificationTime
   }
 
-  /** Where the new file that will be named `path` is written to. */
+  /** The path to which the new file that will be named `path` is written. */
   def stagedPath(path: String): Path = folder.stagedPath(run, path)
 
-  /** An error unless the store has so many bytes left: the table doubles until VACUUM. */
+  /** Throws unless the store has this many bytes left, as replaced files stay until VACUUM. */
   def checkSpace(bytes: Long): Unit = {
     val left = folder.root.getFileSystem(hadoopConf).getStatus(folder.root).getRemaining
     if (left < bytes) {
-      files.checkFolders() // a disk says that a folder that is gone has no space left
+      files.checkFolders() // for a missing folder, local file systems report 0 bytes
       throw ZOrderErrors.tooLittleSpace(folder.root.toString, bytes, left)
     }
   }
 
-  /** An error if a partition's folder, named as in FileRef.folder, is another table's as well. */
+  /** Throws if a partition's folder, named as in FileRef.folder, also belongs to another table. */
   def checkAlone(folders: Seq[String]): Unit =
     new RunFiles(hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, folders)).checkAlone()
 
   /**
-   * Replaces files of the table by the staged ones, and ends this writer. Either all of it happens
-   * or, with an error, nothing; only folders that others overwrote meanwhile are left as they left
-   * them, with an error as well.
+   * Replaces files of the table by staged ones and ends this writer. Replaces all of the files, or
+   * throws and replaces none. The one exception is a folder that another writer overwrites
+   * meanwhile. It stays as that writer left it, and an error is thrown as well.
    *
-   * @param retire  the files that were read, as they were then; SummaryFiles go with them
-   * @param staged  the files that hold the same rows
-   * @param entries what the index shall say of the staged ones; modification times are set here
-   * @param columns from the columns that had statistics to those that shall have them
-   * @param rowsOf  the files whose rows the staged ones hold, where these are none to retire
+   * @param retire  the files that were read, as seen then; SummaryFiles are retired with them
+   * @param staged  the files that contain the same rows
+   * @param entries the index entries of the staged files; modification times are set here
+   * @param columns maps the previously indexed columns to those that are indexed from now on
+   * @param rowsOf  further files whose rows the staged files contain, but which are not retired
    */
   def publish(
       retire: Seq[FileRef],
@@ -112,12 +114,12 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * Publishes by a switch of the table's location to a folder that `fill` makes the table of, and
-   * ends this writer. Either all of it happens or, with an error, nothing.
+   * Publishes by switching the table's location to a folder that `fill` writes, and ends this
+   * writer. Switches the location, or throws and changes nothing.
    *
-   * @param table in the session catalog, with its database
+   * @param table the table in the session catalog, with its database
    * @param read  every file of the table, as it was read
-   * @param fill  given the new folder, which is empty, publishes the table's rows there
+   * @param fill  publishes the table's rows in the new, empty folder that it is given
    * @return the new folder
    */
   def switchLocation(table: TableIdentifier, read: Seq[FileRef])(
@@ -129,17 +131,17 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * Publishes by a switch of partitions' locations to folders that `fill` writes files for, and
-   * ends this writer. Either all of it happens or, with an error, nothing; only partitions that
-   * others overwrote meanwhile are left as they left them, with an error as well.
+   * Publishes by switching the partitions' locations to folders for which `fill` writes the files,
+   * and ends this writer. Switches all of the partitions, or throws and switches none. The one
+   * exception is a partition that another writer overwrites meanwhile. It stays as that writer left
+   * it, and an error is thrown as well.
    *
-   * @param table in the session catalog, with its database
+   * @param table the table in the session catalog, with its database
    * @param moves the partitions
-   * @param read  every file of theirs, as it was read
-   * @param fill  given the names of the new folders, as in FileRef.folder, by those of the old
-   *              ones: the files that hold the same rows, their entries without modification times,
-   *              and the columns as `publish` wants them
-   * @return the folder that the new folders are in
+   * @param read  every file of these partitions, as it was read
+   * @param fill  writes the rows to new files and describes these, given a map from the old folders
+   *              to the new ones, named as in FileRef.folder
+   * @return the folder that contains the new folders
    */
   def switchPartitions(table: TableIdentifier, moves: Seq[PartitionMove], read: Seq[FileRef])(
       fill: Map[String, String] => Filled): TableFolder = {
@@ -169,7 +171,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       switch.carry()
       switch.check()
       if (!lease.held) throw declaredDead
-      files.retire(() => alive, _ => ()) // summaries alone: data files stay in their old folders
+      files.retire(() => alive, _ => ()) // only summaries; data files stay in their old folders
       commit()
       committed = true
     } finally {
@@ -179,8 +181,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * What to tell of a failure before or in `publish`: the conflict, where others changed the table
-   * or the files that were being read, else the failure as it is.
+   * The error to report for a failure before or during `publish`. This is a conflict if others
+   * changed the table or the files that were being read, else the failure itself.
    */
   private[publish] def reason(failure: Throwable): Throwable = failure match {
     case told: ZOrderException => told
@@ -205,7 +207,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       try records.commit(incarnation, owner)
       catch {
         case NonFatal(full) if StoreFailures.isFull(full) =>
-          committing = false // refused, not lost: room may be made for ABORT
+          committing = false // certainly not committed, so `abort` may free space first
           throw full
       }
     if (!isMine) throw declaredDead
@@ -214,21 +216,21 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private def declaredDead: Exception =
     ZOrderErrors.conflict("another writing command declared this one dead and undid it")
 
-  /** Gives up: nothing of this run is seen any more. Does nothing after `publish` or `abort`. */
+  /** Aborts the run, leaving no visible trace. Does nothing once this writer has ended. */
   def abort(): Unit = if (!ended) {
     val interrupted = Thread.interrupted()
     try {
       if (files.sameIncarnation) {
-        // Nobody else can commit this run. Where the disk is full, this is room for the records.
+        // Nobody else can commit this run. On a full disk, this frees space for the records.
         if (!committing) files.removeStaged()
-        // Not aborted: the COMMIT whose outcome was not known arrived after all.
+        // If the run cannot be aborted, a COMMIT with unknown outcome succeeded after all.
         if (records.abort(incarnation, owner)) {
           moving.foreach(_.undo())
           Recovery.undo(session, files, _ => ())
         } else {
           Recovery.complete(session, files, _ => ())(moving, () => lease.held, _ => ())
         }
-        Recovery.close(records, files) // also after another's: it knew of no marker put since
+        Recovery.close(records, files) // even after another writer did, which may miss markers
       } else {
         moving.foreach(_.undo())
       }
@@ -242,10 +244,14 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     }
   }
 
-  /** Whether nobody has declared this writer dead, nor can have done so by the end of its lease. */
+  /** Whether nobody has declared this writer dead, or could have because its lease expired. */
   private def alive: Boolean = lease.held && !records.isDecided
 
-  /** `summarized`: folders whose SummaryFiles are retired as well, named as in FileRef.folder. */
+  /**
+   * Performs the steps before RETIRE: verifies row counts, creates markers and publishes index
+   * entries. `summarized` are the folders, named as in FileRef.folder, whose SummaryFiles are
+   * retired too.
+   */
   private def prepareMoves(
       summarized: Seq[String],
       retire: Seq[FileRef],
@@ -253,14 +259,14 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       entries: Seq[FileEntry],
       columns: Seq[IndexedColumn] => Seq[IndexedColumn],
       rowsOf: Seq[Path]): Unit = {
-    files.checkFolders() // no folders yet: whether the table was overwritten as a whole
+    files.checkFolders() // there are no folders yet, so this checks only the incarnation
     val added = staged.map { file =>
       require(file.stagedPath == stagedPath(file.path), s"${file.stagedPath} is no staged path")
       val status = file.stagedPath.getFileSystem(hadoopConf).getFileStatus(file.stagedPath)
       require(status.getLen == file.size, s"${file.stagedPath} has not ${file.size} bytes")
       FileRef(file.path, file.size, status.getModificationTime)
     }
-    // Summaries first: the last file of all stays until the new ones are in, and must be visible.
+    // Summaries come first, because the last file stays until the end and must be a visible one.
     val replaced = SummaryFiles.in(hadoopConf, folder, summarized) ++ retire
     val folders = (replaced ++ added).map(_.folder).distinct
     files = new RunFiles(
@@ -272,7 +278,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     try checkRows(read, written)
     catch {
       case NonFatal(failure) =>
-        files.checkInputs() // a better reason, if one of them is gone
+        files.checkInputs() // a missing input is a better explanation
         throw failure
     }
     reach("after-verify")
@@ -319,7 +325,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       end()
     }
 
-  /** What is left can be done at any time: every reader sees the new files at their places. */
+  /** Ends the run. Failures are harmless: all readers see the new files in place by now. */
   private def close(): Unit =
     try Recovery.close(records, files)
     catch {
@@ -328,7 +334,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
             "the next writing command on the table does it", failure)
     }
 
-  /** What was written must hold as many rows as what was read, by the files' own footers. */
+  /** Throws unless the footers of the new files add up to as many rows as those that were read. */
   private def checkRows(inputs: Seq[Path], staged: Seq[StagedFile]): Unit = {
     val read = RowCounts.sum(session, inputs)
     val written = RowCounts.sum(session, staged.map(_.stagedPath))
@@ -343,14 +349,14 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     lease.end()
     try {
       if (!files.sameIncarnation || records.folderBeingDeleted) {
-        files.unmark() // also what came into a folder that was just being deleted
+        files.unmark() // includes markers put into a folder while it was being deleted
         records.clear(incarnation)
       }
       val elsewhere = files.record.add.exists(file => TableFolder.isWhole(file.path))
       if (lock.isFirst && files.sameIncarnation && !elsewhere)
         LeftoverCleanup.clearIfEmpty(hadoopConf, folder)
     } catch {
-      case NonFatal(_) => () // the store cannot be asked
+      case NonFatal(_) => () // the store is unavailable
     }
   }
 
@@ -358,11 +364,11 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 }
 
 /**
- * What a folder was filled with.
+ * The new files of switched partitions.
  *
- * @param staged  its files
- * @param entries what the index shall say of them, without modification times
- * @param columns from the columns that had statistics to those that shall have them
+ * @param staged  the files
+ * @param entries their index entries, without modification times
+ * @param columns maps the previously indexed columns to those that are indexed from now on
  */
 final case class Filled(
     staged: Seq[StagedFile],
@@ -373,24 +379,24 @@ object Writer {
 
   private val log = LoggerFactory.getLogger(classOf[Writer])
 
-  /** Gives the writer to `body`, and up afterwards unless that has published. */
+  /** Runs `body`, which publishes, and aborts the writer if it has not. Translates failures. */
   def use[T](writer: Writer)(body: => T): T =
     try body
     catch { case NonFatal(failure) => throw writer.reason(failure) }
     finally writer.abort()
 
   /**
-   * Takes the table's lock, after having finished what a dead writer left.
+   * Takes the table's lock, after finishing the run of a dead writer, if any.
    *
    * @param root      the table's folder
-   * @param operation what others are told that the lock is held for, such as OPTIMIZE
+   * @param operation the command that needs the lock, such as OPTIMIZE, as shown to other writers
    */
   def begin(session: shim.SparkSession, root: Path, operation: String): Writer = {
     val fs = root.getFileSystem(session.sessionState.newHadoopConf())
     begin(session, new TableFolder(fs.makeQualified(root)), operation)
   }
 
-  /** The same of a table that the catalog may know. */
+  /** Like `begin` with a path, for a table that may be in the catalog. */
   def begin(session: shim.SparkSession, folder: TableFolder, operation: String): Writer = {
     val writer = new Writer(session, TableLock.take(session, folder, operation))
     writer.reach("after-prepare")
