@@ -1,4 +1,4 @@
-"""`python -m pyzorder`: the command line."""
+"""Runs the command line as `python -m pyzorder`."""
 
 from pyzorder.cli import main
 

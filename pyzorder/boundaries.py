@@ -1,6 +1,7 @@
-"""One column's sorted distinct boundaries, and the rank of any value among them.
+"""Sorted distinct boundaries of a column, and the rank of values among them.
 
-The readable reference of io.pyzorder.expressions.Boundaries, and its fallback.
+This is the readable reference for io.pyzorder.expressions.Boundaries, and the fallback without
+a JVM.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from pyzorder.ordered_bytes import Column
 
 @dataclass(frozen=True)
 class Boundaries:
-    """One column's sorted distinct boundaries, and the rank of any value among them."""
+    """Sorted distinct boundaries of a column, and the rank of values among them.
+
+    Exactly one of `longs` and `wholes` is set, depending on `ordered_bytes.is_long(data_type)`.
+    """
 
     data_type: str
     longs: npt.NDArray[np.int64] | None
@@ -31,11 +35,11 @@ class Boundaries:
 
     @property
     def id_count(self) -> int:
-        """Number of range ids: one between any two boundaries, one at each end, one for null."""
+        """Number of range ids: one for null, and one for each interval that boundaries delimit."""
         return self.size + 2
 
     def range_ids(self, values: Column) -> npt.NDArray[np.int32]:
-        """The range id of each value: 0 for null, else 1 + the number of boundaries <= it."""
+        """Returns range ids: 0 for null, otherwise 1 + the number of boundaries <= the value."""
         if self.longs is not None:
             ids = 1 + np.searchsorted(
                 self.longs, ordered_bytes.long_of(values, self.data_type), side="right"
@@ -47,12 +51,16 @@ class Boundaries:
         return np.array(ranks, dtype=np.int32)
 
     def stretched(self, ids: npt.NDArray[Any], bits: int) -> npt.NDArray[np.int64]:
-        """Range ids stretched over all of `bits` bits: floor(id * 2^bits / id_count)."""
+        """Scales range ids to use all `bits` bits: floor(id * 2^bits / id_count)."""
         return interleave.stretched(ids, self.id_count, bits)
 
 
 def from_values(data_type: str, values: Column) -> Boundaries:
-    """Boundaries at each distinct value among `values`, in any order; nulls are left out."""
+    """Returns boundaries at each distinct non-null value of `values`, which may be in any order.
+
+    Raises:
+        TypeError: values of `data_type` have no order.
+    """
     if not ordered_bytes.supports(data_type):
         raise TypeError(f"values of type {data_type} have no order")
     if ordered_bytes.is_long(data_type):

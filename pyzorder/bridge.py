@@ -1,4 +1,4 @@
-"""The only module that talks to the JVM; all of it but `is_connect` needs a classic session."""
+"""The only module that calls the JVM. Most of its functions need a classic session."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 EXTENSION = "io.pyzorder.ZOrderExtensions"
 
 STEP_TAG = "pyzorder-step: "
-"""What the tag of a job begins with that is a step of a statement (JobDescription.scala)."""
+"""Prefix of the job tag that names a step of a statement (JobDescription.scala)."""
 
 
 @dataclass(frozen=True)
 class StageStatus:
-    """How far a stage of a Spark job is; `rows` are those read by tasks that have ended."""
+    """Progress of a stage of a Spark job. `rows` counts rows read by finished tasks."""
 
     tasks: int
     ended: int
@@ -29,7 +29,10 @@ class StageStatus:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """How far a Spark job is; `step` is what it does for a statement, None: the job is Spark's."""
+    """Progress of a Spark job.
+
+    `step` is the step of a statement that the job belongs to, or None if the job has no such tag.
+    """
 
     number: int
     step: str | None
@@ -38,12 +41,12 @@ class JobStatus:
 
 
 def is_connect(value: Any) -> bool:
-    """Whether a session or DataFrame is a Spark Connect client's."""
+    """Whether a session or DataFrame belongs to a Spark Connect client."""
     return ".connect." in f"{type(value).__module__}."
 
 
 def is_connect_only() -> bool:
-    """Whether the PySpark here is the package for Connect clients, which starts no JVM."""
+    """Whether the installed PySpark is the package for Connect clients, which starts no JVM."""
     try:
         from pyspark.util import is_remote_only
     except ImportError:  # before Spark 4
@@ -52,7 +55,10 @@ def is_connect_only() -> bool:
 
 
 def running_jvm() -> Any | None:
-    """The JVM that this Python already talks to, or that spark-submit started for it; else None."""
+    """Returns the JVM that this process is connected to, or None.
+
+    Connects first if spark-submit started a JVM for this process.
+    """
     from pyspark import SparkContext
 
     if SparkContext._jvm is None and "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -61,7 +67,7 @@ def running_jvm() -> Any | None:
 
 
 def active_extensions() -> str | None:
-    """`spark.sql.extensions` of the running classic session; None when none runs."""
+    """Returns `spark.sql.extensions` of the running classic session; None if none is running."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
@@ -71,13 +77,16 @@ def active_extensions() -> str | None:
 
 
 def manifest(jvm: Any) -> dict[str, str] | None:
-    """Main attributes of the manifest of the jar that holds pyzorder in `jvm`; None without one."""
+    """Returns the main attributes of the manifest of pyzorder's jar in `jvm`.
+
+    Returns None if `jvm` does not have pyzorder, and an empty dict if its classes are in a folder.
+    """
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     resource = EXTENSION.replace(".", "/") + ".class"
     url = None if loader is None else loader.getResource(resource)
     if url is None:
         return None
-    if url.getProtocol() != "jar":  # classes in a folder: nothing to compare
+    if url.getProtocol() != "jar":  # the classes are in a folder, which has no manifest
         return {}
     jar = unquote(url.getPath().split("!")[0].removeprefix("file:"))
     with zipfile.ZipFile(jar) as archive:
@@ -86,12 +95,12 @@ def manifest(jvm: Any) -> dict[str, str] | None:
 
 
 def session_manifest(spark: SparkSession) -> dict[str, str] | None:
-    """`manifest` of the JVM of a classic session."""
+    """Returns `manifest` for the JVM of a classic session."""
     return manifest(spark.sparkContext._jvm)
 
 
 def explain(df: DataFrame) -> list[dict[str, Any]]:
-    """What skipping does to each scan of `df`, as the JVM describes it."""
+    """Returns the JVM's description of data skipping in each scan of `df`."""
     jvm: Any = df.sparkSession.sparkContext._jvm
     execution = df._jdf.queryExecution()
     found: list[dict[str, Any]] = json.loads(jvm.io.pyzorder.api.ExplainApi.explain(execution))
@@ -99,7 +108,7 @@ def explain(df: DataFrame) -> list[dict[str, Any]]:
 
 
 def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:
-    """Starts the JVM with a session's options; all that it prints goes to `output`."""
+    """Starts the JVM with a session's options, and sends everything it prints to `output`."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -111,14 +120,17 @@ def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:
 
 
 def is_jvm_gone(failure: Exception) -> bool:
-    """Whether a call failed because no JVM answers any more, not because the JVM said so."""
+    """Whether a call failed because the JVM no longer responds, and not with a JVM exception."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     return isinstance(failure, Py4JError) and not isinstance(failure, Py4JJavaError)
 
 
 def jobs(spark: SparkSession, group: str, but: set[int]) -> list[JobStatus]:
-    """The jobs of a group so far, by their numbers, without some; those forgotten are left out."""
+    """Returns the jobs of a group so far, ordered by number.
+
+    Leaves out the jobs in `but`, and those that Spark has already dropped from its status store.
+    """
     from py4j.protocol import Py4JJavaError
 
     context = spark.sparkContext
@@ -127,13 +139,13 @@ def jobs(spark: SparkSession, group: str, but: set[int]) -> list[JobStatus]:
     for number in sorted(set(context.statusTracker().getJobIdsForGroup(group)) - but):
         try:
             found.append(job_status(store, number))
-        except Py4JJavaError:  # Spark remembers only so many jobs and stages
+        except Py4JJavaError:  # Spark keeps a limited number of jobs and stages
             continue
     return found
 
 
 def job_status(store: Any, number: int) -> JobStatus:
-    """One job, out of Spark's AppStatusStore."""
+    """Reads the progress of a job from Spark's AppStatusStore."""
     job = store.job(number)
     stages = []
     for index in range(job.stageIds().size()):
@@ -150,12 +162,12 @@ def job_status(store: Any, number: int) -> JobStatus:
 
 
 def step_in(tags: list[str]) -> str | None:
-    """The step of a statement that a job's tags name."""
+    """Returns the step of a statement that a job's tags name, if any."""
     return next((tag.removeprefix(STEP_TAG) for tag in tags if tag.startswith(STEP_TAG)), None)
 
 
 def tagged_jobs(spark: SparkSession, tag: str) -> list[JobStatus]:
-    """The jobs so far of a Connect client's statement that has this tag, as its server knows."""
+    """Returns the jobs so far of a Connect client's statement with this tag, from its server."""
     found: dict[int, JobStatus] = {}
     for row in spark.sql(f"SELECT * FROM statement_progress('{tag}')").collect():
         stage = StageStatus(row.tasks, row.tasks_ended, row.rows)
@@ -165,31 +177,31 @@ def tagged_jobs(spark: SparkSession, tag: str) -> list[JobStatus]:
 
 
 def require_query(spark: SparkSession, sql: str) -> None:
-    """Raises Spark's ParseException unless the text is a query, which changes nothing."""
+    """Raises Spark's ParseException unless the text is a query, as opposed to a command."""
     spark._jsparkSession.sessionState().sqlParser().parseQuery(sql)
 
 
 def require_condition(spark: SparkSession, sql: str) -> None:
-    """Raises Spark's ParseException unless the text is one expression and nothing after it."""
+    """Raises Spark's ParseException unless the text is a single expression."""
     spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)
 
 
 def creates_if_absent(spark: SparkSession, path: str) -> bool:
-    """Whether a file can be made at `path`, and then not a second time; takes it away again.
+    """Whether the store lets a file be created at `path` only once; deletes the file afterwards.
 
-    Raises the JVM's exception when the store cannot do either.
+    Raises the JVM's exception if the file cannot be created or deleted.
     """
     jvm: Any = spark.sparkContext._jvm
     return bool(jvm.io.pyzorder.api.StoreApi.createsIfAbsent(jsession(spark), path))
 
 
 def jsession(spark: SparkSession) -> Any:
-    """The JVM's session of a classic one."""
+    """Returns the JVM object of a classic session."""
     return spark._jsparkSession
 
 
 def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, Any]:
-    """What each data file of a table covers of the columns, as the JVM describes it."""
+    """Returns the JVM's description of the value ranges that each data file covers."""
     found: dict[str, Any] = json.loads(
         _layout_api(spark).layout(spark._jsparkSession, target, _java_list(spark, columns))
     )
@@ -197,9 +209,10 @@ def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, An
 
 
 def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, str]:
-    """Whether an OPTIMIZE by these columns pays: `kind` and `sentence` of the JVM's verdict.
+    """Returns `kind` and `sentence` of the JVM's verdict on whether an OPTIMIZE would pay.
 
-    No columns: an OPTIMIZE that names none.
+    Args:
+        columns: the columns of its ZORDER BY; empty for an OPTIMIZE without ZORDER BY.
     """
     found: dict[str, str] = json.loads(
         _layout_api(spark).verdict(spark._jsparkSession, target, _java_list(spark, columns))
@@ -208,14 +221,14 @@ def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, s
 
 
 def rows(spark: SparkSession, target: str) -> DataFrame:
-    """The rows of a table that is named as `layout` takes it."""
+    """Returns the rows of a table, which is named as for `layout`."""
     from pyspark.sql import DataFrame
 
     return DataFrame(_layout_api(spark).rows(spark._jsparkSession, target), spark)
 
 
 def box(df: DataFrame, columns: list[str]) -> list[list[Any]]:
-    """For each column the limits that the query's filters set, None: none."""
+    """Returns the lower and upper limit that the query's filters set on each column, or None."""
     spark = df.sparkSession
     execution = df._jdf.queryExecution()
     found: list[list[Any]] = json.loads(
@@ -225,13 +238,13 @@ def box(df: DataFrame, columns: list[str]) -> list[list[Any]]:
 
 
 def event_log(spark: SparkSession, path: str) -> Any:
-    """Spark's event logs at or below a path, as org.apache.spark.sql.pyzorder.EventLogs."""
+    """Returns an org.apache.spark.sql.pyzorder.EventLogs of the event logs at or below a path."""
     jvm: Any = spark.sparkContext._jvm
     return jvm.org.apache.spark.sql.pyzorder.EventLogs(jsession(spark), path)
 
 
 def advisor(spark: SparkSession, target: str) -> Any:
-    """A table that layouts are tried on, as io.pyzorder.api.AdvisorApi."""
+    """Returns an io.pyzorder.api.AdvisorApi, which evaluates layouts of a table."""
     jvm: Any = spark.sparkContext._jvm
     return jvm.io.pyzorder.api.AdvisorApi(jsession(spark), target)
 

@@ -1,8 +1,8 @@
-"""`make demo`: TPC-DS store_sales before and after OPTIMIZE … ZORDER BY, on this machine.
+"""Measures TPC-DS store_sales before and after OPTIMIZE … ZORDER BY (`make demo`).
 
 Generates store_sales at scale factor 1 (2,880,404 rows), writes it as an ordinary catalog table,
-runs lookups, ranges and boxes, optimizes the table, runs them again, and prints one table. Writes
-only into the folder demo-output.
+runs lookups, ranges and boxes, optimizes the table, runs the queries again, and prints one table
+of results. Writes only to the folder demo-output.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 80)
 
 @dataclass(frozen=True)
 class Query:
-    """A question asked before and after."""
+    """A query that runs before and after the OPTIMIZE."""
 
     name: str
     predicate: str
@@ -50,7 +50,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query returned (rows and a checksum over all columns), and what it cost."""
+    """The result of a query (row count and checksum over all columns), and its cost."""
 
     rows: int
     checksum: str
@@ -60,7 +60,7 @@ class Answer:
 
 
 def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
-    """The lookups of Impala's article, ranges of 1 %, and boxes of 10 % of each column's range."""
+    """Returns the lookups of Impala's article, ranges of 1 %, and boxes of 10 % by 10 %."""
     (a, b), spans = COLUMNS, [high - low for low, high in zip(lowest, highest, strict=True)]
 
     def between(column: int, start: float, share: float) -> str:
@@ -78,7 +78,7 @@ def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Shows what is under way and for how long, and how long it took."""
+    """Shows a step's progress while it runs, and its duration when it is done."""
     started = time.perf_counter()
     columns = SpinnerColumn(), TextColumn("{task.description} …"), TimeElapsedColumn()
     quiet = not console.is_terminal
@@ -89,7 +89,7 @@ def step(what: str) -> Iterator[None]:
 
 
 def generate(*paths: Path, scale: float = 1) -> None:
-    """Writes TPC-DS tables, each as the Parquet file with its name, unless all are there."""
+    """Writes TPC-DS tables, each to the Parquet file named after it, unless all files exist."""
     if all(path.exists() for path in paths):
         return
     import duckdb
@@ -108,7 +108,7 @@ def generate(*paths: Path, scale: float = 1) -> None:
 
 
 def start_spark() -> SparkSession:
-    """A local Spark with pyzorder, whose warehouse and log are in the output folder."""
+    """Starts a local Spark with pyzorder, with its warehouse and log in the output folder."""
     from pyspark.sql import SparkSession
 
     builder = (
@@ -133,7 +133,7 @@ def start_spark() -> SparkSession:
 
 
 def write_table(spark: SparkSession, source: Path) -> int:
-    """Writes the rows, in the order they came, as a table of about 100 files; returns its bytes."""
+    """Writes the rows in their original order to about 100 files; returns the total bytes."""
     folder = OUTPUT / "warehouse" / "store_sales"
     shutil.rmtree(folder, ignore_errors=True)
     rows = spark.read.parquet(str(source))
@@ -142,7 +142,7 @@ def write_table(spark: SparkSession, source: Path) -> int:
 
 
 def ask(spark: SparkSession, query: Query) -> Answer:
-    """Runs a query over all columns, and notes the files that it opens."""
+    """Runs a query over all columns, and records the files it opens."""
     from pyspark.sql import functions as f
 
     checksum = f.sum(f.xxhash64("*").cast("decimal(38,0)"))
@@ -156,19 +156,19 @@ def ask(spark: SparkSession, query: Query) -> Answer:
 
 
 def ask_all(spark: SparkSession, asked: list[Query]) -> list[Answer]:
-    """Every query's answer, after a run that only warms the JVM."""
+    """Runs all queries, after warming up the JVM with the first two."""
     for query in asked[:2]:
         ask(spark, query)
     return [ask(spark, query) for query in asked]
 
 
 def layout(spark: SparkSession) -> plot.Layout:
-    """The files, and those that the first lookup opens."""
+    """Reads the table's layout and the files that the first lookup opens."""
     return plot.read(spark, "store_sales", COLUMNS, f"{COLUMNS[0]} = {LOOKUP}")
 
 
 def value_bounds(spark: SparkSession) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Lowest and highest values of the two columns."""
+    """Returns the lowest and the highest values of the two columns."""
     (a, b) = COLUMNS
     row = spark.sql(f"SELECT min({a}), min({b}), max({a}), max({b}) FROM store_sales").head()
     assert row is not None
@@ -176,14 +176,14 @@ def value_bounds(spark: SparkSession) -> tuple[tuple[int, int], tuple[int, int]]
 
 
 def optimize(spark: SparkSession, size: int) -> DataFrame:
-    """OPTIMIZE … ZORDER BY into files of a hundredth of the table."""
+    """Runs OPTIMIZE … ZORDER BY with a hundredth of the table as the target file size."""
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // FILES))
     table = pyzorder.ZOrderTable.forName(spark, "store_sales")
     return table.optimize().executeZOrderBy(*COLUMNS)
 
 
 def print_answers(asked: list[Query], before: list[Answer], after: list[Answer]) -> None:
-    """The one table, which fits 80 columns."""
+    """Prints the results as a table that fits into 80 columns."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title="Files opened")
     table.add_column("WHERE")
     for name in ("before", "after", "rows", "seconds", "after"):
@@ -201,14 +201,14 @@ def print_answers(asked: list[Query], before: list[Answer], after: list[Answer])
 
 
 def print_metrics(metrics: dict[str, Any]) -> None:
-    """What OPTIMIZE did, as a person reads it."""
+    """Prints what OPTIMIZE did."""
     removed, added = (files_of(metrics[name]) for name in ("filesRemoved", "filesAdded"))
     seconds = (metrics["endTimeMs"] - metrics["startTimeMs"]) / 1000
     console.print(f"OPTIMIZE replaced {removed} by {added} in {seconds:.0f} s.")
 
 
 def files_of(found: dict[str, Any]) -> str:
-    """`101 files (140.3 MB)`."""
+    """Formats a number of files and their size as in `101 files (140.3 MB)`."""
     return f"{found['totalFiles']:,} files ({decimal(found['totalSize'])})"
 
 

@@ -1,4 +1,4 @@
-"""pyzorder.explain: which files a query opens, and why."""
+"""Explains which files a query opens, and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScanExplanation:
-    """What skipping did to one scan of a query; counts are of files."""
+    """The effect of data skipping on one scan of a query. Counts are numbers of files."""
 
     table: str
     total: int
@@ -23,19 +23,19 @@ class ScanExplanation:
     unindexed: int
     reasons: tuple[str, ...]
     details: dict[str, Any]
-    """Everything the JVM said, the fields above included."""
+    """The complete description from the JVM, including the fields above."""
 
     answered: int = 0
-    """Files that are not opened because the index answers for all of their rows."""
+    """Files that need not be opened, because the index has the answer for all of their rows."""
 
     @property
     def opened(self) -> int:
-        """How many files the scan opens: the selected ones, and those it knows nothing about."""
+        """Number of files the scan opens: the selected and the unindexed ones."""
         return self.selected + self.unindexed
 
     @property
     def skipped_by_joins(self) -> int:
-        """How many of the skipped files only the keys of joins rule out; known after the query."""
+        """Number of skipped files that only join keys rule out. Known once the query has run."""
         return int(self.details.get("skippedByJoins", 0))
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class ScanExplanation:
 
     @property
     def summary(self) -> str:
-        """`opens 2 of 7 files (2 not indexed)`: what the scan opens, in words."""
+        """The opened files in words, as in `opens 2 of 7 files (2 not indexed)`."""
         aside = [
             f"{count:,} {what}"
             for count, what in (
@@ -62,7 +62,7 @@ class ScanExplanation:
 
 
 class Explanation(list[ScanExplanation]):
-    """One entry a scan, in the plan's order; prints as lines of text."""
+    """One entry per scan, in the order of the plan. Prints as lines of text."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) or "no Parquet or ORC table is scanned"
@@ -88,13 +88,14 @@ class Explanation(list[ScanExplanation]):
 
 
 def explain(df: DataFrame) -> Explanation:
-    """Selected, skipped and unindexed files of every scan in `df`'s plan; runs no query.
+    """Reports the selected, skipped and unindexed files of every scan in a query's plan.
 
-    What the keys of joins skip is known only once `df` itself has run, by `df.collect()` say.
+    The query itself is not run. The files that join keys skip are known only after `df` itself
+    has run, for example by `df.collect()`.
 
     Raises:
-        ZOrderError: `df` is no DataFrame, is a Spark Connect client's, or its session does not
-            run pyzorder.
+        ZOrderError: `df` is not a DataFrame, belongs to a Spark Connect session, or its session
+            does not run pyzorder.
     """
     if bridge.is_connect(df):
         raise errors.connect_has_no_plan()
@@ -107,7 +108,7 @@ def explain(df: DataFrame) -> Explanation:
 
 
 def scan_explanation(scan: dict[str, Any]) -> ScanExplanation:
-    """One element of the JVM's answer."""
+    """Converts one element of the JVM's answer."""
     return ScanExplanation(
         table=scan["table"],
         total=scan["total"],

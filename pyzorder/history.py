@@ -1,4 +1,4 @@
-"""The runs that rewrote a table, as far as its journal tells."""
+"""The runs of a table that its journal still records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyzorder.table import quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What a run's fields are among the columns of `optimize_history`.
+#: Fields of `Run`, and the expressions over `optimize_history` that they come from.
 FIELDS = {
     "run": "run",
     "operation": "operation",
@@ -33,29 +33,29 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Run:
-    """One writing command; sizes are in bytes."""
+    """One run of a writing command. Sizes are in bytes."""
 
     run: int
     operation: str
-    """`OPTIMIZE`, `RESTORE`, `VACUUM`; empty: its record is torn."""
+    """`OPTIMIZE`, `RESTORE` or `VACUUM`; empty if the run's record is torn."""
     began: datetime | None
-    """By the writer's clock; None: its record is torn."""
+    """Start by the writer's clock; None if the run's record is torn."""
     ended: datetime | None
-    """By the store's clock; None: it is at work, or died, and the next writing command finishes or
-    undoes it."""
+    """End by the store's clock. None if the run is in progress, or died and will be finished or
+    undone by the next writing command."""
     committed: bool
-    """Whether it replaced files."""
+    """Whether the run replaced files."""
     removed: int
     removedBytes: int
     added: int
     addedBytes: int
     kept: int
-    """Of the removed files those that VACUUM has not deleted."""
+    """Number of removed files that VACUUM has not deleted."""
     keptBytes: int
     partitions: int
-    """Folders of data files that it worked on."""
+    """Number of folders of data files that the run processed."""
     seconds: float | None
-    """From `began` to `ended`; None: it has not ended, or its record is torn."""
+    """Time from `began` to `ended`; None if the run has not ended, or its record is torn."""
 
     @property
     def took(self) -> timedelta | None:
@@ -64,7 +64,7 @@ class Run:
 
     @property
     def result(self) -> str:
-        """What came of it, in words."""
+        """The outcome in words."""
         if self.ended is None:
             return "not finished"
         if self.committed:
@@ -73,11 +73,11 @@ class Run:
 
 
 class History(list[Run]):
-    """The runs, the first one first."""
+    """The runs, oldest first."""
 
     @property
     def kept_bytes(self) -> int:
-        """Size of the replaced files that VACUUM has not deleted."""
+        """Total bytes of replaced files that VACUUM has not deleted."""
         return sum(run.keptBytes for run in self)
 
     def _repr_html_(self) -> str:
@@ -90,11 +90,14 @@ class History(list[Run]):
 
 
 def read(spark: SparkSession, table: str) -> History:
-    """The runs of a table that is named as in SQL, or by the path of its folder.
+    """Reads the runs of a table from its journal.
+
+    Args:
+        table: the table's name as in SQL, or the path of its folder.
 
     Raises:
         ZOrderError: the session does not run pyzorder.
-        AnalysisException: there is no such table.
+        AnalysisException: the table does not exist.
     """
     check_session(spark)
     rows = spark.sql(f"SELECT {', '.join(FIELDS.values())} FROM optimize_history({quoted(table)})")
@@ -102,17 +105,17 @@ def read(spark: SparkSession, table: str) -> History:
 
 
 def run_of(*, operation: str | None, began: int | None, ended: int | None, **rest: Any) -> Run:
-    """A row as it was selected."""
+    """Converts a selected row to a `Run`."""
     return Run(operation=operation or "", began=moment(began), ended=moment(ended), **rest)
 
 
 def moment(milliseconds: int | None) -> datetime | None:
-    """Milliseconds since 1970 as a time in UTC."""
+    """Converts milliseconds since the epoch to a time in UTC."""
     if milliseconds is None:
         return None
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc)
 
 
 def clock(time: datetime | None) -> str:
-    """`2024-01-31 23:59:59 UTC`; empty: not known."""
+    """Formats a time as in `2024-01-31 23:59:59 UTC`; empty if unknown."""
     return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"

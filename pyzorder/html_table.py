@@ -1,4 +1,4 @@
-"""HTML of results, for notebooks: every text escaped, colours the notebook's own."""
+"""Renders results as HTML for notebooks. Text is escaped, and colours are left to the notebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table; numbers with thousands separators, to the right, and None as nothing."""
+    """Renders a table."""
     cells = "".join(f"<th>{escape(name)}</th>" for name in head)
     lines = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
     return (
@@ -18,7 +18,7 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> s
 
 
 def cell(value: Any) -> str:
-    """One cell of a table's body."""
+    """Renders a cell. Integers are right-aligned with thousands separators, and None is empty."""
     if isinstance(value, int):
         return f'<td style="text-align: right">{value:,}</td>'
     return f'<td style="text-align: left">{"" if value is None else escape(str(value))}</td>'

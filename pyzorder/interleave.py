@@ -1,7 +1,7 @@
-"""Takes bits of several columns in turn, the first column's first: one z-value of many values.
+"""Interleaves the bits of several columns into one z-value, taking the first column's bit first.
 
-The readable reference of io.pyzorder.expressions.InterleaveBits, and its fallback; the format is
-written down in sql/FORMAT.md ("z-values").
+This is the readable reference for io.pyzorder.expressions.InterleaveBits, and the fallback
+without a JVM. The format is specified in sql/FORMAT.md ("z-values").
 """
 
 from __future__ import annotations
@@ -13,32 +13,38 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: Longest z-value in bytes; of more than 128 columns the last bits are left out.
+#: Maximum length of a z-value in bytes. With more than 128 columns, the lowest bits are dropped.
 MAX_BYTES = 1024
 
-#: Bits of a z-value that is a non-negative long.
+#: Bits in a z-value that is a non-negative long.
 LONG_BITS = 63
 
 
 def interleave_bytes(columns: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint8]:
-    """Interleaves 64 bits of each column: 8 bytes a column, at most 1024, one row a z-value.
+    """Interleaves 64 bits of each column into z-values of 8 bytes per column, at most `MAX_BYTES`.
 
-    The first column has the highest bit of each group.
+    The first column supplies the highest bit of each group.
+
+    Args:
+        columns: one array per column, all of the same length.
+
+    Returns:
+        One row of bytes per z-value.
     """
     octets = [np.ascontiguousarray(c, dtype=">u8").view(np.uint8).reshape(-1, 8) for c in columns]
     return _interleave_octets(octets)
 
 
 def interleave_byte_strings(columns: Sequence[Sequence[bytes | None]]) -> list[bytes]:
-    """Interleaves byte strings, filled with zeros on the right to the longest of their row.
+    """Interleaves byte strings, padding each with zeros on the right to the longest in its row.
 
-    Null counts as empty.
+    Null counts as empty. A z-value is truncated to `MAX_BYTES`.
     """
     return [_one_row([value or b"" for value in row]) for row in zip(*columns, strict=True)]
 
 
 def interleave_long(ids: Sequence[npt.NDArray[Any]], bits_each: int) -> npt.NDArray[np.int64]:
-    """Interleaves ids, each from 0 to 2^bits_each - 1, into one non-negative long a row."""
+    """Interleaves ids, each from 0 to 2^bits_each - 1, into one non-negative long per row."""
     n = len(ids)
     z = np.zeros(len(ids[0]), dtype=np.int64)
     for column in ids:
@@ -47,14 +53,18 @@ def interleave_long(ids: Sequence[npt.NDArray[Any]], bits_each: int) -> npt.NDAr
 
 
 def bits_per_column(n: int) -> int:
-    """Bits each of `n` columns has in a z-value that is a long: 31 at most, and 63 over n."""
+    """Bits per column in a long z-value of `n` columns: 63 // n, but at most 31.
+
+    Raises:
+        ValueError: `n` is not from 1 to 63.
+    """
     if not 1 <= n <= LONG_BITS:
         raise ValueError(f"a z-value of {LONG_BITS} bits holds 1 to {LONG_BITS} columns, not {n}")
     return min(31, LONG_BITS // n)
 
 
 def spread(ids: npt.NDArray[Any], n: int, bits: int) -> npt.NDArray[np.int64]:
-    """The lowest `bits` bits of each id, n places apart; 16 at once by looking them up."""
+    """Spreads the lowest `bits` bits of each id `n` places apart, 16 bits per table lookup."""
     wide = np.asarray(ids, dtype=np.int64)
     table = _spread_table(n)
     spread_ids = table[wide & 0xFFFF]
@@ -64,7 +74,7 @@ def spread(ids: npt.NDArray[Any], n: int, bits: int) -> npt.NDArray[np.int64]:
 
 
 def stretched(ids: npt.NDArray[Any], id_count: int, bits: int) -> npt.NDArray[np.int64]:
-    """Range ids stretched over all of `bits` bits: floor(id * 2^bits / id_count)."""
+    """Scales range ids to use all `bits` bits: floor(id * 2^bits / id_count)."""
     return (np.asarray(ids, dtype=np.int64) << bits) // id_count
 
 
@@ -79,7 +89,7 @@ def _spread_table(n: int) -> npt.NDArray[np.int64]:
 
 
 def _interleave_octets(columns: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
-    """Columns of as many bytes each, a row per value, interleaved row by row."""
+    """Interleaves columns of equal width, each with one row of bytes per value."""
     bits = np.stack([np.unpackbits(column, axis=1) for column in columns], axis=2)
     return np.packbits(bits.reshape(len(bits), -1), axis=1)[:, :MAX_BYTES]
 

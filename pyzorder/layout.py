@@ -1,4 +1,4 @@
-"""What a table's data files cover of some columns: what pictures are drawn of."""
+"""The value ranges that a table's data files cover. Pictures are drawn from them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Value = bool | int | float | Decimal | str
-"""As Spark keeps it: days, microseconds, months, nanoseconds (TIME); hexadecimal for BINARY."""
+"""A value in Spark's internal representation: dates are days, timestamps and day-time intervals
+microseconds, year-month intervals months, times nanoseconds. BINARY is hexadecimal text."""
 
 Range = tuple[Value | None, Value | None]
-"""Least and greatest value; None: no limit."""
+"""Least and greatest value, each None if there is no limit."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column, or a field of a struct, named as in SQL; its type as SQL writes it."""
+    """A column or a struct field, with its name and type in SQL notation."""
 
     name: str
     type: str
@@ -32,27 +33,27 @@ class Column:
 
 @dataclass(frozen=True)
 class DataFile:
-    """One data file, and what it covers of each column."""
+    """A data file, and the range of values it covers in each column."""
 
     path: str
     size: int
     rows: int | None
-    """None: the file could not be read."""
+    """Number of rows; None if the file could not be read."""
     indexed: bool
     clustered_by: tuple[str, ...]
     bounds: tuple[tuple[Value, Value] | None, ...]
-    """Least and greatest value of each column; None: it has none, or they are not known."""
+    """Least and greatest value of each column; None if there are none, or they are unknown."""
     empty: tuple[bool, ...]
-    """For each column: all of its values are null or NaN."""
+    """Whether all values are null or NaN, for each column."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A table's files; with a query, which of them it opens, and the box that it looks into."""
+    """A table's files and, for a query, which of them it opens and the box it looks into."""
 
     table: str
     target: str
-    """The table as statements name it."""
+    """The table, written as the target of a statement."""
     has_index: bool
     root: str
     format: str
@@ -61,12 +62,12 @@ class Layout:
     files: tuple[DataFile, ...]
     where: str | None = None
     opened: frozenset[str] | None = None
-    """Paths of the files that the query opens; None: there is no query."""
+    """Paths of the files that the query opens; None without a query."""
     box: tuple[Range, ...] = ()
     explanation: Explanation | None = None
 
     def only(self, *places: int) -> Layout:
-        """The same files, of only the columns at these places."""
+        """Returns the same files with only the columns at these positions."""
         files = [
             replace(
                 file,
@@ -83,11 +84,11 @@ class Layout:
         )
 
     def covering(self) -> list[DataFile]:
-        """The files that have bounds of every column."""
+        """Returns the files with known bounds for every column."""
         return [file for file in self.files if None not in file.bounds]
 
     def notes(self) -> list[str]:
-        """Sentences on the files that a picture shows in a special way, or not at all."""
+        """Returns sentences about files that pictures do not show, or that are not indexed."""
         hidden = {"without rows": [file for file in self.files if file.rows == 0]}
         for i, column in enumerate(self.columns):
             filled = [file for file in self.files if file.rows != 0]
@@ -130,15 +131,21 @@ def read(
     columns: Sequence[str] | None = None,
     where: str | None = None,
 ) -> Layout:
-    """The files of a table, from its index; those that it lacks are read, footers first.
+    """Reads the layout of a table from its index.
 
-    Nothing is written. `table` is a name as in SQL or the path of a folder, `columns` are named as
-    in ZORDER BY (None: those the files are clustered by), `where` is the condition of a query,
-    whose files are those that `pyzorder.explain` says it opens.
+    Files that the index lacks are read themselves, only their footers where these suffice.
+    Nothing is written.
+
+    Args:
+        table: the table's name as in SQL, or the path of its folder.
+        columns: the columns to read bounds of, named as in ZORDER BY. By default, those that the
+            files are clustered by.
+        where: the condition of a query. The layout then says which files the query opens, as
+            `pyzorder.explain` reports them.
 
     Raises:
-        ZOrderError: the session does not run pyzorder, or is a Spark Connect client's.
-        AnalysisException: there is no such table or column, or the condition is none.
+        ZOrderError: the session does not run pyzorder, or is a Spark Connect session.
+        AnalysisException: the table or a column does not exist, or the condition is invalid.
     """
     if bridge.is_connect(spark):
         raise errors.connect_has_no_layout()
@@ -171,7 +178,7 @@ def read(
 
 
 def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
-    """Those of the files that some scan of the query opens; all, where a scan names none."""
+    """Returns the files that any scan of the query opens, or all if a scan does not list them."""
     opened: set[str] = set()
     for scan in explanation:
         named = scan.details["opened"]
@@ -180,7 +187,7 @@ def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
 
 
 def data_file(found: dict[str, Any], types: Sequence[str]) -> DataFile:
-    """One file of the JVM's answer."""
+    """Converts one file of the JVM's answer."""
     bounds = [
         None if pair is None else (value(pair[0], type_), value(pair[1], type_))
         for pair, type_ in zip(found["bounds"], types, strict=True)
@@ -197,7 +204,10 @@ def data_file(found: dict[str, Any], types: Sequence[str]) -> DataFile:
 
 
 def value(told: Any, type_: str) -> Any:
-    """A value of the JVM's answer: text stands for what JSON's numbers are too coarse for."""
+    """Converts a value of the JVM's answer.
+
+    Decimals and infinities arrive as text, because JSON numbers cannot represent them exactly.
+    """
     if isinstance(told, str) and type_.startswith("DECIMAL"):
         return Decimal(told)
     if isinstance(told, str) and type_ in ("FLOAT", "DOUBLE"):
@@ -206,10 +216,10 @@ def value(told: Any, type_: str) -> Any:
 
 
 def shown(bounds: tuple[Value, Value] | None) -> str:
-    """Bounds as text."""
+    """Formats bounds as text."""
     return "" if bounds is None else f"{bounds[0]} … {bounds[1]}"
 
 
 def counted(files: int) -> str:
-    """`1 file`, `2 files`."""
+    """Formats a number of files as in `1 file` or `2 files`."""
     return f"{files:,} file{'' if files == 1 else 's'}"

@@ -1,7 +1,7 @@
-"""A table's health in OpenMetrics' text format, which Prometheus scrapes.
+"""A table's health in the OpenMetrics text format, for Prometheus.
 
-All are gauges, so that node_exporter's textfile collector, which reads the older text format, takes
-the same text.
+All metrics are gauges, for which OpenMetrics and the older Prometheus text format agree. The
+textfile collector of node_exporter, which reads the older format, therefore accepts the same text.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Gauge:
-    """One metric family: its name without `pyzorder_`, which ends in its unit if it has one."""
+    """A metric family.
+
+    Attributes:
+        name: the name without the prefix `pyzorder_`. It ends with the unit, if there is one.
+    """
 
     name: str
     unit: str
     help: str
     samples: Sequence[tuple[Labels, float | None]]
-    """Labels and value; None: not known, and left out."""
+    """Labels and values. Values of None are unknown and left out."""
 
     def lines(self) -> list[str]:
-        """The family as text; nothing: no value is known."""
+        """Returns the lines of the family, or none if no value is known."""
         name = f"pyzorder_{self.name}"
         samples = [
             f"{name}{{{labelled(labels)}}} {number(value)}"
@@ -41,22 +45,22 @@ class Gauge:
 
 
 def text(gauges: Iterable[Gauge]) -> str:
-    """All families, and the mark of the end."""
+    """Returns the text of all families, with the end marker."""
     return "\n".join([*(line for gauge in gauges for line in gauge.lines()), "# EOF", ""])
 
 
 def labelled(labels: Labels) -> str:
-    """`table="db.sales",column="a"`."""
+    """Formats labels as in `table="db.sales",column="a"`."""
     return ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items())
 
 
 def escaped(value: str) -> str:
-    """A label's value or a help text: no line ends early, no quote closes."""
+    """Escapes backslashes, line feeds and quotes in a label's value or a help text."""
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
 def number(value: float) -> str:
-    """Whole numbers without a fraction."""
+    """Formats a number, without a fraction if it is whole."""
     return str(int(value)) if value == int(value) else repr(value)
 
 
@@ -66,13 +70,13 @@ def health(
     runs: Sequence[Run],
     skipped: Mapping[str, float],
 ) -> list[Gauge]:
-    """What is to be watched of a table.
+    """Returns the metrics of a table that are worth monitoring.
 
     Args:
-        table: the name that its samples are labelled with.
+        table: the value of the samples' `table` label.
         columns: rows of DESCRIBE SKIPPING INDEX.
-        runs: those of the table's journal.
-        skipped: conditions of queries, and which share of the files each skips.
+        runs: the runs in the table's journal.
+        skipped: the share of files that each condition skips, from 0 to 1.
     """
     of_table = {"table": table}
 

@@ -1,10 +1,13 @@
-"""Bits and bytes that sort, unsigned, as the values they stand for.
+"""Encodes values as bits and bytes whose unsigned order is the order of the values.
 
-The readable reference of io.pyzorder.expressions.OrderedBytes, and its fallback where there is no
-JVM to run that in; the format is written down in sql/FORMAT.md ("z-values"). It knows no Spark: a
-column is a NumPy array (masked where it has nulls) or a list with None for null, and a type is its
-name in SQL, such as "int" or "decimal(10,2)". Values are Spark's internal ones: days, microseconds
-(of a time: nanoseconds), months as integers; decimal.Decimal; str; bytes.
+This is the readable reference for io.pyzorder.expressions.OrderedBytes, and the fallback without
+a JVM. The format is specified in sql/FORMAT.md ("z-values"). The module does not depend on Spark:
+
+- A column is a NumPy array (masked where it has nulls) or a list with None for null.
+- A type is its SQL name, such as "int" or "decimal(10,2)".
+- Values use Spark's internal representation: dates are days, timestamps and day-time intervals
+  are microseconds, times are nanoseconds and year-month intervals are months, all as integers;
+  the rest are bool, int, float, decimal.Decimal, str or bytes.
 """
 
 from __future__ import annotations
@@ -23,20 +26,20 @@ Bits = npt.NDArray[np.uint64]
 
 SIGN_BIT = np.uint64(1 << 63)
 
-#: Bits of a decimal's magnitude that the 64 ordered bits of a wide decimal keep.
+#: Leading bits of a wide decimal's magnitude that its 64 ordered bits keep. The first is implied.
 MANTISSA_BITS = 57
 
-#: Bits of a value of each type of one width; a nanosecond of a day needs 47.
+#: Width in bits of each fixed-width type. A time is nanoseconds within a day, which need 47 bits.
 BITS = {
     "boolean": 1, "tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "float": 32, "double": 64,
     "date": 32, "timestamp": 64, "timestamp_ntz": 64, "time": 47,
     "interval month": 32, "interval second": 64,
 }  # fmt: skip
 
-#: Types without a sign bit to flip.
+#: Types without a sign bit.
 UNSIGNED = {"boolean", "time"}
 
-#: Other names of the types above.
+#: Aliases, for the types above and for string.
 ALIASES = {
     "bool": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint",
     "timestamp_ltz": "timestamp", "varchar": "string", "char": "string",
@@ -46,17 +49,19 @@ _EXACT = Context(prec=80)
 
 
 def supports(data_type: str) -> bool:
-    """Whether values of `data_type` have an order and an encoding here: every atomic type has.
+    """Whether this module can order and encode values of `data_type`.
 
-    A collated string has not: its sort key comes from ICU, which Python does not carry.
+    It supports every atomic type except collated strings, whose sort keys need ICU.
     """
     return is_long(data_type) or _base(data_type) in {"string", "binary", "decimal"}
 
 
 def of(values: Column, data_type: str) -> Bits:
-    """The 64 ordered bits of each value, to be compared unsigned, left-aligned; null is 0.
+    """Returns 64 ordered bits per value, left-aligned, to be compared as unsigned.
 
-    Nothing else is 0: a value whose bits would be 0 has 1.
+    Null is 0. A value whose bits would be 0 is encoded as 1, so that only null is 0. A greater
+    value never has smaller bits, but strings, binaries and decimals of more than 18 digits may
+    share them.
     """
     nulls = null_mask(values)
     if is_long(data_type):
@@ -74,9 +79,9 @@ def of(values: Column, data_type: str) -> Bits:
 
 
 def whole_of(values: Column, data_type: str) -> list[bytes | None]:
-    """The whole of each value as bytes whose unsigned lexicographic order is the values' order.
+    """Returns each value in full, as bytes whose unsigned lexicographic order is the values' order.
 
-    Fixed width but for strings and binaries, which stand as they are; None for null.
+    The width is fixed, except for strings and binaries, which are left as they are. Null is None.
     """
     if is_long(data_type):
         bits = _left_aligned(long_of(values, data_type), data_type).astype(">u8")
@@ -97,15 +102,18 @@ def whole_of(values: Column, data_type: str) -> list[bytes | None]:
 
 
 def is_long(data_type: str) -> bool:
-    """Whether values of `data_type` have at most 64 bits, so that `long_of` holds all of each."""
+    """Whether values of `data_type` fit in 64 bits, so that `long_of` encodes them in full."""
     base = _base(data_type)
     return base in BITS or (base == "decimal" and _decimal(data_type)[0] <= 18)
 
 
 def long_of(values: Column, data_type: str) -> Longs:
-    """Longs whose signed order is the order of the values: equal longs, equal values.
+    """Returns longs whose signed order is the order of the values; equal longs mean equal values.
 
-    -0.0 is 0.0 and every NaN is one value above +infinity. Only where `is_long`; any for null.
+    -0.0 equals 0.0, and all NaNs are one value above +infinity. The long of a null is arbitrary.
+
+    Args:
+        data_type: a type for which `is_long` holds.
     """
     base = _base(data_type)
     if base == "decimal":
@@ -120,21 +128,21 @@ def long_of(values: Column, data_type: str) -> Longs:
 
 
 def long_of_float(values: npt.NDArray[np.float32]) -> Longs:
-    """`long_of` floats: their bits, those of negative ones reversed in order."""
+    """`long_of` for floats: their bits, with the order of the negative ones reversed."""
     canonical = np.where(np.isnan(values), np.float32(np.nan), values + np.float32(0))
     bits = canonical.astype(np.float32).view(np.int32)
     return np.where(bits < 0, bits ^ np.int32(0x7FFFFFFF), bits).astype(np.int64)
 
 
 def long_of_double(values: npt.NDArray[np.float64]) -> Longs:
-    """`long_of` doubles: their bits, those of negative ones reversed in order."""
+    """`long_of` for doubles: their bits, with the order of the negative ones reversed."""
     canonical = np.where(np.isnan(values), np.float64(np.nan), values + 0.0)
     bits = canonical.view(np.int64)
     return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
 
 
 def null_mask(values: Column) -> npt.NDArray[np.bool_]:
-    """Which values are null."""
+    """Returns True for each value that is null."""
     if isinstance(values, np.ndarray) and values.dtype != object:
         return np.ma.getmaskarray(values)
     return np.array([v is None for v in _list(values)], dtype=np.bool_)
@@ -160,7 +168,7 @@ def _wide_decimal_bytes(unscaled: int, precision: int) -> bytes:
 
 
 def _decimal_width(precision: int) -> int:
-    """Width in bytes of a decimal by its precision: the least that holds sign and all digits."""
+    """Returns the fewest bytes that hold the sign and all digits of a decimal."""
     return int((10**precision - 1).bit_length()) // 8 + 1
 
 
@@ -191,7 +199,7 @@ def _decimal(data_type: str) -> tuple[int, int]:
 
 
 def _filled(values: Column, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """The values as an array of `dtype`, 0 where null."""
+    """Returns the values as an array of `dtype`, with 0 for null."""
     if isinstance(values, np.ma.MaskedArray):
         return np.asarray(values.filled(0)).astype(dtype)
     if isinstance(values, np.ndarray) and values.dtype != object:

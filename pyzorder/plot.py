@@ -1,8 +1,10 @@
-"""Pictures of a table's layout: each data file as the rectangle of its minima and maxima, how many
-files cover each value, and the curves that files are laid out along.
+"""Pictures of a table's layout.
 
-Needs matplotlib: `pip install 'pyzorder-spark[plot]'`. Every function returns a matplotlib Figure,
-which a notebook shows; `save` writes it.
+`rectangles` draws each data file as the rectangle between its minima and maxima, `depth` shows how
+many files cover each value, and `curve` shows the curves that order the files. Each returns a
+matplotlib Figure, which notebooks display and `save` writes to a file.
+
+Needs matplotlib: `pip install 'pyzorder-spark[plot]'`.
 """
 
 from __future__ import annotations
@@ -51,18 +53,20 @@ def rectangles(
     *,
     ranks: bool = False,
 ) -> Picture:
-    """Every file of a table as a rectangle over two columns, or as a bar over one.
+    """Draws every file of a table as a rectangle over two columns, or as a bar over one.
 
     Args:
-        table: its name as in SQL, or the path of a folder.
-        columns: named as in ZORDER BY; None: those that the files are clustered by, the first two.
-        where: the condition of a query: its box is drawn, and the files that it opens are lit.
-        ranks: give each bound as much room as any other, which shows files where most values are
-            crowded; strings are always drawn so.
+        table: the table's name as in SQL, or the path of its folder.
+        columns: one or two columns, named as in ZORDER BY. By default, the first two that the
+            files are clustered by.
+        where: the condition of a query. The picture shows the query's box and highlights the
+            files that the query opens.
+        ranks: space all bounds evenly along the axes, which separates files where values are
+            crowded. Strings are always drawn this way.
 
     Raises:
-        ZOrderError: more than two columns are named; or what `pyzorder.layout.read` raises.
-        AnalysisException: there is no such table or column, or the condition is none.
+        ZOrderError: more than two columns are named, or `pyzorder.layout.read` raises it.
+        AnalysisException: the table or a column does not exist, or the condition is invalid.
     """
     if columns is not None and len(columns) > 2:
         raise errors.too_many_sides(columns)
@@ -72,13 +76,17 @@ def rectangles(
 
 
 def compare(layouts: Mapping[str, Layout], *, ranks: bool = False) -> Picture:
-    """Layouts side by side over the same axes, each under its name: before and after an OPTIMIZE.
+    """Draws layouts side by side over the same axes, for instance before and after an OPTIMIZE.
 
-    A layout is what `read` returned at the time: `compare({"before": before, "after": after})`.
+    Layouts come from `read`: `compare({"before": before, "after": after})`.
+
+    Args:
+        layouts: the layouts by title.
+        ranks: as in `rectangles`.
 
     Raises:
-        ZOrderError: they have more than two columns.
-        ValueError: there are none, or their columns differ.
+        ZOrderError: the layouts have more than two columns.
+        ValueError: there are no layouts, or their columns differ.
     """
     columns = {found.columns for found in layouts.values()}
     if len(columns) != 1:
@@ -96,28 +104,37 @@ def depth(
     *,
     ranks: bool = False,
 ) -> Picture:
-    """How many files cover each value of a column: what a lookup of it cannot skip by that column.
+    """Draws how many files cover each value of a column, which are the files a lookup must open.
 
-    The arguments are those of `rectangles`, with any number of columns.
+    The arguments are those of `rectangles`, except that any number of columns is allowed.
     """
     found = read(spark, table, columns)
     return draw_depth(found, [ranks] * len(found.columns))
 
 
 def curve(names: Sequence[str] = curves.NAMES, bits: int = 3) -> Picture:
-    """The way of curves through a grid of 2^bits by 2^bits cells: `zorder`, `hilbert`, `linear`.
+    """Draws the paths of curves through a grid of 2^bits by 2^bits cells.
+
+    Args:
+        names: any of `zorder`, `hilbert` and `linear`.
+        bits: bits per axis, from 1 to 8.
 
     Raises:
-        ValueError: there is no such curve, or `bits` is not from 1 to 8.
+        ValueError: there is no such curve, or `bits` is out of range.
     """
     return draw_curves(names, bits)
 
 
 def save(picture: Picture, path: str | Path) -> Path:
-    """Writes a PNG or an SVG, as the file's suffix says; makes its folder. Returns the path.
+    """Writes a picture as PNG or SVG, depending on the suffix of `path`.
+
+    Creates the folder if needed.
+
+    Returns:
+        The path of the file.
 
     Raises:
-        ZOrderError: another suffix.
+        ZOrderError: the suffix is neither `.png` nor `.svg`.
     """
     path = Path(path)
     suffix = suffix_of(path)
@@ -127,10 +144,10 @@ def save(picture: Picture, path: str | Path) -> Path:
 
 
 def suffix_of(path: Path) -> str:
-    """`png` or `svg`.
+    """Returns `png` or `svg`.
 
     Raises:
-        ZOrderError: another suffix.
+        ZOrderError: `path` has another suffix.
     """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in ("png", "svg"):

@@ -1,7 +1,7 @@
-"""The report of a table: one HTML file with its health, its pictures and its history.
+"""Writes the report of a table as one HTML file, with its health, pictures and history.
 
-Needs matplotlib and Jinja2: `pip install 'pyzorder-spark[plot]'`. The file asks for nothing from
-elsewhere and runs no scripts.
+Needs matplotlib and Jinja2: `pip install 'pyzorder-spark[plot]'`. The HTML file loads no external
+resources and runs no scripts.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_PAIRS = 3
-"""Pictures of pairs of columns."""
+"""Maximum number of column pairs with a picture."""
 
 MOST_RUNS = 50
-"""Runs that the history shows, the newest ones."""
+"""Maximum number of runs in the history, which shows the newest."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Health:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the layout is as it should be, in one sentence."""
+    """Whether the layout is good, and a sentence that says so."""
 
     good: bool
     says: str
@@ -68,7 +68,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do and why, and the whole statement that does it, if it is one."""
+    """A recommendation with its reason, and the statement to run, if there is one."""
 
     says: str
     statement: str = ""
@@ -81,17 +81,22 @@ def write(
     columns: Sequence[str] | None = None,
     where: str | None = None,
 ) -> Path:
-    """Writes the report of a table as one HTML file; returns its path.
+    """Writes the report of a table as one HTML file.
 
     Args:
-        table: its name as in SQL, or the path of a folder.
-        path: of the file to write; its folder is made.
-        columns: to draw, named as in ZORDER BY; None: those that the files are clustered by.
-        where: the condition of a query, whose files are lit in the pictures and explained.
+        table: the table's name as in SQL, or the path of its folder.
+        path: the file to write. Its folder is created if needed.
+        columns: the columns to draw, named as in ZORDER BY. By default, those that the files
+            are clustered by.
+        where: the condition of a query. The pictures highlight the files it opens, and the
+            report explains why.
+
+    Returns:
+        The path of the report.
 
     Raises:
-        ZOrderError: the session does not run pyzorder, or is a Spark Connect client's.
-        AnalysisException: there is no such table or column, or the condition is none.
+        ZOrderError: the session does not run pyzorder, or is a Spark Connect session.
+        AnalysisException: the table or a column does not exist, or the condition is invalid.
     """
     found = layout.read(spark, table, columns, where)
     path = Path(path)
@@ -104,7 +109,7 @@ def write(
 
 
 def health(spark: SparkSession, found: Layout) -> list[Health]:
-    """What DESCRIBE SKIPPING INDEX says; nothing: the table has no index."""
+    """Returns the rows of DESCRIBE SKIPPING INDEX, or none if the table has no index."""
     if not found.has_index:
         return []
     rows = spark.sql(f"DESCRIBE SKIPPING INDEX ON {found.target}").collect()
@@ -112,12 +117,12 @@ def health(spark: SparkSession, found: Layout) -> list[Health]:
 
 
 def is_clustered(found: Layout) -> bool:
-    """Whether an OPTIMIZE has clustered any of the files."""
+    """Whether OPTIMIZE has clustered any of the files."""
     return any(file.clustered_by for file in found.files)
 
 
 def clustered_next(found: Layout) -> list[str]:
-    """The columns of the OPTIMIZE that the report recommends for a table that is not clustered."""
+    """Returns the columns to recommend clustering by, for a table that is not clustered."""
     return [as_sql(column.name) for column in found.columns[:2]]
 
 
@@ -128,7 +133,11 @@ def render(
     first: Mapping[str, str],
     spark_version: str,
 ) -> str:
-    """The page. `first`: bridge.verdict on a first OPTIMIZE; empty: the table has had one."""
+    """Renders the page.
+
+    Args:
+        first: `bridge.verdict` on a first OPTIMIZE; empty if the table is already clustered.
+    """
     environment = Environment(
         loader=PackageLoader("pyzorder"),
         autoescape=True,
@@ -160,13 +169,13 @@ def render(
 
 
 def rows_of(found: Layout) -> int | None:
-    """Rows of the table; None: some file could not be read."""
+    """Returns the number of rows of the table, or None if a file could not be read."""
     rows = [file.rows for file in found.files]
     return None if None in rows else sum(row or 0 for row in rows)
 
 
 def clustering(found: Layout) -> str:
-    """By which columns how many of the files are clustered."""
+    """Describes how many files are clustered by which columns."""
     orders = Counter(file.clustered_by for file in found.files)
     return "; ".join(
         f"{', '.join(order) or 'nothing'} ({counted(count)})"
@@ -175,7 +184,7 @@ def clustering(found: Layout) -> str:
 
 
 def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
-    """What the report begins with, from what DESCRIBE says of the clustering columns."""
+    """Returns the report's opening sentence, based on the health of the clustering columns."""
     count = counted(len(found.files))
     by = [health for health in columns if health.clustered]
     unindexed = max((health.unindexed for health in columns), default=0)
@@ -197,7 +206,7 @@ def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
 
 
 def best(columns: Sequence[Health]) -> list[Health]:
-    """The column of which a lookup opens the fewest files."""
+    """Returns the column whose lookups open the fewest files, if that is known for any."""
     known = [health for health in columns if health.lookup_share is not None]
     return sorted(known, key=lambda health: health.lookup_share or 0.0)[:1]
 
@@ -205,7 +214,11 @@ def best(columns: Sequence[Health]) -> list[Health]:
 def advice(
     found: Layout, columns: Sequence[Health], runs: History, first: Mapping[str, str]
 ) -> list[Advice]:
-    """What to do, with the statement that does it. `first`: as in `render`."""
+    """Returns recommendations, with the statements to run.
+
+    Args:
+        first: as in `render`.
+    """
     todo = []
     if first:
         by = ", ".join(clustered_next(found))
@@ -257,7 +270,7 @@ def advice(
 
 
 def clustered_first(columns: Sequence[Health]) -> list[Health]:
-    """The columns that files are clustered by, then those whose lookups open the fewest files."""
+    """Sorts columns: first those that files are clustered by, then by the files a lookup opens."""
 
     def place(health: Health) -> tuple[bool, float]:
         share = health.lookup_share
@@ -267,7 +280,7 @@ def clustered_first(columns: Sequence[Health]) -> list[Health]:
 
 
 def as_sql(name: str) -> str:
-    """A column's name, whose parts with dots are quoted, with quotes wherever SQL wants them."""
+    """Quotes the parts of a column's name that SQL needs quoted. Parts with dots already are."""
     parts = re.findall(r"`(?:[^`]|``)*`|[^.]+", name)
     return ".".join(
         part if re.fullmatch(r"(?a:\w+)|`.*`", part, re.DOTALL) else f"`{part}`" for part in parts
@@ -275,7 +288,7 @@ def as_sql(name: str) -> str:
 
 
 def pictures(found: Layout) -> list[dict[str, Any]]:
-    """Each with `title`, `svg`, and `notes`."""
+    """Draws the pictures, each a mapping with `title` and `svg`."""
     if not any(found.only(i).covering() for i in range(len(found.columns))):
         return []
     places = range(len(found.columns))
@@ -299,7 +312,7 @@ def pictures(found: Layout) -> list[dict[str, Any]]:
 
 
 def inline(picture: Picture, name: str, title: str) -> Markup:
-    """A picture as an SVG element in the page's colours; `name` keeps its ids apart."""
+    """Returns a picture as an SVG element in the page's colours, with ids prefixed by `name`."""
     svg = picture.bytes_of("svg").decode()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<(metadata|style)\b.*?</\1>", "", svg, flags=re.DOTALL)
@@ -314,17 +327,17 @@ def inline(picture: Picture, name: str, title: str) -> Markup:
 
 
 def percent(share: float | None) -> str:
-    """`12.5 %`."""
+    """Formats a share as in `12.5 %`."""
     return "" if share is None else f"{share:.1%}".replace("%", " %")
 
 
 def number(value: float | None) -> str:
-    """`1,234`, `0.25`."""
+    """Formats a number as in `1,234` or `0.25`."""
     return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def size(count: int) -> str:
-    """Bytes, as `12.3 MB`."""
+    """Formats a number of bytes as in `12.3 MB`."""
     value, unit = float(count), "bytes"
     for larger in ("kB", "MB", "GB", "TB", "PB"):
         if value < 1000:

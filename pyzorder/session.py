@@ -1,4 +1,4 @@
-"""The way in: puts pyzorder's jar and extension into a Spark session that is about to start."""
+"""Adds pyzorder's jar and extension to Spark sessions, and checks that sessions run them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pyzorder.bridge import EXTENSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Extensions that pyzorder's goes before. Statements of Iceberg's need its parser to be the
-#: session's own, which the last extension's is; Delta's plans every scan that no earlier one did.
+#: Extensions that must come after pyzorder's. Iceberg's statements need its parser to be the
+#: session's, which is that of the last extension. Delta's extension plans every scan that an
+#: earlier one has not planned.
 LATER = (
     "io.delta.sql.DeltaSparkSessionExtension",
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -24,7 +25,12 @@ LATER = (
 
 
 def jar() -> Path:
-    """The jar for the installed PySpark, by its exact name."""
+    """Returns the path of the jar for the installed PySpark.
+
+    Raises:
+        ZOrderError: PySpark is not installed, its version is not supported, or the package does
+            not contain the jar.
+    """
     try:
         import pyspark
     except ModuleNotFoundError:
@@ -40,13 +46,17 @@ def jar() -> Path:
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
-    """Adds pyzorder's jar and extension to a session builder, keeping what is set already.
+    """Adds pyzorder's jar and extension to a session builder, and keeps existing settings.
 
-    Call it before the first session of a process starts. Returns the same builder.
+    Call it before the first session of the process starts.
+
+    Returns:
+        The same builder.
 
     Raises:
-        ZOrderError: the jar is missing, Spark's version is not supported, or the JVM that runs
-            already cannot take it; the message says what to do.
+        ZOrderError: the jar is missing, the version of Spark is not supported, the builder is for
+            Spark Connect, or a session or JVM is already running without pyzorder. The message
+            says what to do.
     """
     options: dict[str, Any] = builder._options
     remote = "spark.remote" in options or "SPARK_REMOTE" in os.environ
@@ -62,7 +72,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def check_running(path: Path) -> None:
-    """Raises when Spark, or the JVM alone, runs already and cannot take the extension."""
+    """Raises if a session or a JVM is already running without pyzorder."""
     extensions = bridge.active_extensions()
     if extensions is not None and EXTENSION not in items(extensions):
         raise errors.session_running(EXTENSION)
@@ -75,7 +85,7 @@ def check_running(path: Path) -> None:
 
 
 def check_submit_arguments(path: Path) -> None:
-    """Raises when PYSPARK_SUBMIT_ARGS names other jars, which would replace ours."""
+    """Raises if PYSPARK_SUBMIT_ARGS sets `--jars` without pyzorder's, as it overrides ours."""
     if bridge.running_jvm() is not None:
         return
     arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
@@ -89,18 +99,18 @@ def check_submit_arguments(path: Path) -> None:
 
 
 def check_version(found: dict[str, str]) -> None:
-    """Raises when the jar in the JVM is of another release than this package."""
+    """Raises if the jar in the JVM and this package are of different releases."""
     version = found.get("Implementation-Version", __version__)
     if version != __version__:
         raise errors.versions_differ(__version__, version)
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raises unless pyzorder, of this version and for this Spark, runs in the session."""
+    """Raises unless the session runs this version of pyzorder, built for its version of Spark."""
     if EXTENSION not in items(spark.conf.get("spark.sql.extensions", "") or ""):
         raise errors.not_configured(EXTENSION)
     if bridge.is_connect(spark):
-        return  # the server's JVM is out of reach, and its own log says what it could not load
+        return  # the server's JVM cannot be inspected; its log says what it could not load
     found = bridge.session_manifest(spark)
     if found is None:
         raise errors.extension_not_loaded(EXTENSION)
@@ -111,12 +121,12 @@ def check_session(spark: SparkSession) -> None:
 
 
 def items(value: str) -> list[str]:
-    """The members of a comma-separated setting."""
+    """Splits a comma-separated setting into its items."""
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
 def with_item(value: str | None, addition: str, later: Sequence[str]) -> str:
-    """A comma-separated setting with one more member, before those named, unless it is in there."""
+    """Adds an item to a comma-separated setting, unless present, before any of those in `later`."""
     kept = items(value or "")
     if addition not in kept:
         places = (place for place, item in enumerate(kept) if item in later)
@@ -125,7 +135,7 @@ def with_item(value: str | None, addition: str, later: Sequence[str]) -> str:
 
 
 def default_setting(key: str) -> str | None:
-    """A key's value in spark-defaults.conf, which a builder's setting would replace."""
+    """Returns a key's value in spark-defaults.conf, which a builder's setting would override."""
     folder = os.environ.get("SPARK_CONF_DIR")
     if folder is None:
         home = os.environ.get("SPARK_HOME")

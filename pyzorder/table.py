@@ -1,4 +1,4 @@
-"""ZOrderTable: OPTIMIZE from Python, with the method names that users of DeltaTable know."""
+"""ZOrderTable runs pyzorder's statements from Python, with the method names of DeltaTable."""
 
 from __future__ import annotations
 
@@ -13,61 +13,86 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-#: A column's name as SQL writes it: a, a.b, `odd name`.`and field`.
+#: A column name in SQL notation, such as a, a.b or `odd name`.`and field`.
 _PART = r"(?:\w+|`(?:[^`]|``)+`)"
 _COLUMN = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*")
 
 
 class ZOrderTable:
-    """A plain Parquet or ORC table, of the catalog or under a path; works with Spark Connect."""
+    """A plain Parquet or ORC table, in the catalog or at a path. Works with Spark Connect too."""
 
     def __init__(self, spark: SparkSession, target: str) -> None:
-        """`target` is the table as SQL names it; use `forName` or `forPath`."""
+        """Use `forName` or `forPath` instead. `target` is the table as written in SQL."""
         self._spark = spark
         self._target = target
 
     @classmethod
     def forName(cls, spark: SparkSession, name: str) -> ZOrderTable:
-        """A table of the catalog, named as in SQL: "sales", "db.sales", "`odd name`".
+        """Returns a table of the catalog.
+
+        Args:
+            name: the table's name as in SQL, such as "sales", "db.sales" or "`odd name`".
 
         Raises:
-            AnalysisException: there is no such table.
+            ZOrderError: the session does not run pyzorder.
+            AnalysisException: the table does not exist.
         """
         check_session(spark)
-        _ = spark.table(name).schema  # a Connect client looks names up no sooner
+        _ = spark.table(name).schema  # a Connect client resolves the name only for the schema
         return cls(spark, name)
 
     @classmethod
     def forPath(cls, spark: SparkSession, path: str) -> ZOrderTable:
-        """The table in a folder, as `spark.read.parquet(path)` or `.orc(path)` would read it."""
+        """Returns the table in a folder, as `spark.read.parquet(path)` or `.orc(path)` read it.
+
+        Raises:
+            ZOrderError: the session does not run pyzorder.
+        """
         check_session(spark)
         return cls(spark, quoted(path))
 
     def optimize(self) -> OptimizeBuilder:
-        """Begins an OPTIMIZE; nothing runs before one of its execute methods."""
+        """Builds an OPTIMIZE, which runs when one of the builder's execute methods is called."""
         return OptimizeBuilder(self._spark, self._target)
 
     def createSkippingIndex(self, *columns: str) -> DataFrame:
-        """Collects statistics of the columns (none: all that can have them), without a rewrite."""
+        """Creates the skipping index, without rewriting files.
+
+        Args:
+            columns: the columns to collect statistics of, named as in SQL. By default, all that
+                can have statistics.
+
+        Raises:
+            ZOrderError: an argument is not the name of a column.
+        """
         listed = f" ({_column_list(columns)})" if columns else ""
         return self._spark.sql(f"CREATE SKIPPING INDEX IF NOT EXISTS ON {self._target}{listed}")
 
     def refreshSkippingIndex(self) -> DataFrame:
-        """Brings the statistics up to date with the table's files."""
+        """Updates the skipping index to match the table's current files."""
         return self._spark.sql(f"REFRESH SKIPPING INDEX ON {self._target}")
 
     def describeSkippingIndex(self) -> DataFrame:
-        """The index's health, one row a column."""
+        """Returns the health of the skipping index, with one row per column."""
         return self._spark.sql(f"DESCRIBE SKIPPING INDEX ON {self._target}")
 
     def dropSkippingIndex(self) -> DataFrame:
-        """Removes the statistics; the table's files stay as they are."""
+        """Removes the skipping index. The table's data files are not changed."""
         return self._spark.sql(f"DROP SKIPPING INDEX IF EXISTS ON {self._target}")
 
     def vacuum(self, retentionHours: int | None = None, dryRun: bool = False) -> DataFrame:
-        """Deletes what OPTIMIZE runs replaced longer ago than so many hours, and returns the files.
+        """Deletes files that were replaced longer ago than the retention.
 
-        `retentionHours` None: as long as `spark.sql.zorder.vacuum.retentionHours` says.
+        Args:
+            retentionHours: the retention in hours. By default, the setting
+                `spark.sql.zorder.vacuum.retentionHours`.
+            dryRun: only list the files.
+
+        Returns:
+            The deleted files; with `dryRun`, those that would be deleted.
+
+        Raises:
+            ZOrderError: `retentionHours` is not an integer.
         """
         if retentionHours is not None and type(retentionHours) is not int:
             raise errors.not_hours(retentionHours)
@@ -76,11 +101,11 @@ class ZOrderTable:
         return self._spark.sql(f"VACUUM {self._target}{retain}{dry_run}")
 
     def restoreBeforeOptimize(self) -> DataFrame:
-        """Puts the files back that the last OPTIMIZE replaced; what was added since stays."""
+        """Restores the files that the last OPTIMIZE replaced. Files added since then stay."""
         return self._spark.sql(f"RESTORE {self._target} TO BEFORE OPTIMIZE")
 
     def history(self) -> DataFrame:
-        """The runs of OPTIMIZE, RESTORE and VACUUM, one a row, the first one first."""
+        """Returns the runs of OPTIMIZE, RESTORE and VACUUM, one per row, oldest first."""
         return self._spark.sql(f"SELECT * FROM optimize_history({quoted(self._target)})")
 
     def __repr__(self) -> str:
@@ -88,7 +113,7 @@ class ZOrderTable:
 
 
 class OptimizeBuilder:
-    """One OPTIMIZE in the making: which partitions, and how."""
+    """Builds an OPTIMIZE statement."""
 
     def __init__(self, spark: SparkSession, target: str) -> None:
         self._spark = spark
@@ -98,44 +123,61 @@ class OptimizeBuilder:
         self._dry_run = False
 
     def where(self, partition_predicate: str) -> OptimizeBuilder:
-        """Only the partitions for which this SQL condition on partition columns holds."""
+        """Restricts the OPTIMIZE to partitions that match an SQL condition on partition columns.
+
+        Raises:
+            ZOrderError: the builder has a condition already.
+        """
         if self._where is not None:
             raise errors.where_twice()
         self._where = partition_predicate
         return self
 
     def full(self) -> OptimizeBuilder:
-        """Rewrites also what is clustered so already, and even where lookups get slower."""
+        """Also rewrites files that are clustered this way already, even if lookups get slower."""
         self._full = True
         return self
 
     def dryRun(self) -> OptimizeBuilder:
-        """Changes nothing; the metrics say what would happen."""
+        """Changes nothing, and returns metrics of what would happen."""
         self._dry_run = True
         return self
 
     def executeZOrderBy(self, *columns: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Clusters the files by the columns, named as in SQL; returns the metrics."""
+        """Clusters the files by the columns, which are named as in SQL.
+
+        Returns:
+            The metrics of the OPTIMIZE.
+
+        Raises:
+            ZOrderError: there is no column, or an argument is not the name of a column.
+        """
         names = [n for c in columns for n in (c if isinstance(c, (list, tuple)) else [c])]
         if not names:
             raise errors.no_columns()
         return self._spark.sql(self._statement(f" ZORDER BY ({_column_list(names)})"))
 
     def executeCompaction(self) -> DataFrame:
-        """OPTIMIZE without ZORDER BY: clusters as the table declares, else as the last OPTIMIZE
-        did, else merges small files."""
+        """Runs OPTIMIZE without ZORDER BY.
+
+        Clusters by the columns that the table declares or, failing that, those of the last
+        OPTIMIZE. Without either, merges small files.
+
+        Returns:
+            The metrics of the OPTIMIZE.
+        """
         return self._spark.sql(self._statement(""))
 
     def _statement(self, z_order: str) -> str:
         full = " FULL" if self._full else ""
-        # The condition ends with its line, so that a comment in it hides nothing that follows.
+        # The line feed ends a comment in the condition, which would hide the rest otherwise.
         where = f" WHERE {self._where}\n" if self._where is not None else ""
         dry_run = " DRY RUN" if self._dry_run else ""
         return f"OPTIMIZE {self._target}{full}{where}{z_order}{dry_run}"
 
 
 def _column_list(names: Iterable[object]) -> str:
-    """Names of columns for a statement; an error for text that is none, or more than one."""
+    """Joins column names for a statement, and raises unless each is the name of one column."""
     listed = []
     for name in names:
         if not isinstance(name, str) or not _COLUMN.fullmatch(name):
@@ -145,6 +187,6 @@ def _column_list(names: Iterable[object]) -> str:
 
 
 def quoted(path: str) -> str:
-    """A path as an SQL string literal, in which Spark replaces no ${variable}."""
+    """Returns a path as an SQL string literal in which Spark substitutes no ${variable}."""
     escaped = path.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")
     return f"'{escaped}'"

@@ -1,4 +1,4 @@
-"""Which Sparks pyzorder is built for, and the exact name of the jar for each."""
+"""The versions of Spark that pyzorder is built for, and the exact name of the jar for each."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ PACKAGE = Path(__file__).parent
 
 
 def table() -> configparser.ConfigParser:
-    """spark_versions.ini: one section a Spark minor version."""
+    """Reads spark_versions.ini, which has one section per Spark minor version."""
     parsed = configparser.ConfigParser()
     parsed.read(PACKAGE / "spark_versions.ini", encoding="utf-8")
     return parsed
 
 
 def minor(version: str) -> str:
-    """The minor version of a Spark: "4.3" of "4.3.0", also of "4.3.0.dev1" and vendors' names."""
+    """Returns the minor version: "4.3" for "4.3.0", "4.3.0.dev1" and vendors' versions alike."""
     return ".".join(version.split(".")[:2])
 
 
 def supported() -> list[str]:
-    """The minor versions that pyzorder has jars for, oldest first."""
+    """Returns the minor versions of Spark that pyzorder supports, oldest first."""
     return table().sections()
 
 
 def jar_path(spark: str) -> Path:
-    """Where the jar for one of the supported minor versions is, if the package holds it."""
+    """Returns the path of the jar for a supported minor version, whether or not it exists."""
     scala = table()[spark]["scala"]
     return PACKAGE / "jars" / f"pyzorder-spark-{spark}_{scala}-{__version__}.jar"
