@@ -1,17 +1,16 @@
-"""Reads what pyzorder keeps beside a table's files, as sql/FORMAT.md describes it.
+"""Reads the files that pyzorder keeps in a table's folder, in the format of sql/FORMAT.md.
 
-Neither Spark nor pandas is needed, so that any engine can build on this package; PyArrow is. By the
-names of the modules:
+The package needs PyArrow but neither Spark nor pandas, so any engine can build on it. Its modules:
 
-    stores               the folders and files of a store
-    table_folder         where in a table's folder everything of pyzorder's lies
-    journal              the records of OPTIMIZE runs, and what is no record
-    visible_files        a listing of the table, as the journal says it is to be read
-    snapshots            the index: the latest pointer, and the rows it points to
-    entries              one data file's row of the index
-    snapshot_statistics  what the rows prove for a scan under given settings
-    snapshot_writer      publishes the next snapshot
-    predicates           a predicate in SQL text → a filter over the index's bounds
+    stores               access to folders and files
+    table_folder         the layout of pyzorder's files in a table's folder
+    journal              the records of OPTIMIZE runs
+    visible_files        the data files of a table, from a listing and the journal
+    snapshots            snapshots of the index, and the pointers to them
+    entries              rows of the index, one per data file
+    snapshot_statistics  the statistics of a snapshot that hold for a scan's settings
+    snapshot_writer      publishes snapshots
+    predicates           translates SQL predicates to filters over the index's bounds
 """
 
 from pyzorder.index.journal import JournalState

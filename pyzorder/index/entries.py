@@ -1,4 +1,4 @@
-"""Rows of the index table: sql/FORMAT.md, section "Index table"."""
+"""Rows of the index table (sql/FORMAT.md, section "Index table")."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ _FLAGS = ("nan_seen", "exact", "empty", "settings_dependent")
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """
-    What is known of one column in one file; the fields are those of FORMAT.md.
+    """Statistics of one column in one file. The fields are those of FORMAT.md.
 
-    bounds  least and greatest value, as `stored_type` holds them; None: unknown, or no such value
+    Attributes:
+        bounds: least and greatest value, represented as in `stored_type`. None if they are
+            unknown, or if there are no such values.
     """
 
     bounds: tuple[Any, Any] | None = None
@@ -44,7 +45,11 @@ class ColumnStatistics:
 
 @dataclass(frozen=True)
 class FileEntry:
-    """One data file's row of the index; statistics by IndexedColumn.name, missing ones unknown."""
+    """The index's row for one data file.
+
+    Attributes:
+        statistics: the statistics by IndexedColumn.name. Those of other columns are unknown.
+    """
 
     path: str
     size: int
@@ -56,7 +61,7 @@ class FileEntry:
 
 
 def schema_of(columns: Sequence[IndexedColumn]) -> pa.Schema:
-    """The columns of a snapshot's file."""
+    """Returns the schema of a snapshot's file."""
     fields = list(_FILE_FIELDS)
     for column in columns:
         stored = stored_type(column.data_type)
@@ -68,7 +73,7 @@ def schema_of(columns: Sequence[IndexedColumn]) -> pa.Schema:
 
 
 def table_of(columns: Sequence[IndexedColumn], entries: Sequence[FileEntry]) -> pa.Table:
-    """Entries as rows of a snapshot."""
+    """Converts entries to rows of a snapshot."""
     schema = schema_of(columns)
     lists: list[list[Any]] = [
         [e.path for e in entries],
@@ -90,7 +95,7 @@ def table_of(columns: Sequence[IndexedColumn], entries: Sequence[FileEntry]) -> 
 
 
 def _array(values: list[Any], stored: pa.DataType) -> pa.Array:
-    """Strings come as bytes, which need not be UTF-8."""
+    """Converts values to an array. Strings may be given as bytes, which need not be UTF-8."""
     if stored == pa.string():
         octets = [v.encode() if isinstance(v, str) else v for v in values]
         return pa.array(octets, pa.binary()).view(pa.string())
@@ -103,7 +108,7 @@ def _array(values: list[Any], stored: pa.DataType) -> pa.Array:
 def kept_rows(
     old: Snapshot, columns: Sequence[IndexedColumn], keep: Callable[[pa.Table], Sequence[bool]]
 ) -> pa.Table:
-    """The rows of a snapshot that `keep` keeps, with the columns that a new one shall have."""
+    """Returns the rows of a snapshot that `keep` selects, with the columns of a new snapshot."""
     rows = old.rows.filter(pa.array(keep(old.rows), pa.bool_()))
     unknown = table_of(columns, [])
     arrays = []

@@ -1,7 +1,7 @@
-"""The journal of the runs that rewrite a table: sql/FORMAT.md, section "Journal".
+"""Reads the journal of the runs that rewrite a table (sql/FORMAT.md, section "Journal").
 
-Only the jar writes it. What cannot be parsed, or names files outside of the table's folder, is no
-record.
+Only the jar writes it. A record that cannot be parsed, or that names files outside of the table's
+folder, counts as missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pyzorder.index.stores import Store, is_whole
 from pyzorder.index.table_folder import TableFolder, is_id, leaves
 
-#: The fields that each kind of record must have, besides those that all have.
+#: Required fields of each kind of record, besides those that all kinds have.
 FIELDS: dict[str, tuple[str, ...]] = {
     "prepare": ("operation", "owner", "host", "pid", "started", "began", "lease"),
     "retire": ("retire", "add", "folders"),
@@ -23,15 +23,21 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "done": (),
 }
 
-#: The length up to which a text is taken as it is, and the least bytes of a token in others.
+#: Records longer than `_FEW` bytes must average at least `_TOKEN` bytes per bracket or comma.
 _FEW, _TOKEN = 1 << 20, 5
 
-#: Of at most 18 digits, and without leading zeros: any other name is none of a run's.
+#: Run numbers have at most 18 digits and no leading zeros. Files with other names are ignored.
 _RECORD = re.compile(rf"_([1-9][0-9]{{0,17}})\.({'|'.join(FIELDS)})")
 
 
 class FileRef(NamedTuple):
-    """A data file as a record names it: its path in the table's folder, bytes, milliseconds."""
+    """A data file in a record.
+
+    Attributes:
+        path: its path, relative to the table's folder or with a scheme.
+        size: its size in bytes.
+        modified: its modification time in milliseconds since the epoch.
+    """
 
     path: str
     size: int
@@ -39,17 +45,18 @@ class FileRef(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The folder that holds it; empty: the table's own."""
+        """The folder that contains the file; empty for the table's folder."""
         return self.path.rpartition("/")[0]
 
 
 class Overlay(NamedTuple):
-    """
-    What an unfinished run adds to a listing and takes from it.
+    """The changes that an unfinished run makes to a listing.
 
-    shown, hidden  the files that are the table, wherever they lie, and those that are not
-    committed      whether these are the run's new files, or else the old ones
-    incarnation    of the run's markers
+    Attributes:
+        shown: files that belong to the table, wherever they currently are.
+        hidden: files that do not belong to the table.
+        committed: whether `shown` has the run's new files, as opposed to the old ones.
+        incarnation: the incarnation id in the names of the run's markers.
     """
 
     shown: tuple[FileRef, ...]
@@ -59,27 +66,27 @@ class Overlay(NamedTuple):
 
 
 class JournalState:
-    """The last run of a journal, as one listing showed it."""
+    """The state of a journal's last run, as seen in one listing."""
 
     def __init__(self, store: Store, folder: TableFolder) -> None:
         self._store, self.folder = store, folder
         found = [m for m in map(_RECORD.fullmatch, store.names(folder.journal)) if m]
-        #: The last run's number; 0: there is no journal.
+        #: Number of the last run; 0 if there is none.
         self.run = max((int(m[1]) for m in found), default=0)
         self.kinds = frozenset(m[2] for m in found if int(m[1]) == self.run)
 
     @property
     def unfinished(self) -> bool:
-        """Whether the run still has something to do. The name of `done` is all that it says."""
+        """Whether the run is not done. Only the existence of its `done` record matters."""
         return self.run > 0 and "done" not in self.kinds
 
     @property
     def token(self) -> tuple[int, frozenset[str]]:
-        """Changes whenever a record is added."""
+        """A token that changes whenever a record is added."""
         return self.run, self.kinds
 
     def record(self, kind: str) -> dict[str, Any] | None:
-        """A record of the run; None: there is none, or what there is is no record."""
+        """Reads a record of the run; returns None if it is missing or invalid."""
         if kind not in self.kinds:
             return None
         try:
@@ -90,7 +97,7 @@ class JournalState:
 
     @property
     def overlay(self) -> Overlay | None:
-        """What readers do to a listing; None: nothing, it is right as it is."""
+        """The changes that readers must make to a listing, or None if it is correct as it is."""
         if not self.unfinished or "partitions" in self.kinds:
             return None
         record = self.record("retire")
@@ -104,10 +111,14 @@ class JournalState:
 
 
 def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
-    """A record; None: it is torn, of another kind, or names files outside of the table."""
+    """Parses a record.
+
+    Returns:
+        None if the record is torn, of another kind, or names files outside of the table.
+    """
     try:
         if len(text) > _FEW and sum(map(text.count, (b"[", b"{", b","))) > len(text) // _TOKEN:
-            return None  # `[],[],[]` takes much more memory than a record of that length
+            return None  # text like `[],[],[]` takes far more memory than its length suggests
         record = json.loads(text)
         is_whole_record = record["record"] == kind and is_id(record["incarnation"])
         is_whole_record &= all(name in record for name in FIELDS[kind])
@@ -129,5 +140,5 @@ def _all(listed: list[dict[str, Any]]) -> list[FileRef]:
 
 
 def _files(listed: list[dict[str, Any]]) -> tuple[FileRef, ...]:
-    """The files in the table's folder. A listing of that never shows those with whole paths."""
+    """Returns the files below the table's folder. Those with absolute paths are never listed."""
     return tuple(ref for ref in _all(listed) if not is_whole(ref.path))

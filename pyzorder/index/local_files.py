@@ -1,4 +1,4 @@
-"""Files of the index on a local disk, each created whole and by one writer only."""
+"""Files of the index on a local disk. Files are created atomically, by exactly one writer."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ import stat
 import uuid
 from collections.abc import Iterator
 
-#: The names of files begin so until they are complete.
+#: Prefix of the names of incomplete files.
 TEMPORARY = "_temporary-"
 
-#: Of names that no file has: too long ones too, and links that lead in a circle.
+#: Errors for paths where no file exists, including names that are too long and cycles of links.
 _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 def create_if_absent(path: str, data: bytes) -> bool:
-    """Creates a file with exactly `data`, and the folders below a `_zorder` that it lies in.
+    """Creates a file with exactly `data`, and its parent folders from `_zorder` on.
 
-    False: the name is taken, nothing was done. A hard link of a complete file has one winner only.
+    Writers hard-link a complete temporary file to `path`, which succeeds for only one of them.
+
+    Returns:
+        False if the name is taken. The existing file is left alone.
     """
     folder = os.path.dirname(path)
     _make_folder(folder)
@@ -39,17 +42,22 @@ def create_if_absent(path: str, data: bytes) -> bool:
 
 
 def linked(path: str) -> bool:
-    """Whether a symbolic link stands at `_zorder` or below it on the way to a path: pyzorder makes
-    none, and whoever may write there could lead readers anywhere."""
+    """Whether a path goes through a symbolic link at or below `_zorder`.
+
+    pyzorder creates no links, and anyone with write access to the folder could lead readers
+    anywhere with one.
+    """
     parts = path.split("/")
     own = parts.index("_zorder") if "_zorder" in parts else len(parts)
     return any(os.path.islink("/".join(parts[: i + 1])) for i in range(own, len(parts)))
 
 
 def strange(root: str, path: str) -> bool:
-    """Whether a file, or a folder on the way to it from a table's, is a link of another owner than
-    what it leads to: its writer need not have the right to read that, and an index in the table's
-    folder must not tell its minima and maxima."""
+    """Whether the path from a table's folder to a file goes through a link to a foreign target.
+
+    A target is foreign if its owner is not the owner of the link. The latter may not be allowed
+    to read the target, and an index in the table's folder must not reveal its minima and maxima.
+    """
     parts = path.removeprefix(f"{root}/").split("/")
     links = ["/".join([root, *parts[: i + 1]]) for i in range(len(parts))]
     return any(
@@ -58,9 +66,12 @@ def strange(root: str, path: str) -> bool:
 
 
 def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
-    """The files below a folder. Links to folders are followed, as Spark does, but not in circles.
+    """Yields the files below a folder.
 
-    `above`: the folders on the way here, without links.
+    Links to folders are followed, as Spark does, but not in cycles.
+
+    Args:
+        above: the resolved paths of the folders above this one.
     """
     here = os.path.realpath(folder)
     if here in above or not os.path.isdir(here):
@@ -73,7 +84,7 @@ def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
 
 
 def is_missing(failure: OSError) -> bool:
-    """Whether a path could not be looked up because nothing is there."""
+    """Whether an error means that nothing exists at the path."""
     return failure.errno in _MISSING
 
 
@@ -87,14 +98,17 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def remove(path: str) -> None:
-    """Deletes a file, if there is one."""
+    """Deletes a file if it exists."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.remove(path)
 
 
 def _make_folder(folder: str) -> None:
-    """Makes a folder, with those on the way but not what holds `_zorder`: the table's folder may
-    just have been dropped, and must not come back. Raises FileNotFoundError then."""
+    """Creates a folder and its parents up to `_zorder`, but not the table's folder.
+
+    The table's folder may just have been dropped and must not reappear. In this case,
+    FileNotFoundError is raised.
+    """
     if os.path.isdir(folder):
         return
     if os.path.basename(folder) != "_zorder":
@@ -105,14 +119,16 @@ def _make_folder(folder: str) -> None:
 
 
 def _share(made: str) -> None:
-    """Gives a new file the permissions, group and owner of the folder around it, as far as
-    possible: an index tells minima and maxima to those who may read the table, and nobody else."""
+    """Gives a new file the permissions, group and owner of its folder, as far as permitted.
+
+    An index reveals minima and maxima, so only those who may read the table may read the index.
+    """
     around, own = os.stat(os.path.dirname(made)), os.stat(made)
     wanted = stat.S_IMODE(around.st_mode)
     if not stat.S_ISDIR(own.st_mode):
         wanted &= 0o666
     with contextlib.suppress(OSError):
-        # Narrowed first: a file must not be open to a group that it is about to lose.
+        # Restrict permissions first: they must not apply to a group that is about to change.
         os.chmod(made, stat.S_IMODE(own.st_mode) & wanted)
         if own.st_gid != around.st_gid:
             os.chown(made, -1, around.st_gid)

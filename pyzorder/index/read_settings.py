@@ -1,6 +1,6 @@
-"""Settings of a scan that decide what values a file's bytes read as.
+"""Settings of a scan that determine which values are read from a file's bytes.
 
-The texts are those of Scala's ReadSettings: entries count only for scans with the same.
+The texts are those of Scala's ReadSettings. Entries apply only to scans with equal settings.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ SEPARATOR = " | "
 
 
 class ReadSettings(NamedTuple):
-    """
-    structural  which column of a file a name means, and as what it is read
-    temporal    how stored dates and timestamps become Spark's; None: it cannot be told from here
+    """The settings of a scan.
+
+    Attributes:
+        structural: which column of a file a name refers to, and as which type it is read.
+        temporal: how stored dates and timestamps are converted to Spark's. None if unknown.
     """
 
     structural: str
@@ -21,5 +23,5 @@ class ReadSettings(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Both, as the index table keeps them."""
+        """Both texts, in the form stored in the index table."""
         return self.structural + SEPARATOR + (self.temporal or "")

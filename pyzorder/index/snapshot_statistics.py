@@ -1,4 +1,4 @@
-"""What the rows of a snapshot prove for a scan under given settings."""
+"""The statistics of a snapshot that hold for a scan under given settings."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Flags = npt.NDArray[np.bool_]
 
 
 class SnapshotStatistics:
-    """One snapshot as one scan may use it."""
+    """The statistics of a snapshot, as one scan may use them."""
 
     def __init__(self, snapshot: Snapshot, settings: ReadSettings) -> None:
-        """`settings` are the scan's: bounds that depend on others are unknown."""
+        """`settings` are those of the scan. Bounds that depend on other settings are unknown."""
         self.snapshot = snapshot
         texts = snapshot.rows["read_settings"].to_pylist()
         split = {text: text.partition(SEPARATOR) for text in set(texts)}
@@ -23,18 +23,22 @@ class SnapshotStatistics:
             [bool(settings.temporal) and split[t][2] == settings.temporal for t in texts],
             dtype=bool,
         )
-        #: Entries that say anything to this scan.
+        #: Entries that apply to this scan.
         self.usable: Flags = np.array(
             [split[t][1] == SEPARATOR and split[t][0] == settings.structural for t in texts],
             dtype=bool,
         )
 
     def agrees(self, column: IndexedColumn) -> Flags:
-        """Whether the bounds hold for the scan's temporal settings."""
+        """Returns whether each entry's bounds hold under the scan's temporal settings."""
         return ~self._bools(f"{column.name}_settings_dependent") | self._same_time
 
     def flags(self, column: IndexedColumn, known: list[bool]) -> tuple[Flags, ...]:
-        """b, e, q, u, v of predicates.bound_filters; `known`: whether both bounds are."""
+        """Returns the flags b, e, q, u and v of predicates.bound_filters.
+
+        Args:
+            known: whether both bounds are known, for each entry.
+        """
         bounded = np.array(known, dtype=bool)
         empty = self._bools(f"{column.name}_empty") & self.agrees(column)
         nan = np.zeros(len(bounded), dtype=bool)

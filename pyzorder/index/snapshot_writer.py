@@ -1,7 +1,7 @@
-"""Publishes snapshots of the index: sql/FORMAT.md, section "Index table".
+"""Publishes snapshots of the index (sql/FORMAT.md, section "Index table").
 
-This is optimistic and takes no lock: whoever finds the next pointer's name taken loads that
-snapshot, applies the change to it, and tries the name after it.
+Publishing is optimistic and takes no lock. A writer that finds the name of the next pointer taken
+loads that snapshot, applies its change to it, and retries with the following version.
 """
 
 from __future__ import annotations
@@ -30,15 +30,21 @@ from pyzorder.index.snapshots import (
 from pyzorder.index.stores import Store
 from pyzorder.index.table_folder import TableFolder
 
-#: How often a file that is in the way may turn out to be gone.
+#: Attempts to read or create the incarnation id.
 _TRIES = 10
 
-#: Older snapshots than this many are deleted when a new one is published.
+#: Number of snapshots to keep, including the newest, when one is published.
 KEPT_SNAPSHOTS = 10
 
 
 def incarnation_of(store: Store, folder: TableFolder) -> str:
-    """The random id of the table until it is overwritten as a whole, made when there is none."""
+    """Returns the table's incarnation id, and creates it if there is none.
+
+    The id is random, and lasts until the whole table is overwritten.
+
+    Raises:
+        ZOrderError: the file for the id exists but holds something else.
+    """
     for _ in range(_TRIES):
         known = read_incarnation(store, folder)
         if known is not None:
@@ -57,11 +63,20 @@ def publish(
     entries: Iterable[FileEntry] = (),
     is_denied: Callable[[IndexedColumn], bool] = lambda column: False,
 ) -> Pointer:
-    """Publishes a new snapshot: what `keep` keeps of the latest one's rows, and `entries`.
+    """Publishes a snapshot with the rows of the latest one that `keep` selects, and `entries`.
 
-    An unreadable index counts as one without entries. `columns`: from the columns that had
-    statistics to those that shall have them; of one that is not kept, or has another type now,
-    nothing stays.
+    An unreadable index counts as one without entries.
+
+    Args:
+        columns: maps the columns that had statistics to those of the new snapshot. The statistics
+            of columns that are dropped or change their type are not carried over.
+        keep: selects rows of the latest snapshot.
+        entries: rows to add.
+        is_denied: whether a column must not be recorded in the index. Older snapshots that hold
+            such a column are deleted.
+
+    Raises:
+        ZOrderError: the latest version is the greatest possible one.
     """
     added = list(entries)
     while True:
@@ -90,7 +105,7 @@ def _try(
     columns: tuple[IndexedColumn, ...],
     rows: pa.Table,
 ) -> Pointer | None:
-    """The pointer; None: another writer published this version."""
+    """Writes a snapshot and its pointer; returns None if another writer published the version."""
     sink = io.BytesIO()
     pq.write_table(rows, sink, store_decimal_as_integer=True, compression="snappy")
     data = sink.getvalue()
@@ -115,7 +130,7 @@ def _try(
 def _delete_old(
     store: Store, folder: TableFolder, is_denied: Callable[[IndexedColumn], bool]
 ) -> None:
-    """Takes away old snapshots, pointer last, and those that hold something of denied columns."""
+    """Deletes old snapshots and those with denied columns, each with its pointer last."""
     before = versions(store, folder)[:-1]
     old = before[: len(before) - KEPT_SNAPSHOTS + 1] if len(before) >= KEPT_SNAPSHOTS else []
     for version in before:

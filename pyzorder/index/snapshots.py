@@ -1,4 +1,4 @@
-"""Reads the index table that lies beside the data: sql/FORMAT.md, section "Index table"."""
+"""Reads snapshots of the index table (sql/FORMAT.md, section "Index table")."""
 
 from __future__ import annotations
 
@@ -20,46 +20,52 @@ from pyzorder.index.table_folder import TableFolder, is_id
 
 log = logging.getLogger(__name__)
 
-#: The version of the format that this reads and writes.
+#: The version of the format that is written, and the latest that can be read.
 FORMAT_VERSION = 1
 
 _POINTER = re.compile(r"_v00([0-9]{18})\.json")
-#: No version gets there.
+#: Exclusive upper limit of versions.
 GREATEST = 10**18 - 1
 
 _DATA_FILE = re.compile(r"_snapshot-[^/]+")
 
-#: Of a column, a row: an entry names at most 63 clustering columns.
+#: Maximum number of values per row and column. Entries have at most 63 clustering columns.
 _MOST_VALUES = 64
 
-#: A byte of a snapshot stands for so many of its texts at most, which repeat; and of a small one.
+#: Limits for the decoded text in a snapshot, which repeats: `_MOST_TEXT` bytes for every byte of
+#: the file, and `_LEAST_TEXT` bytes in any case.
 _MOST_TEXT, _LEAST_TEXT = 64, 16 << 20
 
-#: Snapshots in memory, by folder and data file; they never change.
+#: Cached rows of immutable snapshots, by table folder and snapshot file, least recently used first.
 _KEPT = 8
 _loaded: OrderedDict[tuple[str, str], pa.Table] = OrderedDict()
 _warned: set[str] = set()
 
 
 class Unusable(Exception):
-    """An index that cannot be used, and why."""
+    """The index cannot be used, for the reason given."""
 
 
 @dataclass(frozen=True)
 class IndexedColumn:
-    """A leaf column with statistics: names from the column down to the field, Spark's JSON type."""
+    """A leaf column with statistics.
+
+    Attributes:
+        path: the names from the top-level column down to the field.
+        data_type: the type in Spark's JSON representation.
+    """
 
     path: tuple[str, ...]
     data_type: Any
 
     @property
     def name(self) -> str:
-        """The path as SQL writes it; two paths never share a name."""
+        """The path in SQL notation, which is unique for each path."""
         return ".".join(_quoted(part) for part in self.path)
 
     @property
     def is_float(self) -> bool:
-        """Whether values may be NaN, which bounds leave out."""
+        """Whether values may be NaN. Bounds do not cover NaN."""
         return self.data_type in ("float", "double")
 
 
@@ -69,7 +75,7 @@ def _quoted(part: str) -> str:
 
 @dataclass(frozen=True)
 class Pointer:
-    """What a pointer to a snapshot says."""
+    """The content of a pointer to a snapshot."""
 
     folder: TableFolder
     version: int
@@ -85,7 +91,7 @@ class Pointer:
         return pointer_name(self.version)
 
     def to_json(self) -> str:
-        """The pointer's text."""
+        """Returns the text of the pointer's file."""
         return json.dumps(
             {
                 "formatVersion": FORMAT_VERSION,
@@ -103,7 +109,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One immutable state of the index: a row of `rows` is a data file's entry."""
+    """An immutable state of the index. Each row of `rows` is the entry of a data file."""
 
     pointer: Pointer
     rows: pa.Table
@@ -115,13 +121,16 @@ class Snapshot:
 
 
 def versions(store: Store, folder: TableFolder) -> list[int]:
-    """The versions that pointers exist of, in order."""
+    """Returns the versions that have a pointer, in ascending order."""
     found = (_POINTER.fullmatch(name) for name in store.names(folder.index))
     return sorted(int(match[1]) for match in found if match and 0 < int(match[1]) < GREATEST)
 
 
 def latest(store: Store, folder: TableFolder) -> Snapshot | None:
-    """The newest snapshot; None: there is no index, or (one warning) it cannot be used."""
+    """Returns the newest snapshot, or None if there is no usable index.
+
+    An index that exists but cannot be used is logged once as a warning.
+    """
     try:
         known = versions(store, folder)
         if not known:
@@ -136,12 +145,17 @@ def latest(store: Store, folder: TableFolder) -> Snapshot | None:
 
 
 def pointer_name(version: int) -> str:
-    """`_v00000000000000000007.json` for version 7."""
+    """Returns the file name of a pointer, such as `_v00000000000000000007.json` for version 7."""
     return f"_v{version:020d}.json"
 
 
 def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
-    """The pointer of a version. Raises Unusable, or what the store and JSON raise."""
+    """Reads the pointer of a version.
+
+    Raises:
+        Unusable: the pointer is in a newer format, or invalid.
+        Exception: the store or the JSON parser raises it.
+    """
     text = json.loads(store.read(f"{folder.index}/{pointer_name(version)}"))
     written = int(text["formatVersion"])
     if not 1 <= written <= FORMAT_VERSION:
@@ -163,7 +177,7 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
 
 
 def read_incarnation(store: Store, folder: TableFolder) -> str | None:
-    """The id of this life of the table; None: it has none."""
+    """Returns the table's incarnation id, or None if there is no valid one."""
     try:
         text = store.read(folder.incarnation).decode(errors="replace").strip()
     except FileNotFoundError:
@@ -189,12 +203,14 @@ def _rows(store: Store, pointer: Pointer) -> pa.Table:
 
 
 def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
-    """The rows. Parquet writes a value that is the same in all rows once, so that a small forged
-    file could take all memory: what is no file of pyzorder's is not read.
+    """Decodes the rows of a snapshot.
+
+    Parquet stores a value that repeats in all rows only once, so a small forged file could
+    exhaust the memory. Files that pyzorder cannot have written are rejected.
     """
     file = pq.ParquetFile(io.BytesIO(data))
     found = file.metadata
-    # No two entries of pyzorder's have one path.
+    # Paths are unique, so every entry takes at least one byte.
     if found.num_rows != pointer.num_files or found.num_rows > len(data):
         raise Unusable(f"{pointer.file} has {found.num_rows} rows instead of {pointer.num_files}")
     columns = range(found.num_columns)
@@ -212,7 +228,7 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
 
 
 def _text_bytes(column: pa.ChunkedArray) -> int:
-    """How long all texts of a column are together, each counted as often as it stands there."""
+    """Returns the total length of a column's texts in bytes, counting repeated texts each time."""
     total = 0
     for chunk in column.chunks:
         inner = chunk.flatten() if pa.types.is_list(chunk.type) else chunk

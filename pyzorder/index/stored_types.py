@@ -1,4 +1,4 @@
-"""The types in which a snapshot's file holds bounds."""
+"""The Arrow types of bounds in a snapshot's file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STORED: dict[str, pa.DataType] = {
 
 
 def stored_type(data_type: Any) -> pa.DataType:
-    """The type that a snapshot's file holds bounds of a type in, as its bytes read in Arrow."""
+    """Returns the Arrow type in which a snapshot's file stores bounds of a Spark type."""
     name = str(data_type)
     if name.startswith("decimal"):
         precision, scale = re.findall(r"\d+", name)

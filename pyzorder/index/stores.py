@@ -1,6 +1,6 @@
-"""The folders and files of a table's store.
+"""Access to the folders and files of a table's store.
 
-A local path has no scheme here: `file:/data/t` is `/data/t`.
+Local paths are written without a scheme, so `file:/data/t` is `/data/t`.
 """
 
 from __future__ import annotations
@@ -20,45 +20,53 @@ _LOCAL = re.compile(r"^file:/+")
 _WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
-#: No file of pyzorder's that is read in one piece has more bytes.
+#: Maximum size in bytes of a file of pyzorder that is read as a whole.
 LONGEST = 256 << 20
 
 
 class Stat(NamedTuple):
-    """Bytes, and milliseconds since 1970 of the last modification."""
+    """The size in bytes, and the modification time in milliseconds since the epoch."""
 
     size: int
     modified: int
 
 
 class Store(Protocol):
-    """What the index needs of a store."""
+    """The operations that the index needs from a store."""
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder; none if there is no such folder."""
+        """Lists the names in a folder, or none if the folder does not exist."""
 
     def files(self, folder: str) -> dict[str, Stat]:
-        """All files below a folder, by their paths."""
+        """Lists all files below a folder, by path."""
 
     def read(self, path: str) -> bytes:
-        """A file's bytes. Raises OSError; FileNotFoundError where something else has its name."""
+        """Reads a file.
+
+        Raises:
+            FileNotFoundError: there is no such file, or the path is not a regular file.
+            OSError: reading fails.
+        """
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
-        """Those of the files that exist."""
+        """Returns the status of those files that exist."""
 
     def create(self, path: str, data: bytes) -> bool:
-        """A new file with these bytes; False: the name is taken, and nothing was done.
+        """Creates a file with these bytes, unless the name is taken.
 
-        On a local disk one of several writers wins, and nobody sees half a file. Elsewhere this is
-        only for folders that nobody else writes to.
+        On a local disk, only one of several writers succeeds, and readers never see a partial
+        file. On other stores, use this only in folders that nobody else writes to.
+
+        Returns:
+            False if the name is taken. The existing file is left alone.
         """
 
     def remove(self, path: str) -> None:
-        """Deletes a file, if there is one."""
+        """Deletes a file if it exists."""
 
 
 class LocalStore:
-    """The file system of this machine. What a link in `_zorder` leads to counts as missing."""
+    """The local file system. Paths through symbolic links in `_zorder` count as missing."""
 
     def names(self, folder: str) -> list[str]:
         if local_files.linked(folder):
@@ -74,7 +82,7 @@ class LocalStore:
     def read(self, path: str) -> bytes:
         if local_files.linked(path):
             raise FileNotFoundError(f"{path} is a symbolic link")
-        if path not in self.stats([path]):  # a pipe would be waited on for ever
+        if path not in self.stats([path]):  # opening a named pipe would block forever
             raise FileNotFoundError(f"{path} is no file")
         with open(path, "rb") as file:
             data = file.read(LONGEST + 1)
@@ -108,10 +116,10 @@ class LocalStore:
 
 
 class ArrowStore:
-    """A store that PyArrow knows by the scheme of its addresses."""
+    """A store that PyArrow supports, chosen by the scheme of the path."""
 
     def __init__(self, root: str) -> None:
-        """Raises what PyArrow does for a store that it does not know or cannot reach."""
+        """Raises PyArrow's error if it does not support the store, or cannot reach it."""
         self._system, path = pyarrow.fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", root))
         if not root.endswith(path):
             raise OSError(f"{root} is no path that PyArrow understands")
@@ -161,8 +169,7 @@ class ArrowStore:
 
 
 def plain(location: str) -> str:
-    """A location as it is written here: local paths without a scheme, none with a slash at the
-    end."""
+    """Normalizes a location: local paths lose their scheme, and trailing slashes are removed."""
     return (_LOCAL.sub("/", location).rstrip("/")) or "/"
 
 
@@ -172,5 +179,8 @@ def is_whole(path: str) -> bool:
 
 
 def store_of(root: str) -> Store:
-    """The store of a path as `plain` gives it. Raises what PyArrow does where it knows none."""
+    """Returns the store of a path as returned by `plain`.
+
+    Raises PyArrow's error if it does not support the store.
+    """
     return ArrowStore(root) if is_whole(root) else LocalStore()

@@ -1,4 +1,4 @@
-"""Names of pyzorder's files in a table's folder: sql/FORMAT.md, section "Journal"."""
+"""Names of pyzorder's files in a table's folder (sql/FORMAT.md, section "Journal")."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ _STORE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?/")
 
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
-#: Disks take names of 255 bytes; the dot and `.crc` of Hadoop's checksums are 5 of them.
+#: Maximum length of a file name in bytes. File systems allow 255, of which the leading dot and
+#: `.crc` of Hadoop's checksum files take 5.
 _LONGEST = 250
 
 
 @dataclass(frozen=True)
 class TableFolder:
-    """The folder of a table; `root` is as `stores.plain` gives it."""
+    """The folder of a table. `root` is a path as returned by `stores.plain`."""
 
     root: str
 
     @property
     def zorder(self) -> str:
-        """The folder of everything that is pyzorder's."""
+        """The folder of all files of pyzorder."""
         return f"{self.root}/_zorder"
 
     @property
@@ -35,30 +36,30 @@ class TableFolder:
 
     @property
     def journal(self) -> str:
-        """The folder of the runs' records."""
+        """The folder of the records of runs."""
         return f"{self.zorder}/_journal"
 
     @property
     def incarnation(self) -> str:
-        """The file with the random id that an overwrite of the whole table ends."""
+        """The file with the incarnation id, which an overwrite of the whole table deletes."""
         return f"{self.zorder}/_incarnation"
 
     def resolve(self, relative: str) -> str:
-        """The path of a data file or folder; what has a scheme is a whole path already."""
+        """Returns the path of a data file or folder. Paths with a scheme are absolute already."""
         if is_whole(relative):
             return relative
         return f"{self.root}/{relative}" if relative else self.root
 
     def marker(self, run: int, incarnation: str, folder: str) -> str:
-        """The empty file that a run puts into each folder it touches."""
+        """Returns the path of the empty file that a run creates in each folder it changes."""
         return f"{self.resolve(folder)}/_zorder.{run}.{incarnation}"
 
     def staged(self, run: int, relative: str) -> str:
-        """Where a run's new file waits until it is moved in."""
+        """Returns the path of a run's new file before it is moved into place."""
         return self._hidden("_staging", run, relative, ".staged")
 
     def retired(self, run: int, relative: str) -> str:
-        """Where a run keeps a file that it replaced."""
+        """Returns the path of a file that a run has replaced and retired."""
         return self._hidden("_retired", run, relative, ".retired")
 
     def _hidden(self, place: str, run: int, relative: str, suffix: str) -> str:
@@ -75,22 +76,28 @@ def _bounded(prefix: str, name: str, suffix: str) -> str:
 
 
 def is_id(incarnation: Any) -> bool:
-    """Whether this can be the id of a table's life. Ids become parts of file names, and whoever may
-    write into the table's folder can put anything in the place of one."""
+    """Whether a value is valid as an incarnation id.
+
+    Ids become parts of file names, and anyone with write access to the table's folder can replace
+    an id with arbitrary text.
+    """
     return isinstance(incarnation, str) and _ID.fullmatch(incarnation) is not None
 
 
 def leaves(relative: str) -> bool:
-    """Whether a name leads out of the table's folder, by `..`, or has an empty part. A whole path
-    that is spelled so is no name either."""
+    """Whether a name is unsafe, because it could lead out of the table's folder by `..` parts.
+
+    Names with empty or `.` parts, NUL characters or lone surrogates are rejected too. The same
+    rules apply to absolute paths.
+    """
     parts = f"/{_STORE.sub('', relative)}/"
     if any("\ud800" <= c <= "\udfff" for c in relative):
-        return True  # half a character, which JSON can have and no name can
+        return True  # a lone surrogate, which is possible in JSON but not in a file name
     return "\0" in relative or any(bad in parts for bad in ("//", "/./", "/../"))
 
 
 def folders_above(path: str) -> list[str]:
-    """A path, and what is above it while its name looks like `name=value`."""
+    """Returns a path and its ancestors up to the first that is not named like `name=value`."""
     found = [path]
     while "=" in path.rsplit("/", 1)[-1] and path.count("/") > 1:
         path = path.rsplit("/", 1)[0]

@@ -1,24 +1,28 @@
-"""Short bounds for long strings and binaries, in the order of unsigned bytes.
+"""Truncates bounds of long strings and binaries, in the order of unsigned bytes.
 
-The rules and their proof are those of Scala's TruncatedBounds: a beginning is not greater
-than the whole; a beginning whose last character, or byte, is raised is greater than all that begin
-as it did.
+The rules and their proof are those of Scala's TruncatedBounds. A prefix is not greater than the
+whole value. A prefix whose last character or byte is incremented is greater than all values that
+start with the original prefix.
 """
 
 from __future__ import annotations
 
-#: Longer values are cut to at most this many bytes.
+#: Values longer than this many bytes are truncated to at most this length.
 MAX_BYTES = 256
 
 
 def truncated(least: bytes, greatest: bytes, is_text: bool) -> tuple[bytes, bytes] | None:
-    """Bounds of about MAX_BYTES at most; None: there is no upper one."""
+    """Returns bounds of at most about `MAX_BYTES`, or None if there is no upper bound that short.
+
+    Args:
+        is_text: whether the values are UTF-8, which is not truncated within a character.
+    """
     upper = greatest if len(greatest) <= MAX_BYTES else _raised(_cut(greatest), is_text)
     return None if upper is None else (_cut(least), upper)
 
 
 def _cut(value: bytes) -> bytes:
-    """The beginning, not cut inside a character where the bytes are UTF-8."""
+    """Returns the prefix, which ends at a character boundary if the bytes are UTF-8."""
     if len(value) <= MAX_BYTES:
         return value
     end = MAX_BYTES
@@ -31,7 +35,7 @@ def _raised(prefix: bytes, is_text: bool) -> bytes | None:
     if is_text:
         try:
             return _raised_text(prefix.decode())
-        except UnicodeDecodeError:  # bytes that are no text: raised as bytes
+        except UnicodeDecodeError:  # not valid UTF-8: increment the last byte instead
             pass
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
@@ -42,5 +46,5 @@ def _raised_text(prefix: str) -> bytes | None:
     if not kept:
         return None
     last = ord(kept[-1])
-    # Surrogates are no characters of their own: U+E000 follows U+D7FF.
+    # Surrogates are not characters, so U+E000 follows U+D7FF.
     return (kept[:-1] + chr(0xE000 if last == 0xD7FF else last + 1)).encode()

@@ -1,8 +1,8 @@
-"""The files that a table consists of: a listing of its folder, as the journal has it read.
+"""The data files that make up a table, determined from a listing of its folder and the journal.
 
-The rules and the reason why none is missed are those of Scala's Overlay: a file that
-changes places has its new name before it loses the old one, and a journal that is the same before
-and after the listing proves in which direction files were moving.
+The rules are those of Scala's Overlay, and so is the argument that no file is missed: a file that
+is moved gets its new name before it loses the old one, and if the journal is the same before and
+after the listing, it is certain in which direction files were moving.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ _TRIES = 50
 
 @dataclass(frozen=True)
 class VisibleFile:
-    """
-    A data file.
+    """A data file of a table.
 
-    path            its name in the table's folder, which the index knows it by
-    place           the path that it is read from: elsewhere while a run has it moved
-    size, modified  bytes, and milliseconds since 1970
+    Attributes:
+        path: its path relative to the table's folder, which identifies it in the index.
+        place: the full path to read it from, which differs while a run has moved the file.
+        size: its size in bytes.
+        modified: its modification time in milliseconds since the epoch.
     """
 
     path: str
@@ -33,12 +34,13 @@ class VisibleFile:
 
 
 def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
-    """The files of a table, in the order of their names.
+    """Returns the files of a table, sorted by path.
 
-    Those of partitions that lie elsewhere are not among them: only a catalog knows these.
+    Partitions with locations outside of the table's folder are known only to a catalog, so their
+    files are not included.
 
     Raises:
-        RuntimeError: the journal has changed during each of many listings.
+        RuntimeError: the journal kept changing during many attempts to list the folder.
     """
     for _ in range(_TRIES):
         state = JournalState(store, folder)
@@ -54,7 +56,7 @@ def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
 
 
 def is_hidden(relative: str) -> bool:
-    """Whether Spark takes a file for none of the table's data, by a name on its path."""
+    """Whether Spark ignores a file as data because of a part of its path."""
     return any(
         part.startswith(".") or (part.startswith("_") and "=" not in part)
         for part in relative.split("/")
@@ -74,7 +76,10 @@ def _listed(store: Store, folder: TableFolder) -> dict[str, VisibleFile]:
 
 
 def _lost(store: Store, state: JournalState, overlay: Overlay | None) -> frozenset[str]:
-    """Folders without the run's marker: others have overwritten them, and their files count."""
+    """Returns folders without the run's marker, which other writers have overwritten.
+
+    The files in these folders are visible.
+    """
     if overlay is None:
         return frozenset()
     folders = {ref.folder for ref in (*overlay.shown, *overlay.hidden)}
@@ -90,11 +95,11 @@ def _apply(
     new = set(overlay.shown if overlay.committed else overlay.hidden)
     for ref in {*overlay.hidden, *(ref for ref in new if ref.folder in lost)}:
         seen = found.get(ref.path)
-        # A new file may have another time at its place: on some stores a move is a copy.
+        # On some stores a move is a copy, which gives a new file another modification time.
         if seen and seen.size == ref.size and (ref in new or seen.modified == ref.modified):
             del found[ref.path]
     for ref in overlay.shown:
-        # Nor is a file shown that no listing shows, which a forged record may name.
+        # A forged record may name hidden files, which a listing would not show either.
         is_new = ref.path not in found and not is_hidden(ref.path)
         if is_new and ref.folder not in lost:
             place = _place(store, state, overlay, ref)
@@ -103,7 +108,7 @@ def _apply(
 
 
 def _place(store: Store, state: JournalState, overlay: Overlay, ref: FileRef) -> VisibleFile | None:
-    """Where a file is that was not listed: moved away, or back again since."""
+    """Locates a file that was not listed: either moved away, or moved back in the meantime."""
     hidden = state.folder.staged if overlay.committed else state.folder.retired
     other, own = hidden(state.run, ref.path), state.folder.resolve(ref.path)
     moved: Stat | None = store.stats([other]).get(other)

@@ -1,10 +1,10 @@
-"""A predicate in SQL text → a filter over an index's bounds, in SQL text as well.
+"""Translates predicates in SQL text to filters over an index's bounds, also in SQL text.
 
-What is not understood restricts nothing. By the names of the modules:
+Parts of a predicate that are not understood restrict nothing. The modules:
 
-    conditions           what of a text is understood, and what is left alone
-    index_filters        a predicate's filter, put together of
-    monotonic_functions  … functions that keep the order of bounds
-    bound_filters        … comparisons with bounds
-    null_filters         … and what can make it NULL
+    conditions           parses SQL, and writes back the supported part
+    index_filters        builds the filter of a predicate
+    monotonic_functions  functions that preserve the order of bounds
+    bound_filters        comparisons with bounds
+    null_filters         filters for predicates that may be NULL
 """

@@ -1,16 +1,18 @@
-"""Filters over the bounds of columns, one function a kind of predicate: SQL that Spark evaluates.
+"""Filters over the bounds of columns, in SQL that Spark evaluates, one function per predicate.
 
-Over column number n of the index a filter speaks of these columns, a row a file:
+Filters refer to these columns of a table with one row per file, where n is a column's number in
+the index:
 
-    m<n>, x<n>  the bounds, of the column's own type
+    m<n>, x<n>  the lower and the upper bound, in the column's type
     b<n>        both bounds are known
-    e<n>        proved: no value but null and NaN
-    q<n>        a value is NaN, or may be
-    u<n>, v<n>  a row may be null; may be something else (NaN counts)
-    w<n>        the lower bound is no zero, of which floating-point numbers have two
+    e<n>        all values are proved to be null or NaN
+    q<n>        a value may be NaN
+    u<n>        a value may be null
+    v<n>        a value may be other than null, NaN included
+    w<n>        the lower bound is not zero, of which floating-point numbers have two
 
-Spark itself converts bounds and constants as it converts the query's, so that all that is decided
-here is which conversions keep the order. Whatever it finds to be NULL keeps the file.
+Spark converts bounds and constants as it does in the query, so the functions only decide which
+conversions preserve the order. A test that evaluates to NULL keeps the file.
 """
 
 from __future__ import annotations
@@ -21,37 +23,41 @@ from sqlglot import exp
 
 from pyzorder.index.predicates.monotonic_functions import FLOATS, Side, Types, comparable, is_number
 
-#: None: every file is kept.
+#: A filter in SQL, or None if it keeps every file.
 Filter = str | None
 
 NEVER = "false"
 
 
 def both(left: Filter, right: Filter) -> Filter:
-    """`a AND b`: a side without a proof is no loss."""
+    """Combines filters for `a AND b`. One side suffices."""
     return f"({left} AND {right})" if left and right else left or right
 
 
 def either(left: Filter, right: Filter) -> Filter:
-    """`a OR b`: a side without a proof leaves none."""
+    """Combines filters for `a OR b`. Both sides are needed."""
     return f"({left} OR {right})" if left and right else None
 
 
 @dataclass(frozen=True)
 class Constant:
-    """A value that depends on no row: its text and Spark's name of its type."""
+    """A constant expression. `data_type` is Spark's name of its type."""
 
     text: str
     data_type: str
 
     @property
     def is_nan(self) -> str:
-        """Whether it is NaN."""
+        """SQL that is true if the constant is NaN."""
         return f"isnan(CAST({self.text} AS DOUBLE))"
 
 
 def compared(kind: type, side: Side, constant: Constant, types: Types) -> Filter:
-    """`kind`, a comparison of sqlglot's, of a column and a constant."""
+    """Returns the filter for a comparison of a column with a constant.
+
+    Args:
+        kind: sqlglot's class for the comparison.
+    """
     if not comparable(side.data_type, constant.data_type):
         return None
     if types.date_is_string and constant.data_type == "string" != side.data_type:
@@ -66,7 +72,7 @@ def compared(kind: type, side: Side, constant: Constant, types: Types) -> Filter
 
     low, high = (f"coalesce({b} {{0}} {value}, true)" for b in (side.low, side.high))
     if kind in (exp.LT, exp.LTE):
-        # NaN is above every value, and equals itself.
+        # NaN is greater than every other value, and equal to itself.
         test = bounded(low.format("<" if kind is exp.LT else "<="))
         test = f"({test} OR ({nan} AND {side.may_have_value}))"
     elif kind in (exp.GT, exp.GTE):
@@ -75,7 +81,7 @@ def compared(kind: type, side: Side, constant: Constant, types: Types) -> Filter
     elif kind is exp.EQ:
         test = bounded(f"({low.format('<=')} AND {high.format('>=')})")
         test = f"({test} OR ({nan} AND {side.may_be_nan}))"
-    else:  # FALSE or NULL for all rows only where all that are no null are the value
+    else:  # the predicate is TRUE for no row only if all non-null values equal the constant
         zero = f"{value} = 0" if side.data_type in FLOATS else "false"
         only = f"coalesce({side.low} = {side.high} AND {side.high} = {value}, false)"
         test = (f"({side.may_have_value} AND (NOT {side.bounded} OR {side.may_be_nan} OR "
@@ -84,7 +90,7 @@ def compared(kind: type, side: Side, constant: Constant, types: Types) -> Filter
 
 
 def ordered(kind: type, left: Side, right: Side) -> Filter:
-    """`l < r`, `l <= r` of two columns."""
+    """Returns the filter for `left < right` or `left <= right`, where both are columns."""
     if not comparable(left.data_type, right.data_type, constant=False):
         return None
     test = f"coalesce({left.low} {'<' if kind is exp.LT else '<='} {right.high}, true)"
@@ -96,9 +102,10 @@ def ordered(kind: type, left: Side, right: Side) -> Filter:
 
 
 def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -> Filter:
-    """IN: each value is searched, not the list's span. A NULL in it makes NOT IN never TRUE.
+    """Returns the filter for IN or NOT IN.
 
-    All are compared as one type, the column's as well.
+    Each value is compared with the bounds, rather than the span of all. NOT IN is never TRUE if the
+    list contains NULL. Spark compares the column and all values in one common type.
     """
     if not all(
         comparable(side.data_type, c.data_type)
@@ -113,7 +120,7 @@ def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -
     if not (common == side.data_type or comparable(side.data_type, common)):
         return None
     low, high = (f"CAST({bound} AS {common})" for bound in (side.low, side.high))
-    # One by one: an array of them would first find a type of their own.
+    # Cast each value by itself, because an array of them would first get a common type of its own.
     values = f"array({', '.join(f'CAST({c.text} AS {common})' for c in constants)})"
     is_float = common in FLOATS
     nan = f"exists({values}, r -> coalesce(isnan(r), false))" if is_float else "false"
@@ -122,7 +129,7 @@ def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -
         unbounded = f"(NOT {side.empty} AND {side.may_have_value})"
         return (f"((CASE WHEN {side.bounded} THEN {among} ELSE {unbounded} END) OR "
                 f"({nan} AND {side.may_be_nan}))")  # fmt: skip
-    zero = "r != 0" if is_float else "true"  # -0.0 and 0.0 are equal, but not to every hash set
+    zero = "r != 0" if is_float else "true"  # -0.0 and 0.0 are equal, but not in every hash set
     only = f"exists({values}, r -> coalesce({low} = {high} AND {high} = r AND {zero}, false))"
     return (
         f"(NOT exists({values}, r -> r IS NULL) AND {side.may_have_value} AND "
@@ -131,10 +138,10 @@ def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -
 
 
 def starting(side: Side, prefix: Constant, negated: bool) -> Filter:
-    """The beginning of a string, or NOT that."""
+    """Returns the filter for strings that start, or do not start, with a prefix."""
     p = prefix.text
     starts = [f"coalesce(startswith({b}, {p}), {{0}})" for b in (side.low, side.high)]
-    if negated:  # where both bounds start with it, all between them do
+    if negated:  # if both bounds start with the prefix, so do all values between them
         all_start = " AND ".join(s.format("false") for s in starts)
         outside = f"NOT ({side.bounded} AND {all_start})"
         return f"({p} IS NOT NULL AND {side.may_have_value} AND {outside})"

@@ -1,11 +1,12 @@
-"""SQL as sqlglot reads it, and parts of it written again for Spark, but only what both read alike.
+"""Parses SQL with sqlglot and writes it for Spark, limited to what both interpret alike.
 
-sqlglot turns many functions into its own and reads some operators otherwise than Spark. So function
-calls are kept as they stand (`Verbatim`), and `Text` writes only the nodes of a short list, each of
-which means in Spark what it says; for everything else it raises NotUnderstood.
+sqlglot translates many functions to its own, and parses some operators differently from Spark.
+Function calls are therefore kept verbatim (`Verbatim`), and `Text` writes only a short list of
+nodes that have the same meaning in Spark. For everything else it raises NotUnderstood.
 
-Spark compares before it asks IS, IN, LIKE and BETWEEN (`a = b IS NULL` is `(a = b) IS NULL`),
-sqlglot may not: a predicate that is an operand must therefore stand in parentheses.
+Spark parses `a = b IS NULL` as `(a = b) IS NULL`, and likewise for IN, LIKE and BETWEEN, while
+sqlglot may group operands differently. A predicate that is an operand must therefore be in
+parentheses.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from sqlglot.errors import SqlglotError
 
 
 class NotUnderstood(Exception):
-    """A part of a query that nothing is concluded from, and why."""
+    """A part of a query is not supported, and must not restrict the files to read."""
 
 
 class Verbatim(Spark):
-    """Spark's SQL with function calls as they stand."""
+    """Spark's dialect, with function calls kept verbatim."""
 
     class Parser(Spark.Parser):
         STRICT_CAST = True
@@ -43,8 +44,9 @@ class Verbatim(Spark):
         }
 
 
-#: Text in which Spark's strings are not what they look like here: escapes, quotes of two kinds,
-#: variables; types whose names sqlglot forgets; pipes, whose steps it makes one SELECT of.
+#: Text that sqlglot may read differently from Spark: strings with escapes, double quotes or
+#: variables; CHAR and VARCHAR, whose names sqlglot drops; pipes, whose steps it merges into one
+#: SELECT.
 _OBSCURE = re.compile(r"""[\\"]|\$\{|\b(var)?char\s*\(|\|>""", re.IGNORECASE)
 
 _TYPES = {
@@ -62,14 +64,14 @@ _BINARY: dict[type[exp.Expression], str] = {
 
 _CONNECTORS = (exp.And, exp.Or)
 
-#: What must stand in parentheses to be an operand.
+#: Nodes that must be in parentheses when they are operands.
 _PREDICATES = (
     exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.And, exp.Or, exp.Not,
     exp.Like, exp.ILike, exp.In, exp.Between, exp.Is,
 )  # fmt: skip
 
-#: Functions of Spark that give the same for the same arguments in the same session, read no setting
-#: while they run but the time zone, and take little time.
+#: Functions of Spark that are deterministic within a session, depend on no setting at run time
+#: except the time zone, and are cheap.
 FUNCTIONS = {
     "abs", "add_months", "bigint", "binary", "boolean", "ceil", "char_length", "coalesce",
     "concat", "contains", "date", "date_add", "date_from_unix_date", "date_sub", "date_trunc",
@@ -83,7 +85,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-#: Those of them that give a value although an argument is null.
+#: The functions among them that may return a value if an argument is null.
 _TAKE_NULL = {
     "coalesce", "greatest", "if", "ifnull", "isnan", "isnotnull", "isnull", "least", "nullif",
     "nvl",
@@ -91,8 +93,15 @@ _TAKE_NULL = {
 
 
 def parse(text: str, only_names: bool = False) -> exp.Expression:
-    """A condition or statement; `only_names`: nothing else is concluded from. Raises
-    NotUnderstood."""
+    """Parses a condition or statement.
+
+    Args:
+        only_names: whether only names are taken from the result, so that ambiguous text is
+            acceptable.
+
+    Raises:
+        NotUnderstood: the text cannot be parsed, or sqlglot may read it differently from Spark.
+    """
     if not only_names and _OBSCURE.search(text):
         raise NotUnderstood("text with a backslash, a double quote, ${, |> or CHAR")
     try:
@@ -102,8 +111,8 @@ def parse(text: str, only_names: bool = False) -> exp.Expression:
 
 
 def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
-    """The parts that AND joins, from left to right."""
-    left = [condition]  # of any depth
+    """Yields the operands of AND at the top of a condition, from left to right."""
+    left = [condition]  # a stack, because nesting may be deeper than Python's recursion limit
     while left:
         node = left.pop()
         if isinstance(node, exp.Paren):
@@ -115,14 +124,18 @@ def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
 
 
 def unwrapped(node: exp.Expression) -> exp.Expression:
-    """What stands in parentheses."""
+    """Removes parentheses around an expression."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def parts_of(column: exp.Column) -> tuple[str, ...]:
-    """The parts of a column's name. Raises NotUnderstood."""
+    """Returns the parts of a column's name.
+
+    Raises:
+        NotUnderstood: the column is a star.
+    """
     parts = column.parts
     if not all(isinstance(part, exp.Identifier) for part in parts):
         raise NotUnderstood("a star")
@@ -130,7 +143,7 @@ def parts_of(column: exp.Column) -> tuple[str, ...]:
 
 
 def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
-    """Name, in small letters, and arguments of a function call; None: it is none of FUNCTIONS."""
+    """Returns the lower-case name and the arguments of a call, or None if not in `FUNCTIONS`."""
     if isinstance(node, exp.Anonymous) and _only(node, "this", "expressions"):
         name = str(node.this).lower()
         return (name, node.expressions) if name in FUNCTIONS else None
@@ -138,17 +151,17 @@ def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
 
 
 def is_plain(node: exp.Expression) -> bool:
-    """Whether a node is what its class says, with no further arguments."""
+    """Whether a node has no arguments that modify the usual meaning of its class."""
     return _only(node, "this", "expression", "expressions", "typed", "safe", "low", "high", "to")
 
 
 def is_negated(node: exp.Expression) -> bool:
-    """LIKE, IN and the like with NOT, where sqlglot keeps it in the node itself."""
+    """Whether sqlglot stores a NOT in the node itself, as it may for NOT LIKE or NOT IN."""
     return bool(node.args.get("negate"))
 
 
 def affirmed(node: exp.Expression) -> exp.Expression:
-    """The same predicate without that NOT."""
+    """Returns the predicate without a NOT that is stored in the node itself."""
     if is_negated(node):
         node = node.copy()
         node.set("negate", None)
@@ -156,9 +169,10 @@ def affirmed(node: exp.Expression) -> exp.Expression:
 
 
 def operands(node: exp.Expression) -> list[exp.Expression]:
-    """The operands of a predicate, none a predicate itself but in parentheses.
+    """Returns the operands of a predicate.
 
-    Raises NotUnderstood.
+    Raises:
+        NotUnderstood: an operand is itself a predicate and not in parentheses.
     """
     names = ("low", "high") if isinstance(node, exp.Between) else ("expression", "expressions")
     found = [node.this]
@@ -167,14 +181,14 @@ def operands(node: exp.Expression) -> list[exp.Expression]:
         found += value if isinstance(value, list) else [value] if value is not None else []
     if any(isinstance(operand, _PREDICATES) for operand in found):
         raise NotUnderstood("predicates side by side")
-    # `a <=> b < c` is `(a <=> b) < c` to Spark; sqlglot puts `b < c` in parentheses of its own.
+    # Spark parses `a <=> b < c` as `(a <=> b) < c`, but sqlglot adds parentheses around `b < c`.
     if isinstance(node, exp.NullSafeEQ) and isinstance(unwrapped(node.expression), _PREDICATES):
         raise NotUnderstood("predicates side by side")
     return found
 
 
 def is_beyond_bigint(node: exp.Expression) -> bool:
-    """Whether it is a number of DECIMAL, as it stands there, that no BIGINT holds."""
+    """Whether an expression is a numeric literal that does not fit into BIGINT."""
     node = unwrapped(node)
     if isinstance(node, exp.Neg):
         return is_beyond_bigint(node.this)
@@ -187,7 +201,7 @@ def is_beyond_bigint(node: exp.Expression) -> bool:
 
 
 def needed_columns(node: exp.Expression) -> Iterator[tuple[str, ...]]:
-    """Columns without whose values an expression is NULL."""
+    """Yields columns for which the expression is NULL whenever the column is null."""
     call = call_of(node)
     if isinstance(node, exp.Column):
         yield parts_of(node)
@@ -202,16 +216,17 @@ def needed_columns(node: exp.Expression) -> Iterator[tuple[str, ...]]:
 
 
 class Text:
-    """Writes expressions for Spark."""
+    """Writes expressions as SQL for Spark."""
 
     def __init__(self, column: Callable[[tuple[str, ...]], str]) -> None:
-        """`column` writes the column of a name, or raises NotUnderstood."""
+        """`column` returns the SQL for a column's name, given in parts, or raises NotUnderstood."""
         self._column = column
 
     def of(self, node: exp.Expression) -> str:
-        """The text of an expression, in parentheses where it could need them.
+        """Returns the SQL of an expression, in parentheses where these may be needed.
 
-        Raises NotUnderstood.
+        Raises:
+            NotUnderstood: a part of the expression is not supported.
         """
         if isinstance(node, exp.Paren) and _only(node, "this"):
             return f"({self.of(node.this)})"
@@ -280,7 +295,11 @@ class Text:
 
 
 def type_text(data_type: exp.Expression) -> str:
-    """An atomic type as Spark writes it. Raises NotUnderstood."""
+    """Returns Spark's name for an atomic type.
+
+    Raises:
+        NotUnderstood: the type is not supported.
+    """
     kind = getattr(data_type.this, "name", "")
     parameters = data_type.expressions
     if kind not in _TYPES or not _only(data_type, "this", "expressions", "nested"):

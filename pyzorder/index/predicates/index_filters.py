@@ -1,9 +1,9 @@
-"""What rows could make a predicate TRUE, as a filter over the index: SQL that Spark evaluates.
+"""Filters over the index for files with rows that may satisfy a predicate, in SQL for Spark.
 
-The rules are those of Scala's PredicateRules and IndexFilter, where each has
-its proof: a filter is false only for files without a row for which the predicate is TRUE; FALSE
-and NULL are the same to it. So it composes through AND and OR alone, after NOT has gone to the
-leaves. None stands for "every file is kept".
+The rules and their proofs are those of Scala's PredicateRules and IndexFilter. A filter is false
+only for files without a row that makes the predicate TRUE. It does not distinguish between FALSE
+and NULL, so filters compose only through AND and OR, and NOT is pushed down to the leaves first.
+A filter of None keeps every file.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ _NEGATED = {exp.LT: exp.GTE, exp.LTE: exp.GT, exp.GT: exp.LTE, exp.GTE: exp.LT}
 
 
 class IndexFilters:
-    """Makes filters of predicates."""
+    """Builds filters for predicates."""
 
     def __init__(self, find: Find, types: Types) -> None:
-        """`find` finds the columns of predicates, `types` their types and those of constants."""
+        """`find` resolves columns. `types` determines the types of columns and constants."""
         self._find = find
         self._types = types
         self._bare = Text(lambda parts: self._no_column(parts))
         self._nulls = NullFilters(find, types, self._bare)
 
     def of(self, predicate: exp.Expression) -> Filter:
-        """The filter that is true for every file with a row for which the predicate is TRUE."""
+        """Returns a filter that is true for every file with a row that makes the predicate TRUE."""
         try:
             return self._judged(predicate, negated=False)
-        except RecursionError:  # too many ORs
+        except RecursionError:  # the predicate is nested too deeply, for example in many ORs
             return None
 
     def _judged(self, node: exp.Expression, negated: bool) -> Filter:
@@ -84,8 +84,10 @@ class IndexFilters:
         return found or both(self._not_null(node), self._of_constant_file(node, negated))
 
     def _is_folded(self, node: exp.Expression) -> bool:
-        """Whether Spark may make it TRUE or FALSE for null rows too: an integer compared with a
-        DECIMAL that no BIGINT holds."""
+        """Whether Spark may fold a comparison to TRUE or FALSE even where the column is null.
+
+        It does so for integers compared with a DECIMAL that does not fit into BIGINT.
+        """
         if not isinstance(node, _ORDERED) or not any(map(is_beyond_bigint, operands(node))):
             return False
         sides = [operand for operand in operands(node) if self._is_side(operand)]
@@ -136,7 +138,10 @@ class IndexFilters:
         return self._called(node, negated)
 
     def _is(self, value: exp.Expression, asked: exp.Expression, negated: bool) -> Filter:
-        """IS NULL, TRUE or FALSE, or NOT that; a predicate that is not NULL is TRUE or FALSE."""
+        """Returns the filter for IS or IS NOT, with NULL, TRUE or FALSE.
+
+        A predicate that is not NULL is either TRUE or FALSE.
+        """
         if isinstance(asked, exp.Boolean):
             if not negated:
                 return self._judged(value, negated=not asked.this)
@@ -152,15 +157,18 @@ class IndexFilters:
         return self._have_values(value)
 
     def _with_itself(self, node: exp.Expression, negated: bool) -> Filter:
-        """`a < a`: never TRUE, nor `a = a` FALSE: NaN equals itself."""
+        """Returns the filter for a comparison of an expression with itself.
+
+        `a < a` is never TRUE, and `a = a` is never FALSE, because NaN equals itself.
+        """
         holds = not isinstance(node, (exp.NEQ, exp.LT, exp.GT))
         return NEVER if holds == negated else None
 
     def _is_same(self, a: exp.Expression, b: exp.Expression) -> bool:
-        """Whether both are one expression, that gives one value a row."""
+        """Whether both are the same deterministic expression."""
         if unwrapped(a) != unwrapped(b):
             return False
-        Text(lambda parts: self._find(parts).source).of(a)  # or raises
+        Text(lambda parts: self._find(parts).source).of(a)  # raises if not known as deterministic
         return True
 
     def _called(self, node: exp.Expression, negated: bool) -> Filter:
@@ -177,7 +185,7 @@ class IndexFilters:
         left, right = self._sides(*operands(node))
         null_safe = isinstance(node, exp.NullSafeEQ)
         if null_safe and left.data_type != right.data_type == "string":
-            return None  # what cannot be cast is NULL without ANSI, and equal to nulls
+            return None  # without ANSI, strings that cannot be cast are NULL and so equal nulls
         if isinstance(right, Side):
             if negated:
                 return None
@@ -188,7 +196,7 @@ class IndexFilters:
         found = compared(exp.NEQ if negated else exp.EQ, left, right, self._types)
         if not null_safe or found is None:
             return found
-        # Never NULL: TRUE for a null and a NULL, NOT it for one of them.
+        # `<=>` is never NULL. It is TRUE if both sides are null, and FALSE if only one is.
         if negated:
             return (f"(({right.text} IS NULL AND {left.may_have_value}) OR ({right.text} IS NOT "
                     f"NULL AND {left.may_be_null}) OR {found})")  # fmt: skip
@@ -206,8 +214,11 @@ class IndexFilters:
         return ordered(kind, left, right)
 
     def _like(self, nodes: list[exp.Expression], negated: bool) -> Filter:
-        """Without a backslash nothing is escaped: what stands before a wildcard stands for
-        itself."""
+        """Returns the filter for LIKE or NOT LIKE.
+
+        Patterns have no backslash, so nothing is escaped, and the text before the first wildcard is
+        literal.
+        """
         value, pattern = nodes
         side = self._side(value)
         if not (isinstance(pattern, exp.Literal) and pattern.is_string):
@@ -225,14 +236,14 @@ class IndexFilters:
         return starting(side, prefix, negated)
 
     def _not_null(self, node: exp.Expression) -> Filter:
-        """A comparison, or NOT one, is TRUE only where what it is of is not null."""
+        """Returns a filter that uses only that a comparison is not TRUE if an operand is null."""
         if isinstance(node, _COMPARISONS) and is_plain(node):
             with contextlib.suppress(NotUnderstood):
                 return self._have_values(*operands(node))
         return None
 
     def _have_values(self, *values: exp.Expression) -> Filter:
-        """Where none of these is null."""
+        """Returns the filter for rows where none of the values is null."""
         found: Filter = None
         for parts in dict.fromkeys(p for value in values for p in needed_columns(value)):
             with contextlib.suppress(NotUnderstood):
@@ -240,9 +251,9 @@ class IndexFilters:
         return found
 
     def _of_constant_file(self, node: exp.Expression, negated: bool) -> Filter:
-        """A predicate without a rule, evaluated on files whose every row has the same values.
+        """Evaluates a predicate without a rule on files in which all rows have the same values.
 
-        No null, no NaN, both bounds equal, and no zero where there are two.
+        In such files, columns have equal bounds, no null, no NaN, and no floating-point zero.
         """
         named: set[int] = set()
 
@@ -264,7 +275,7 @@ class IndexFilters:
         return f"(CASE WHEN coalesce({one}, false) THEN {answer} ELSE true END)"
 
     def _sides(self, a: exp.Expression, b: exp.Expression) -> tuple[Side, Side | Constant]:
-        """A column and what it is compared with, in this order where the other is a constant."""
+        """Returns both operands of a comparison, with the column first if the other is constant."""
         if not self._is_side(a):
             return self._side(b), self._constant(a)
         return self._side(a), self._side(b) if self._is_side(b) else self._constant(b)

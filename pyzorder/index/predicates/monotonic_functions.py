@@ -1,9 +1,9 @@
-"""Functions that may stand between a column and a comparison, and types that may be compared.
+"""Functions that may be applied to a column in a comparison, and types that may be compared.
 
-The functions are those of Scala's MonotonicFunctions: each gives a value for every value, or
-fails, and a <= b implies f(a) <= f(b); so that bounds through f enclose the values through f. Those
-that go by local days do so only where the session's time zone has one offset for ever: elsewhere a
-clock that is set back over midnight repeats a day.
+The functions are those of Scala's MonotonicFunctions. Each returns a value for every value or
+fails, and a <= b implies f(a) <= f(b). The bounds mapped through f therefore enclose the values
+mapped through f. Functions of the local day qualify only if the session's time zone has a single,
+fixed offset. In other zones, a clock that is set back across midnight repeats a day.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pyzorder.index.predicates.conditions import (
 
 
 class Found(NamedTuple):
-    """A column's number in the index, and its name in the scan, as SQL writes it."""
+    """A column's number in the index, and its name in the scan, in SQL notation."""
 
     number: int
     source: str
 
 
-#: Finds the column of a name; raises NotUnderstood.
+#: Finds a column by the parts of its name, or raises NotUnderstood.
 Find = Callable[[tuple[str, ...]], Found]
 
 INTEGRAL = ("tinyint", "smallint", "int", "bigint")
@@ -47,24 +47,33 @@ _FIXED_ZONE = re.compile(r"(UTC|GMT|Z|Etc/UTC|(UTC|GMT)?[+-]\d{1,2}(:\d{2}){0,2}
 
 
 class Types:
-    """Asks Spark for the types of expressions over a scan."""
+    """The types of expressions over a scan, as Spark determines them."""
 
     def __init__(
         self, ask: Callable[[list[str]], list[str]], time_zone: str, date_is_string: bool
     ) -> None:
-        """`ask` gives the types of texts or raises; `date_is_string`: Spark compares dates with
-        strings as strings."""
+        """Starts without known types.
+
+        Args:
+            ask: returns the types of expressions in SQL text, or raises.
+            time_zone: the session's time zone.
+            date_is_string: whether Spark compares dates with strings as strings.
+        """
         self._ask = ask
         self._known: dict[str, str | None] = {}
         self.has_one_offset = _FIXED_ZONE.fullmatch(time_zone) is not None
         self.date_is_string = date_is_string
 
     def of(self, text: str) -> str:
-        """The type's name, such as decimal(3,1). Raises NotUnderstood: Spark does not know it."""
+        """Returns the name of an expression's type, such as decimal(3,1).
+
+        Raises:
+            NotUnderstood: Spark cannot determine the type.
+        """
         if text not in self._known:
             try:
                 self._known[text] = self._ask([text])[0]
-            except Exception:  # the query will say what is wrong with it
+            except Exception:  # the query itself will report the error
                 self._known[text] = None
         known = self._known[text]
         if known is None:
@@ -74,13 +83,14 @@ class Types:
 
 @dataclass(frozen=True)
 class Side:
-    """
-    A column of the index, or a function of one that keeps the order.
+    """A column of the index, or a monotonic function of one.
 
-    number     of the column
-    data_type  in which it is compared
-    source     over the scan
-    low, high  over the index: the bounds through the function
+    Attributes:
+        number: the column's number in the index.
+        data_type: the type in which it is compared.
+        source: SQL for the value, over the scan.
+        low: SQL for the lower bound mapped through the function, over the index.
+        high: SQL for the upper bound mapped through the function, over the index.
     """
 
     number: int
@@ -91,32 +101,36 @@ class Side:
 
     @property
     def bounded(self) -> str:
-        """Both bounds are known."""
+        """SQL that is true if both bounds are known."""
         return f"(b{self.number} AND {self.low} IS NOT NULL AND {self.high} IS NOT NULL)"
 
     @property
     def empty(self) -> str:
-        """Proved: no value but null and NaN."""
+        """SQL that is true if all values are proved to be null or NaN."""
         return f"e{self.number}"
 
     @property
     def may_be_nan(self) -> str:
-        """A value is NaN, or may be."""
+        """SQL that is true if a value may be NaN."""
         return f"q{self.number}"
 
     @property
     def may_be_null(self) -> str:
-        """A row is null, or may be."""
+        """SQL that is true if a value may be null."""
         return f"u{self.number}"
 
     @property
     def may_have_value(self) -> str:
-        """A row is something else than null, or may be."""
+        """SQL that is true if a value may be other than null."""
         return f"v{self.number}"
 
 
 def side(node: exp.Expression, find: Find, types: Types) -> Side:
-    """The column, or function of one, that an expression is. Raises NotUnderstood."""
+    """Converts an expression that is a column or a monotonic function of one.
+
+    Raises:
+        NotUnderstood: the expression is neither.
+    """
     node = unwrapped(node)
     if isinstance(node, exp.Column):
         number, source = find(parts_of(node))
@@ -127,7 +141,7 @@ def side(node: exp.Expression, find: Find, types: Types) -> Side:
 
 
 def _applied(node: exp.Expression, find: Find, types: Types) -> tuple[Side, str]:
-    """What a proved function is applied to, and the function with {0} in its place."""
+    """Returns the argument of a monotonic function, and the function's SQL with {0} for it."""
     if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
         inner, target = side(node.this, find, types), type_text(node.args["to"])
         if _widens(inner.data_type, types.of(f"CAST(NULL AS {target})"), types.has_one_offset):
@@ -167,7 +181,7 @@ def _widens(a: str, b: str, one_offset: bool) -> bool:
     if a in INTEGRAL and b in INTEGRAL:
         return INTEGRAL.index(a) <= INTEGRAL.index(b)
     if a in INTEGRAL and b in FLOATS:
-        return True  # rounding to nearest never swaps two numbers
+        return True  # rounding to nearest preserves the order
     if b.startswith("decimal") and is_number(a) and a not in FLOATS:
         return all(least <= most for least, most in zip(_digits(a), _digits(b), strict=True))
     if (a, b) == ("timestamp", "date"):
@@ -179,12 +193,18 @@ def _widens(a: str, b: str, one_offset: bool) -> bool:
 
 
 def comparable(column: str, other: str, constant: bool = True) -> bool:
-    """Whether Spark compares a column with another value, or (`constant` False) column, so that the
-    columns' own conversions keep the order and no other order than theirs is asked.
+    """Whether the order of a column's bounds decides a comparison with another value.
 
-    Numbers become wider numbers, or both become doubles: rounding keeps the order, and what does
-    not fit is NULL or an error. A constant string becomes the number or date that a column is
-    compared with; a column of strings does not stand for anything else.
+    That is the case if the conversions that Spark applies to columns preserve the order, and if
+    Spark compares in the order of the columns' types. Numbers are converted to wider numbers or
+    to double: rounding preserves the order, and values that do not fit become NULL or raise an
+    error. A constant string is converted to the number or date that it is compared with. A column
+    of strings may be compared only with strings.
+
+    Args:
+        column: the column's type.
+        other: the type of the other value.
+        constant: whether the other value is a constant, as opposed to a column.
     """
     if column == other:
         return is_ordered(column)
@@ -195,7 +215,8 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
     days = ("date", "timestamp", "timestamp_ntz")
     if column in days and other == "string":
         return constant
-    # A local time becomes an instant, which a gap moves past later ones: not of a column.
+    # Converting local times to instants does not preserve the order at a gap in local time, where
+    # a time moves past later ones. So a column of local times must not be converted.
     zoneless = "timestamp_ntz"
     if constant:
         return (
@@ -205,7 +226,7 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
 
 
 def keeps_values(a: str, b: str) -> bool:
-    """Whether Spark compares values of two types, constants or not, with none of them made NULL."""
+    """Whether no value becomes NULL by conversion when Spark compares values of two types."""
     if a == b or "void" in (a, b):
         return True
     if is_number(a) and is_number(b):
@@ -218,7 +239,7 @@ def keeps_values(a: str, b: str) -> bool:
 
 
 def _digits(data_type: str) -> tuple[int, int]:
-    """Of an integer or decimal: before the point, and behind it."""
+    """Returns the digits before and after the decimal point of an integer or decimal type."""
     if data_type in _DIGITS:
         return _DIGITS[data_type], 0
     precision, scale = decimal_of(data_type)
@@ -226,12 +247,12 @@ def _digits(data_type: str) -> tuple[int, int]:
 
 
 def is_number(data_type: str) -> bool:
-    """Whether it is a type of numbers."""
+    """Whether a type is numeric."""
     return data_type in INTEGRAL or data_type in FLOATS or data_type.startswith("decimal")
 
 
 def is_ordered(data_type: str) -> bool:
-    """Whether bounds are in the order of its values; strings only in the order of their bytes."""
+    """Whether bounds of a type follow the order of its values. Strings are ordered by bytes."""
     return (
         is_number(data_type)
         or data_type in {"boolean", "date", "timestamp", "timestamp_ntz", "string", "binary"}
@@ -240,6 +261,6 @@ def is_ordered(data_type: str) -> bool:
 
 
 def decimal_of(data_type: str) -> tuple[int, int]:
-    """Precision and scale."""
+    """Returns the precision and scale of a decimal type."""
     precision, scale = re.findall(r"\d+", data_type)
     return int(precision), int(scale)

@@ -1,8 +1,8 @@
-"""What rows could make a predicate NULL, as a filter over the index; see index_filters.
+"""Filters over the index for files with rows that may make a predicate NULL (see index_filters).
 
-The rules, and why, are those of Scala's PredicateRules. Only the casts that
-Spark adds are not to be seen in a text: operands of types that lose nothing on the way to the type
-they are compared in are taken, and no others.
+The rules and their proofs are those of Scala's PredicateRules. The text of a predicate does not
+show the casts that Spark adds. The rules therefore accept only operands whose types convert to the
+type of the comparison without turning values into NULL.
 """
 
 from __future__ import annotations
@@ -30,20 +30,23 @@ _OF_STRINGS = (exp.Like, exp.ILike)
 
 
 class NullFilters:
-    """Makes filters of predicates, and of values."""
+    """Builds null filters for predicates and values."""
 
     def __init__(self, find: Find, types: Types, constant: Text) -> None:
-        """As IndexFilters; `constant` writes what names no column, or raises NotUnderstood."""
+        """As for IndexFilters. `constant` writes constant expressions, or raises NotUnderstood."""
         self._find = find
         self._types = types
         self._constant = constant
 
     def of(self, node: exp.Expression) -> Filter:
-        """The filter that is true for every file with a row for which the predicate is NULL."""
+        """Returns a filter that is true for every file with a row that makes the predicate NULL."""
         return self._typed(node)[0]
 
     def of_boolean(self, node: exp.Expression) -> Filter:
-        """As `of`, where the expression becomes a boolean: what is none may become NULL by that."""
+        """As `of`, for an expression that is used as a boolean.
+
+        Returns no filter for other types, because their conversion to boolean may give NULL.
+        """
         found, data_type = self._typed(node)
         return found if data_type == "boolean" else None
 
@@ -54,14 +57,18 @@ class NullFilters:
             return None, ""
 
     def _of(self, node: exp.Expression) -> tuple[Filter, str]:
-        """The filter of an expression, and the expression's type. Raises NotUnderstood."""
+        """Returns the filter of an expression, and the expression's type.
+
+        Raises:
+            NotUnderstood: there is no rule for the expression.
+        """
         node = affirmed(unwrapped(node))
         if not is_plain(node):
             raise NotUnderstood(node.key)
         if self._called(node) in ("isnull", "isnotnull", "isnan") or isinstance(node, exp.Boolean):
             return NEVER, "boolean"
         if isinstance(node, (exp.Is, exp.NullSafeEQ)):
-            operands(node)  # or raises: it may be the operand of another to Spark
+            operands(node)  # raises if Spark may group the operands differently
             return NEVER, "boolean"
         if isinstance(node, exp.Not):
             return self.of_boolean(node.this), "boolean"
