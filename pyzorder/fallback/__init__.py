@@ -1,9 +1,8 @@
-"""pyzorder without its jar: for clusters and Connect servers to which you cannot add one.
+"""pyzorder without its jar, for clusters and Connect servers that do not let you add a jar.
 
-The index is the jar's, byte for byte, so that either reads what the other has written.
-
-Reading stands on `pyzorder.index`, the format's reader, which knows no Spark. What happens, by the
-names of the modules:
+The format of the index is the same as the jar's, so each can read what the other has written.
+Reading builds on `pyzorder.index`, which does not depend on Spark. The modules call each other as
+follows:
 
     SELECT    queries → query_tables, or reader → selection → index.predicates → statistics_frame
     indexes   indexing → statistics → index.snapshot_writer

@@ -1,4 +1,4 @@
-"""Which indexed column a name in a query means, and how bounds of it come to Spark and back."""
+"""Resolves names in a query to indexed columns, and converts their bounds for Spark."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a scan that an index has statistics of.
+    """The columns of a scan that have statistics in an index.
 
-    schema          of the scan
-    table           the table scanned
-    indexed         the index's columns
-    case_sensitive  whether names differ by case
+    Attributes:
+        schema: the schema of the scan.
+        table: the scanned table.
+        indexed: the columns of the index.
+        case_sensitive: whether names are case-sensitive.
     """
 
     schema: StructType
@@ -36,11 +37,14 @@ class Columns:
     case_sensitive: bool
 
     def find(self, parts: Sequence[str]) -> Found:
-        """The column of a name, among those of the index.
+        """Resolves a name to a column of the index.
 
-        Only one that the scan reads as the type its bounds were read as; no CHAR, whose bounds may
-        be of values that are not padded, and no column with a default, which files that lack it may
-        have been indexed without. Raises NotUnderstood.
+        The scan must read the column as the type of its bounds. CHAR is excluded, because bounds
+        may be of values without padding. Columns with a default are excluded, because files that
+        lack the column may have been indexed without the default.
+
+        Raises:
+            NotUnderstood: there is no such column.
         """
         path, data_type = self._path(self.schema, list(parts))
         top = path[0]
@@ -78,14 +82,14 @@ class Columns:
         return (only.name, *below), data_type
 
 
-#: By Spark's name of a type: as what Python sends bounds, and how Spark makes them bounds again.
+#: For each of Spark's types, the type in which Python sends bounds, and the SQL to convert them.
 _SENT: dict[str, tuple[str, str]] = {
     "boolean": ("BOOLEAN", "{0}"), "byte": ("BIGINT", "CAST({0} AS TINYINT)"),
     "short": ("BIGINT", "CAST({0} AS SMALLINT)"), "integer": ("BIGINT", "CAST({0} AS INT)"),
     "long": ("BIGINT", "{0}"), "float": ("DOUBLE", "CAST({0} AS FLOAT)"),
     "double": ("DOUBLE", "{0}"), "date": ("BIGINT", "date_from_unix_date(CAST({0} AS INT))"),
     "timestamp": ("BIGINT", "timestamp_micros({0})"),
-    # Not `timestampadd`: Spark 3.5 takes no more than an INT there.
+    # `timestampadd` would not do, because Spark 3.5 accepts only an INT.
     "timestamp_ntz": (
         "BIGINT", "TIMESTAMP_NTZ'1970-01-01 00:00:00' + {0} * INTERVAL '0.000001' SECOND"),
     "string": ("BINARY", "CAST({0} AS STRING)"), "binary": ("BINARY", "{0}"),
@@ -93,8 +97,10 @@ _SENT: dict[str, tuple[str, str]] = {
 
 
 def sent_as(data_type: Any) -> tuple[str, str] | None:
-    """The SQL type in which a bound goes to Spark, and the expression that makes it one of
-    `data_type` there; None: no bounds of the type are sent."""
+    """Returns the SQL type in which bounds are sent to Spark, and the SQL to convert them.
+
+    Returns None if bounds of `data_type` cannot be sent.
+    """
     if not isinstance(data_type, str):
         return None
     if data_type.startswith("decimal"):
@@ -108,7 +114,7 @@ def sent_as(data_type: Any) -> tuple[str, str] | None:
 
 
 def to_send(values: pa.ChunkedArray, data_type: str) -> list[Any]:
-    """Bounds, as the index's file holds them, as Python sends them."""
+    """Converts bounds from the index's file to the form in which Python sends them."""
     if data_type == "date":
         return values.cast(pa.int32()).to_pylist()
     if data_type in ("timestamp", "timestamp_ntz"):

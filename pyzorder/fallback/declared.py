@@ -1,4 +1,4 @@
-"""Columns of data files that a table does not declare, and that a copy of it would lose."""
+"""Finds columns of data files that a table does not declare, which a copy of it would lose."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 def undeclared(
     spark: SparkSession, paths: Sequence[str], format: str, declared: StructType
 ) -> list[str]:
-    """Columns and fields of files that a table's schema does not have.
+    """Returns the columns and fields of files that a table's schema does not have.
 
-    ORC files of Hive's with columns by position have those of the schema, and what is beyond.
+    Hive's ORC files may have columns by position, named `_col0`, `_col1` and so on. Of these, only
+    the columns beyond the length of the schema are undeclared.
     """
     key = str if is_on(spark, "spark.sql.caseSensitive") else str.lower
     schemas = _schemas(spark, paths, format)
@@ -26,7 +27,7 @@ def undeclared(
 
 
 def _schemas(spark: SparkSession, paths: Sequence[str], format: str) -> Iterator[StructType]:
-    """The schemas of all files; more than one, where a column has types that cannot be merged."""
+    """Yields merged schemas that cover all files: several if types of a column cannot be merged."""
     reader = spark.read.options(mergeSchema="true", recursiveFileLookup="true").format(format)
     try:
         yield reader.load([_no_glob(path) for path in paths]).schema
@@ -51,12 +52,12 @@ def _lost_of(schema: StructType, declared: StructType, key: Callable[[str], str]
 
 
 def _lost(prefix: str, stored: Any, known: Any, key: Callable[[str], str]) -> Iterator[str]:
-    """Of two types of the same kind, the fields of one that the other does not have."""
+    """Yields the fields of the stored type that the known type lacks."""
     kinds = stored.typeName(), known.typeName()
     if kinds == ("struct", "struct"):
         declared = {key(field.name): field.dataType for field in known.fields}
         for field in stored.fields:
-            # Of two names that are one, the second is lost.
+            # If names differ only in case, the second field is lost.
             below = declared.pop(key(field.name), None)
             if below is None:
                 yield prefix + field.name

@@ -1,4 +1,7 @@
-"""What the fallback refuses, a function each; the sentences are in error_conditions.json."""
+"""Errors raised by the fallback, with one function per failure.
+
+The messages are in error_conditions.json.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from pyzorder.errors import ZOrderError, error
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Of a folder that cannot be made Hadoop does not say why: in one that a command has just made
-#: itself it is for want of room.
+#: Hadoop does not say why it cannot create a folder. Below a folder that the command itself has
+#: just created, the reason is a lack of space.
 _FULL = "No space left on device|Disk quota exceeded|Mkdirs failed to create"
 _DENIED = "Permission denied|Operation not permitted|Read-only file system"
 _EMPTY = "UNABLE_TO_INFER_SCHEMA"
@@ -23,9 +26,12 @@ _DAMAGED = "Could not read footer|CANNOT_READ|FAILED_READ|is not a Parquet file|
 
 
 def explained(command: Callable[P, T]) -> Callable[P, T]:
-    """A command on a `table` that says in one sentence what is wrong with its folder or files, for
-    Python, Java and Spark say it in many ways. Raises ZOrderError: ZORDER_NO_SPACE,
-    ZORDER_NOT_WRITABLE, ZORDER_NO_FILES, ZORDER_PATH_NOT_FOUND, ZORDER_UNREADABLE_FILE."""
+    """Decorates a command on a `table`, to explain problems with its folder or files.
+
+    Python, Java and Spark report these problems in many ways. The decorated command raises a
+    ZOrderError instead, with the condition ZORDER_NO_SPACE, ZORDER_NOT_WRITABLE, ZORDER_NO_FILES,
+    ZORDER_PATH_NOT_FOUND or ZORDER_UNREADABLE_FILE.
+    """
 
     @wraps(command)
     def explains(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -51,53 +57,66 @@ def explained(command: Callable[P, T]) -> Callable[P, T]:
 
 
 def obstacle(table: str, reason: str) -> ZOrderError:
-    """A table that cannot be indexed. `reason`: its `obstacle`."""
+    """The table cannot be indexed.
+
+    Args:
+        reason: the table's `obstacle`.
+    """
     return error("ZORDER_FALLBACK_TABLE.OBSTACLE", table=table, reason=reason)
 
 
 def single_file(table: str) -> ZOrderError:
-    """A file where the folder of a table is needed."""
+    """The path is a file instead of a table's folder."""
     return error("ZORDER_FALLBACK_TABLE.FILE", table=table)
 
 
 def foreign(table: str, format: str) -> ZOrderError:
-    """A folder with the log of a table format."""
+    """The folder belongs to a table format with a log of its own."""
     return error("ZORDER_FALLBACK_TABLE.FOREIGN", table=table, format=format)
 
 
 def streaming_sink(path: str) -> ZOrderError:
-    """A folder with a streaming query's list of files."""
+    """The folder has the file list of a streaming query."""
     return error("ZORDER_STREAMING_SINK", path=path)
 
 
 def no_column(table: str, column: str, known: Sequence[str]) -> ZOrderError:
-    """A column that has no statistics. `known`: those that have."""
+    """The column does not exist, or cannot have statistics.
+
+    Args:
+        known: the columns that can.
+    """
     listed = ", ".join(known) or "none"
     return error("ZORDER_FALLBACK_TABLE.COLUMN", table=table, column=column, known=listed)
 
 
 def unsupported_type(column: str, data_type: str) -> ZOrderError:
-    """A clustering column of a type that the fallback does not order."""
+    """The fallback cannot cluster by columns of this type."""
     return error("ZORDER_FALLBACK_TABLE.TYPE", column=column, type=data_type)
 
 
 def not_a_list(table: str, column: str) -> ZOrderError:
-    """A text in place of a list of columns."""
+    """A string was given instead of a list of columns."""
     return error("ZORDER_FALLBACK_TABLE.TEXT", table=table, column=column)
 
 
 def no_clustering_columns(table: str) -> ZOrderError:
-    """No columns to cluster by, or one that is named twice."""
+    """There are no clustering columns, or one is named twice."""
     return error("ZORDER_FALLBACK_TABLE.COLUMNS", table=table)
 
 
 def bucketed(table: str) -> ZOrderError:
-    """A table with buckets, which DataFrame.write does not keep."""
+    """The table is bucketed, which DataFrame.write would not preserve."""
     return error("ZORDER_FALLBACK_TABLE.BUCKETED", table=table)
 
 
 def unsupported_setting(table: str, setting: str, value: str, supported: str) -> ZOrderError:
-    """A way of laying files out that the fallback does not know. `setting`: of zorder.optimize."""
+    """The fallback does not support the value of a setting.
+
+    Args:
+        setting: the setting's name below `spark.sql.zorder.optimize`.
+        supported: the only supported value.
+    """
     return error(
         "ZORDER_FALLBACK_TABLE.SETTING",
         table=table,
@@ -108,90 +127,110 @@ def unsupported_setting(table: str, setting: str, value: str, supported: str) ->
 
 
 def not_a_size(size: str) -> ZOrderError:
-    """A target size that is none."""
+    """The target file size is not a valid size."""
     return error("ZORDER_FALLBACK_TABLE.SIZE", size=size)
 
 
 def not_external(table: str) -> ZOrderError:
-    """A table whose location cannot be switched."""
+    """The table is not external, so its location cannot be switched."""
     return error("ZORDER_FALLBACK_TABLE.NOT_EXTERNAL", table=table)
 
 
 def path_not_found(path: str) -> ZOrderError:
-    """A folder that is not there."""
+    """The folder does not exist."""
     return error("ZORDER_PATH_NOT_FOUND", path=path)
 
 
 def absent(table: str, said: str) -> ZOrderError:
-    """A folder that Spark does not find. `said`: by Spark."""
+    """Spark does not find the folder.
+
+    Args:
+        said: Spark's message.
+    """
     return path_not_found(table)
 
 
 def no_files(table: str, said: str) -> ZOrderError:
-    """A folder without data files. `said`: by Spark."""
+    """The folder has no data files.
+
+    Args:
+        said: Spark's message.
+    """
     return error("ZORDER_NO_FILES.OF_FORMAT", target=table)
 
 
 def unfinished(folder: str, run: int) -> ZOrderError:
-    """A reader came while files change places, or after a writer died there."""
+    """A run is moving files of the table, or its writer died while doing so."""
     return error("ZORDER_FALLBACK_UNFINISHED", folder=folder, run=run)
 
 
 def remote_writes(location: str) -> ZOrderError:
-    """An index in a table's own folder is for local disks only."""
+    """The fallback writes an index into a table's own folder only on local disks."""
     return error("ZORDER_FALLBACK_STORE.REMOTE", location=location)
 
 
 def unreachable(location: str) -> ZOrderError:
-    """No way to the store."""
+    """The store cannot be reached."""
     return error("ZORDER_FALLBACK_STORE.UNREACHABLE", location=location)
 
 
 def unseen(folder: str) -> ZOrderError:
-    """Spark's files are not there for this process."""
+    """This process does not see the files that Spark has written."""
     return error("ZORDER_FALLBACK_STORE.UNSEEN", folder=folder)
 
 
 def target_claimed(folder: str) -> ZOrderError:
-    """Another copy is written to the same folder."""
+    """Another copy is being written to the same folder."""
     return error("ZORDER_FALLBACK_TARGET.CLAIMED", folder=folder)
 
 
 def target_overlaps(folder: str, location: str) -> ZOrderError:
-    """The copy's folder is within the table's, or around it."""
+    """The copy's folder is inside the table's folder, or the other way round."""
     return error("ZORDER_FALLBACK_TARGET.OVERLAPS", folder=folder, location=location)
 
 
 def target_not_empty(folder: str) -> ZOrderError:
-    """Something is in the copy's folder already."""
+    """The copy's folder is not empty."""
     return error("ZORDER_FALLBACK_TARGET.NOT_EMPTY", folder=folder)
 
 
 def changed(table: str, copy: str) -> ZOrderError:
-    """Others wrote to the table while it was copied."""
+    """Another writer changed the table while it was copied."""
     return error("ZORDER_CONFLICT.COPIED", table=table, copy=copy)
 
 
 def row_count(table: str, read: int, written: int) -> ZOrderError:
-    """The copy does not hold the rows of the table."""
+    """The copy does not have as many rows as the table."""
     return error("ZORDER_ROW_COUNT.COPY", table=table, read=read, written=written)
 
 
 def undeclared(table: str, columns: list[str]) -> ZOrderError:
-    """Files have columns that queries of the table do not read."""
+    """Files have columns that the table does not declare."""
     return error("ZORDER_UNDECLARED_COLUMNS.COPY", table=table, columns=", ".join(columns))
 
 
 def full(table: str, said: str) -> ZOrderError:
-    """The disk has no room left, or a quota is used up. `said`: by the system."""
+    """The disk is full, or a quota is exhausted.
+
+    Args:
+        said: the system's message.
+    """
     return error("ZORDER_NO_SPACE.FULL", target=table, reason=said)
 
 
 def not_writable(table: str, said: str) -> ZOrderError:
-    """A permission is missing. `said`: by the system."""
+    """The permission to write is missing.
+
+    Args:
+        said: the system's message.
+    """
     return error("ZORDER_NOT_WRITABLE.TABLE", target=table, reason=said)
 
 
 def unreadable(table: str, said: str) -> ZOrderError:
-    """Spark cannot read a data file. `said`: by Spark."""
+    """Spark cannot read a data file.
+
+    Args:
+        said: Spark's message.
+    """
     return error("ZORDER_UNREADABLE_FILE.DAMAGED", path=table, reason=said)

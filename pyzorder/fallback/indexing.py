@@ -1,4 +1,4 @@
-"""Builds the index of a table without rewriting it: what CREATE and REFRESH SKIPPING INDEX do."""
+"""Creates and refreshes the index of a table, like CREATE and REFRESH SKIPPING INDEX."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-#: What folders of other table formats hold.
+#: Names in folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
 
@@ -36,18 +36,22 @@ _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 def create_index(
     spark: SparkSession, table: str, columns: Sequence[str] = (), format: str = "parquet"
 ) -> int:
-    """Collects statistics of all files of a table, and says of how many it has some now.
+    """Creates the index of a table from statistics of all its files.
 
-    Reads the columns whole, once. Later writes by a Spark with pyzorder's jar add to the index;
-    after others, call `refresh_index`.
+    Reads all values of the columns once. Sessions that run pyzorder's jar keep the index up to
+    date when they write to the table. After other writes, call `refresh_index`.
 
     Args:
-        table: a name as SQL writes it, or a path.
-        columns: dotted names; none: those of the index there is, else the first 32 of the table.
-        format: of a path's files, parquet or orc.
+        table: the table's name as in SQL, or the path of its folder.
+        columns: dotted names of the columns to index. By default, those of the existing index or,
+            failing that, the first 32 columns of the table.
+        format: the format of the files if `table` is a path, either parquet or orc.
+
+    Returns:
+        The number of files in the index.
 
     Raises:
-        ZOrderError: the table is of a kind, or lies in a store, that is not written to.
+        ZOrderError: the fallback does not support the table or its store.
     """
     found = target(spark, table, format)
     _check_writable(found)
@@ -69,9 +73,20 @@ def create_index(
 
 @failures.explained
 def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> int:
-    """Brings the statistics up to date with the table's files, and says of how many it has some.
+    """Updates the index to match the table's current files.
 
-    Reads files that the index does not know as they are now. Raises as `create_index`.
+    Reads only files that were added or changed since they were indexed. Creates the index if there
+    is none.
+
+    Args:
+        table: the table's name as in SQL, or the path of its folder.
+        format: the format of the files if `table` is a path, either parquet or orc.
+
+    Returns:
+        The number of files in the index.
+
+    Raises:
+        ZOrderError: the fallback does not support the table or its store.
     """
     found = target(spark, table, format)
     _check_writable(found)
@@ -107,7 +122,7 @@ def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> i
 
 
 def _as_clustered(folder: TableFolder, entries: Sequence[FileEntry]) -> list[FileEntry]:
-    """The entries, each with the clustering columns that the index knew of the same file."""
+    """Copies the clustering columns of unchanged files from the existing index to their entries."""
     known = latest(LocalStore(), folder)
     if known is None:
         return list(entries)
@@ -120,7 +135,7 @@ def _as_clustered(folder: TableFolder, entries: Sequence[FileEntry]) -> list[Fil
 
 
 def check_served(table: Table) -> Store:
-    """The table's store. An error unless the table can be indexed at all."""
+    """Returns the table's store, or raises a ZOrderError if the table cannot be indexed."""
     if table.obstacle:
         raise failures.obstacle(table.name, table.obstacle)
     if table.store is None:
@@ -139,8 +154,11 @@ def check_served(table: Table) -> Store:
 
 
 def _check_writable(table: Table) -> None:
-    """An error unless the fallback may publish an index in the table's own folder, where others
-    may publish at the same time: that takes a create-if-absent, which only disks have here."""
+    """Raises a ZOrderError unless the fallback may publish an index in the table's own folder.
+
+    Others may publish there at the same time, so the store must support create-if-absent. For the
+    fallback, only local disks do.
+    """
     if not table.obstacle and is_whole(table.location):
         raise failures.remote_writes(table.location)
     if not table.obstacle and not os.path.exists(table.location):
@@ -149,7 +167,10 @@ def _check_writable(table: Table) -> None:
 
 
 def denied(spark: SparkSession, table: Table) -> Callable[[IndexedColumn], bool]:
-    """Columns of which an index must hold nothing: those the session denies, and the table."""
+    """Returns a test for columns that must not be recorded in an index.
+
+    The session and the table can each deny columns.
+    """
     name = "index.denyColumns"
     texts = [own_setting(spark, name), table.properties.get(f"zorder.{name}", "")]
     paths = [split(name) for text in texts for name in _listed(text)]
@@ -174,7 +195,7 @@ def _listed(text: str) -> list[str]:
 
 
 def split(name: str) -> tuple[str, ...]:
-    """The parts of a column's dotted name."""
+    """Splits a column's dotted name into its parts."""
     return tuple(
         part[1:-1].replace("``", "`") if part.startswith("`") else part
         for part in re.findall(_PART, name)
@@ -196,7 +217,10 @@ def statistics_columns(
     spark: SparkSession, table: Table, able: Sequence[IndexedColumn],
     clustering: Sequence[IndexedColumn] = (),
 ) -> list[IndexedColumn]:  # fmt: skip
-    """The index's columns, or those it starts with, and the clustering columns; no denied ones."""
+    """Returns the columns to index, which include the clustering columns but no denied ones.
+
+    The others are those of the existing index or, without one, the first columns of the table.
+    """
     if _finds_otherwise(spark, table):
         return []
     is_denied, known = denied(spark, table), _latest(table)
@@ -211,13 +235,17 @@ def _latest(table: Table) -> Snapshot | None:
 
 
 def _finds_otherwise(spark: SparkSession, table: Table) -> bool:
-    """Whether columns are not found by their names: no statistics are kept then."""
+    """Whether columns are matched other than by name, in which case no statistics are kept."""
     positions = table.format == "orc" and matches_positions(read_settings(spark))
     return positions or matches_field_ids(spark)
 
 
 def named(table: Table, able: Sequence[IndexedColumn], name: str) -> IndexedColumn:
-    """The column of a dotted name, spelled in any case. Raises ZOrderError."""
+    """Returns the column with a dotted name, ignoring case.
+
+    Raises:
+        ZOrderError: there is no such column.
+    """
     path = [part.lower() for part in split(name)]
     found = [c for c in able if [part.lower() for part in c.path] == path]
     if len(found) != 1:
@@ -226,7 +254,7 @@ def named(table: Table, able: Sequence[IndexedColumn], name: str) -> IndexedColu
 
 
 def _only_current(folder: TableFolder, replaced: set[str]) -> Callable[[pa.Table], list[bool]]:
-    """Keeps the entries of files that are as they were, but those of `replaced`."""
+    """Returns a function that keeps the entries of unchanged files, except those in `replaced`."""
 
     def keep(rows: pa.Table) -> list[bool]:
         names = rows["path"].to_pylist()

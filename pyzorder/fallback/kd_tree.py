@@ -1,6 +1,6 @@
-"""Cuts the space of range ids into cells of about as many rows, each of which becomes a file.
+"""Cuts the space of range ids into cells with about equal numbers of rows. Each becomes a file.
 
-The tree is that of io.pyzorder.layout.cells.KdTree and KdTreeBuilder, node by node.
+The tree has the same nodes as that of io.pyzorder.layout.cells.KdTree and KdTreeBuilder.
 """
 
 from __future__ import annotations
@@ -14,28 +14,32 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int32]
 
-#: A file may hold this share more than its neighbours before another column is tried.
+#: Share by which a cut may overfill files, before a cut of another column is tried.
 TOLERATED = 0.25
 
-#: Columns of this share of the widest one's spread are as wide: their order decides.
+#: Columns with at least this share of the widest spread count as equally wide. Among these, the
+#: order of the columns decides.
 ABOUT_AS_WIDE = 0.9
 
-#: The slabs of the last column that a grid cuts: as many as there are files for.
+#: Stands for the number of slabs of a grid's last column, which gets as many as files remain.
 REST = 0
 
-#: Lookups may open this many times the least share of files, for narrower first columns.
+#: Factor by which lookups may open more files than the minimum, to favour the first columns.
 TOLERATED_SHARE = 1.05
 
-#: What a sample says of spreads is not more exact.
+#: Relative accuracy of spreads that are estimated from a sample.
 ABOUT = 0.02
 
 
 class KdTree(NamedTuple):
-    """
-    Exactly `leaf_count` cells, numbered in z-order. A node splits `column` at the id `cut`, and the
-    nodes of its right side begin at `right`, those of its left one after it. A leaf has column -1,
-    its first file in `cut` and its number of files in `right`: more than one where a combination of
-    ids is heavier than a file, whose rows are then dealt out.
+    """A tree with exactly `leaf_count` files as its leaves, numbered in z-order.
+
+    Nodes are stored in preorder. An inner node splits `column` at the id `cut`. Its left subtree
+    follows it directly, and its right subtree starts at the node `right`.
+
+    A leaf has -1 in `column`, its first file in `cut`, and its number of files in `right`. A leaf
+    has several files if a single combination of ids has too many rows for one file. Its rows are
+    then distributed evenly.
     """
 
     column: npt.NDArray[np.int32]
@@ -44,9 +48,11 @@ class KdTree(NamedTuple):
     leaf_count: int
 
     def leaves(self, ids: Sequence[Ids], turns: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-        """The leaf of each row, 0 until `leaf_count`.
+        """Returns the file of each row, from 0 to `leaf_count` - 1.
 
-        `ids`: of each column, one a row; `turns`: any numbers from 0 that differ from row to row.
+        Args:
+            ids: range ids for each column, with one per row.
+            turns: non-negative numbers that vary between rows, to distribute those of heavy cells.
         """
         rows = np.stack(ids, axis=1) if ids else np.zeros((len(turns), 0), dtype=np.int32)
         node = np.zeros(len(turns), dtype=np.int32)
@@ -60,10 +66,17 @@ class KdTree(NamedTuple):
 
 
 def build(ids: Sequence[Ids], leaves: int) -> KdTree:
-    """The tree over a sample of rows: `ids` of each column, one a row, null being 0.
+    """Builds the tree from a sample of rows.
 
-    In slabs of a grid, or in halves where lookups open fewer files then: values that are many rows'
-    do not let a grid be even.
+    Cells form a grid, unless repeated halving lets lookups open noticeably fewer files. That is
+    so if frequent values prevent an even grid.
+
+    Args:
+        ids: range ids for each column, with one per sampled row and 0 for null.
+        leaves: number of files.
+
+    Raises:
+        ValueError: `leaves` is less than 1.
     """
     if leaves < 1:
         raise ValueError(f"a k-d tree has at least one leaf, not {leaves}")
@@ -77,8 +90,11 @@ def build(ids: Sequence[Ids], leaves: int) -> KdTree:
 
 
 def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
-    """The slabs that each column is cut into for cells that form a grid: 1 of one that is not cut,
-    REST of the last that is; the reasons stand in io.pyzorder.layout.cells.Grid."""
+    """Returns the number of slabs that each column is cut into, for cells that form a grid.
+
+    It is 1 for columns that are not cut, and `REST` for the last one that is cut. See
+    io.pyzorder.layout.cells.Grid for the reasons.
+    """
     ideal = _even(leaves, spreads)
     cut = [c for c in range(len(spreads)) if ideal[c] > 1]
     if not cut:
@@ -100,7 +116,10 @@ def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
 
 
 def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
-    """As many slabs of each column as make the cells as long in all of them; 1 of short columns."""
+    """Returns fractional slab counts that give cells the same length in all columns.
+
+    Columns that are shorter than such a cell get 1.
+    """
     columns = [c for c in range(len(spreads)) if spreads[c] > 0]
     length = 0.0
     while any(spreads[c] <= length for c in columns) or not length:
@@ -112,7 +131,10 @@ def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
 
 
 def _near(leaves: int, ideal: Sequence[float]) -> list[list[float]]:
-    """Whole numbers near those of all columns but the last, which takes what is left."""
+    """Returns candidates with whole slab counts near the ideal ones.
+
+    The last column takes the remaining files, so its count is not rounded.
+    """
     first, found = ideal[:-1], []
     for more in range(len(first) + 1):
         for most in range(more + 1):
@@ -124,7 +146,7 @@ def _near(leaves: int, ideal: Sequence[float]) -> list[list[float]]:
             last = leaves / math.prod(counts)
             if last >= 1:
                 found.append([*counts, last])
-    if not found:  # whole numbers are more than the files; these never are
+    if not found:  # all candidates need more cells than there are files; rounding down never does
         down = [float(math.floor(count)) for count in first]
         found.append([*down, leaves / math.prod(down)])
     return found
@@ -139,12 +161,16 @@ class _Split(NamedTuple):
 
 
 class _Builder:
-    """Grows a tree top down: a node's leaves go to two sides in a proportion, cut where the sampled
-    rows have that; where equal ids do not let it be cut there, at the nearest place."""
+    """Builds a tree top down.
+
+    A node divides its leaves between two sides, and cuts where the sampled rows divide in the same
+    proportion. If equal ids prevent that, it cuts at the nearest possible place.
+    """
 
     def __init__(self, ids: Sequence[Ids], in_grid: bool) -> None:
         self._in_grid = in_grid
-        #: What is left of the columns in the files grown: what lookups open, but for a factor.
+        #: Sum of the spreads of all columns in all files so far. The number of files that lookups
+        #: open is proportional to it.
         self.width = 0.0
         self._ids = [np.asarray(column, dtype=np.int32) for column in ids]
         self._places = [_places(column) for column in self._ids]
@@ -158,7 +184,15 @@ class _Builder:
         return _tree(self._nodes, leaves)
 
     def _grow(self, rows: npt.NDArray[np.int64], first: int, leaves: int, slabs: list[int]) -> None:
-        """`slabs` that each column is to be cut into yet; none, or 1 of all: in halves."""
+        """Adds the subtree for some rows.
+
+        Args:
+            rows: positions of the sampled rows.
+            first: the subtree's first file.
+            leaves: the subtree's number of files.
+            slabs: number of slabs that each column is still to be cut into. If it is empty or all
+                are 1, columns are cut in halves.
+        """
         split = self._choose(rows, leaves, slabs) if leaves > 1 else None
         if split is None:
             for c in range(len(self._ids)):
@@ -177,8 +211,10 @@ class _Builder:
         self._grow(rows[~is_left], first + split.left_leaves, leaves - split.left_leaves, right)
 
     def _choose(self, rows: npt.NDArray[np.int64], leaves: int, slabs: list[int]) -> _Split | None:
-        """The widest column that can be cut into even files, else the one that can be cut most
-        evenly; None where all rows share their ids."""
+        """Returns a cut of the widest column that can be cut evenly enough.
+
+        If there is none, returns the most even cut, or None if all rows have the same ids.
+        """
         spreads = [(c, self._spread(c, rows)) for c in range(len(self._ids))]
         wide = {c: width for c, width in spreads if width > 0}
         able = {c: width for c, width in wide.items() if _slabs_of(c, leaves, slabs) > 1} or wide
@@ -198,7 +234,7 @@ class _Builder:
         return equal + narrower
 
     def _split(self, c: int, rows: npt.NDArray[np.int64], leaves: int, slabs: int) -> _Split:
-        """The cut of one column nearest to half of its slabs. The column has two ids at least."""
+        """Returns the cut of a column nearest to half of its slabs. There must be several ids."""
         ids = np.sort(self._ids[c][rows])
         count = len(ids)
         wanted = max(1, int(leaves * (slabs // 2) / slabs + 0.5))
@@ -213,7 +249,7 @@ class _Builder:
         return _Split(c, int(ids[at]), slabs // 2, left, fullest - 1)
 
     def _spread(self, c: int, rows: npt.NDArray[np.int64]) -> float:
-        """Distance, as a share of all rows, between the least and greatest id of a cell."""
+        """Returns the distance between a cell's least and greatest id, as a share of all rows."""
         if not len(rows):
             return 0.0
         ids = self._ids[c][rows]
@@ -224,7 +260,7 @@ class _Builder:
 
 
 def _slabs_of(c: int, leaves: int, slabs: list[int]) -> int:
-    """The slabs that are left of a column where a grid is wanted."""
+    """Returns the number of slabs that a column is still to be cut into; 1 without a grid."""
     if not slabs:
         return 1
     if slabs[c] != REST:
@@ -233,7 +269,7 @@ def _slabs_of(c: int, leaves: int, slabs: list[int]) -> int:
 
 
 def _places(column: Ids) -> npt.NDArray[np.float64]:
-    """For every id the share of rows below it and half of its own: its place among all rows."""
+    """Returns each id's position among all rows, as the share of rows below the id's middle row."""
     counts = np.bincount(column)
     return (np.cumsum(counts) - counts + counts / 2.0) / len(column)
 

@@ -1,7 +1,6 @@
-"""Lays rows out by their clustering columns, as OPTIMIZE does, with Spark's public API alone.
+"""Clusters rows like OPTIMIZE, with only Spark's public API.
 
-Each file is written by a task of its own, so that Spark's writer puts every file where it belongs,
-on any store.
+Each file is written by its own task, so that Spark's writer can be used for any store.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pyzorder.index.snapshots import IndexedColumn
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: Rows to sample in all (spark.sql.zorder.optimize.sampleSize), and of each new file at least.
+#: Total number of rows to sample (spark.sql.zorder.optimize.sampleSize), and minimum per new file.
 SAMPLE_SIZE = 200_000
 ROWS_PER_LEAF = 500
 
@@ -31,8 +30,8 @@ KEY, GROUP, TASK, PLACE = "_zorder_key", "_zorder_group", "_zorder_task", "_zord
 
 _INTEGRAL = ("boolean", "byte", "short", "integer", "long")
 
-#: Values as 64-bit numbers, doubles or bytes in the same order; where two become one, files are as
-#: good as those can be told apart.
+#: SQL that converts values to 64-bit integers, doubles or bytes in the same order. Distinct values
+#: may become equal, which only makes files overlap more.
 _KEYS = {
     "date": "CAST(unix_date({0}) AS BIGINT)", "timestamp": "unix_micros({0})",
     "timestamp_ntz": "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {0})",
@@ -43,7 +42,7 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class Group:
-    """A table partition: its key, the rows in it, the files to make of them."""
+    """A table partition, with its key, its number of rows, and the number of files to write."""
 
     key: str
     rows: int
@@ -51,7 +50,11 @@ class Group:
 
 
 def key_of(column: IndexedColumn) -> str:
-    """The SQL expression that rows are laid out by. Raises ZOrderError: a type without one."""
+    """Returns the SQL expression by which a column's values are ordered.
+
+    Raises:
+        ZOrderError: the fallback cannot cluster by columns of the type.
+    """
     text, name = source(column), column.data_type
     if name in _INTEGRAL:
         return f"CAST({text} AS BIGINT)"
@@ -66,7 +69,7 @@ def key_of(column: IndexedColumn) -> str:
 
 
 def partition_key(partitions: Sequence[str]) -> Column:
-    """A text that tells partitions apart by the values of these columns."""
+    """Returns a column of text that identifies partitions by the values of these columns."""
     from pyspark.sql import functions as F
 
     values = ", ".join(f"CAST({quoted(name)} AS STRING)" for name in partitions)
@@ -77,13 +80,13 @@ def laid_out(
     spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group],
     columns: Sequence[IndexedColumn],
 ) -> DataFrame:  # fmt: skip
-    """The rows, each in the task of its file, in the file's order.
+    """Distributes the rows to one task per new file, in the order of the file.
 
     Args:
-        rows: of the table.
+        rows: the table's rows.
         partitions: names of the table's partition columns.
-        groups: the partitions that there are.
-        columns: to cluster by.
+        groups: the table's partitions.
+        columns: the clustering columns.
     """
     from pyspark import cloudpickle
     from pyspark.sql import functions as F
@@ -93,15 +96,16 @@ def laid_out(
     found = _placement(grouped, groups, keys)
     tasks = int(found.first_leaf[-1])
     found.task_keys = _task_keys(spark, tasks)
-    for module in (placement, kd_tree):  # workers need not have pyzorder
+    for module in (placement, kd_tree):  # pyzorder may not be installed on the workers
         cloudpickle.register_pickle_by_value(module)
     place = F.pandas_udf(found.of, "task int, place bigint")  # type: ignore[call-overload]
-    # A task that runs again reads the same rows in the same order, and numbers them as before.
-    # Scattered: rows of a heavy cell may come at regular distances, such as every other one.
+    # A retried task reads the same rows in the same order, so it computes the same numbers. They
+    # are hashed because rows of a heavy cell may be at regular intervals, such as every other row.
     turn = F.pmod(F.hash(F.monotonically_increasing_id()), F.lit(2**31 - 1)).cast("long")
     placed = grouped.select(*names, place(F.col(GROUP), turn, *keys).alias(PLACE))
     task, order = F.col(f"{PLACE}.task").alias(TASK), F.col(f"{PLACE}.place").alias(PLACE)
-    # By the partition's columns first: Spark's writer would sort by them again, and lose the order.
+    # Sort by the partition columns first. Otherwise Spark's writer would sort by them itself, and
+    # lose the order.
     first = [F.col(quoted(name)) for name in partitions]
     return (
         placed.select(*names, task, order)
@@ -112,14 +116,14 @@ def laid_out(
 
 
 def quoted(name: str) -> str:
-    """A column's name as SQL writes it."""
+    """Quotes a column's name for SQL."""
     return f"`{name.replace('`', '``')}`"
 
 
 def _grouped(
     spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group]
 ) -> DataFrame:
-    """The rows, with the number of each one's group."""
+    """Adds the number of each row's group."""
     from pyspark.sql import functions as F
 
     if len(groups) == 1:
@@ -132,7 +136,7 @@ def _grouped(
 
 
 def _task_keys(spark: SparkSession, tasks: int) -> npt.NDArray[np.int32]:
-    """For each of so many tasks a number that Spark's hash partitioning sends there."""
+    """Returns, for each task, a number that Spark's hash partitioning sends to it."""
     candidates, found = 16 * tasks, dict[int, int]()
     while len(found) < tasks:
         numbers = spark.range(candidates).selectExpr(
@@ -144,7 +148,7 @@ def _task_keys(spark: SparkSession, tasks: int) -> npt.NDArray[np.int32]:
 
 
 def _keys(columns: Sequence[IndexedColumn]) -> Iterator[Column]:
-    """Value, with something else for null, and whether it is null, of each column."""
+    """Yields each column's value, with a placeholder for null, and then whether it is null."""
     from pyspark.sql import functions as F
 
     for column in columns:

@@ -1,7 +1,7 @@
-"""OPTIMIZE … ZORDER BY without the jar: a clustered copy of a table, with its index, at a new path.
+"""OPTIMIZE … ZORDER BY without the jar, which writes a clustered copy of a table and its index.
 
-Nothing of the table is changed, so that no lock and no journal is needed: whoever reads the table
-goes on reading it, until a name is given the copy's location.
+The table itself is not changed, so neither a lock nor a journal is needed. Readers of the table
+are not affected until the location of a table in the catalog is switched to the copy.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from pyzorder.index.table_folder import TableFolder
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Several row groups a file, each of them narrow.
+#: Size of row groups in bytes. It is small, so that a file has several row groups with narrow
+#: bounds.
 ROW_GROUP = 32 << 20
 
-#: Settings that rows are copied under: nothing may be skipped, padded or rebased.
+#: Settings for copying rows, under which Spark skips, pads and rebases nothing.
 COPYING = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -49,14 +50,15 @@ COPYING = {
 
 @dataclass(frozen=True)
 class Optimized:
-    """
-    A clustered copy of a table.
+    """A clustered copy of a table.
 
-    path               of its folder
-    files, bytes       of the copy
-    rows               of the table, and of the copy
-    partitions         that the copy has; 1: it has no partition columns
-    is_switched        whether the table's location is the copy's now
+    Attributes:
+        path: the copy's folder.
+        files: number of data files of the copy.
+        bytes: their total size.
+        rows: number of rows of the copy, which is that of the table.
+        partitions: number of partitions of the copy; 1 if it has no partition columns.
+        is_switched: whether the table's location has been switched to the copy.
     """
 
     path: str
@@ -77,25 +79,26 @@ def optimize(
     switch_location: bool = False,
     format: str = "parquet",
 ) -> Optimized:
-    """Writes a copy of a table, whose files hold rows that are near each other in all clustering
-    columns, and the copy's index. The table itself stays as it is.
+    """Writes a copy of a table that is clustered by some columns, and the copy's index.
 
-    Spark's own writer writes the files, to any store that it can write to, as the session's
-    settings for codec and timestamps say. The index goes through Hadoop's FileSystem; a Spark
-    Connect client has none, and must reach the store itself, as a mount or with PyArrow.
+    The table itself is not changed. Spark's own writer writes the data files, to any store it
+    supports, with the session's settings for codec and timestamps. The index is written with
+    Hadoop's FileSystem. A Spark Connect client does not have that, so it must be able to access
+    the store itself, as a mount or with PyArrow.
 
     Args:
-        table: a name as SQL writes it, or a path.
+        table: the table's name as in SQL, or the path of its folder.
         zorder_by: dotted names of the clustering columns.
-        to: the copy's folder, which does not exist yet or is empty.
-        switch_location: of an external table of the catalog: make its location the copy's, once
-            that is complete. The old folder is left for you to delete.
-        format: of a path's files, parquet or orc.
+        to: the copy's folder, which must be empty or not exist.
+        switch_location: whether to switch the location of an external catalog table to the copy
+            once that is complete. The old folder is not deleted.
+        format: the format of the files if `table` is a path, either parquet or orc.
 
     Raises:
-        ZOrderError: ZORDER_FALLBACK_TARGET, `to` cannot be written to; ZORDER_FALLBACK_TABLE, the
-            table cannot be copied here, or not be switched; ZORDER_ROW_COUNT, ZORDER_CONFLICT: the
-            copy does not hold the table's rows, or others have changed the table.
+        ZOrderError: with condition ZORDER_FALLBACK_TARGET, `to` cannot be used; with
+            ZORDER_FALLBACK_TABLE, the table cannot be copied or its location not be switched;
+            with ZORDER_ROW_COUNT, the copy does not have the table's rows; with ZORDER_CONFLICT,
+            another writer has changed the table.
     """
     found = target(spark, table, format)
     check_served(found)
@@ -122,7 +125,7 @@ def _check_arguments(spark: SparkSession, table: Table, zorder_by: Sequence[str]
 
 
 class _Copy:
-    """One copy of a table."""
+    """Writes one copy of a table."""
 
     def __init__(
         self, spark: SparkSession, table: Table, zorder_by: Sequence[str], to: str
@@ -141,7 +144,7 @@ class _Copy:
         self._indexed = statistics_columns(spark, table, able, self._clustering)
         self.folder = TableFolder(located(spark, to))
         self._store = _empty_target(spark, table, self.folder)
-        #: The files that are copied.
+        #: The files to copy.
         self.sources = source_files(self._rows, self._partitions)
         if check_settled(table) != run:
             raise errors.conflict(f"{table.name} was optimized meanwhile")
@@ -151,12 +154,12 @@ class _Copy:
             raise failures.undeclared(table.name, lost)
 
     def run(self) -> Optimized:
-        """Writes the copy, compares its rows with the table's, and publishes its index."""
+        """Writes the copy, compares its row counts with the table's, and publishes its index."""
         if not self.sources:
             raise failures.no_files(self._table.name, "")
         if not is_whole(self.folder.root):
             os.makedirs(self.folder.root, exist_ok=True)
-        # The folder is claimed first: two copies to one path would otherwise mix.
+        # Claim the folder first, so that two copies to the same path cannot mix.
         if not self._store.create(self.folder.incarnation, str(uuid.uuid4()).encode()):
             raise failures.target_claimed(self.folder.root)
         self._write()
@@ -202,7 +205,12 @@ def _names(columns: Sequence[IndexedColumn]) -> tuple[str, ...]:
 
 
 def _empty_target(spark: SparkSession, table: Table, folder: TableFolder) -> Store:
-    """The store of the copy's folder. Raises ZOrderError: something is there, or in the way."""
+    """Returns the store of the copy's folder.
+
+    Raises:
+        ZOrderError: the store cannot be reached, the folder is not empty, or it overlaps with the
+            table's folder.
+    """
     store, root = store_of(spark, folder.root), folder.root
     if store is None:
         raise failures.unreachable(root)
@@ -215,7 +223,7 @@ def _empty_target(spark: SparkSession, table: Table, folder: TableFolder) -> Sto
 
 
 def _check_rows(table: str, sources: Sequence[SourceFile], files: Sequence[SourceFile]) -> None:
-    """Every partition of the copy must have as many rows as that of the table."""
+    """Raises unless every partition has the same number of rows in the table and the copy."""
     read, written = Counter[str](), Counter[str]()
     for counted, listed in ((read, sources), (written, files)):
         for file in listed:

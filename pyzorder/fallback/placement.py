@@ -1,6 +1,6 @@
-"""Where each row goes: its file, and its place in it. Runs in Spark's Python workers.
+"""Determines each row's file and its position in the file, in Spark's Python workers.
 
-These need NumPy and pandas but not pyzorder: this module and kd_tree are sent to them.
+Workers need NumPy and pandas but not pyzorder, because this module and kd_tree are sent to them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 
 from pyzorder.fallback.kd_tree import KdTree, build
 
-#: So many distinct ranks of a column tell files apart well enough.
+#: Maximum number of boundaries per column.
 MAX_BOUNDARIES = 1 << 16
 
 Values = npt.NDArray[Any]
@@ -23,12 +23,14 @@ Nulls = npt.NDArray[np.bool_]
 
 
 class Boundaries:
-    """Distinct values of one column in order: the range id of a value is 0 for null, else 1 + the
-    number of those at most as great. As pyzorder.boundaries, of 64-bit numbers, doubles or
-    bytes."""
+    """Sorted distinct boundaries of a column of 64-bit integers, doubles or bytes.
+
+    Range ids are those of pyzorder.boundaries: 0 for null, otherwise 1 + the number of boundaries
+    <= the value.
+    """
 
     def __init__(self, values: Values, nulls: Nulls) -> None:
-        """`values` as drawn; any where `nulls`."""
+        """`values` are those of the sample. They are ignored where `nulls` is True."""
         present = values[~nulls]
         self._numbers: Values | None = None
         self._octets: list[bytes] = []
@@ -41,11 +43,11 @@ class Boundaries:
 
     @property
     def id_count(self) -> int:
-        """One id between any two boundaries, one at each end, one for null."""
+        """Number of range ids: one for null, and one for each interval that boundaries delimit."""
         return 2 + (len(self._octets) if self._numbers is None else len(self._numbers))
 
     def range_ids(self, values: Values, nulls: Nulls) -> npt.NDArray[np.int32]:
-        """The range id of each value."""
+        """Returns the range id of each value."""
         if self._numbers is not None:
             ids = 1 + np.searchsorted(self._numbers, values, side="right")
         else:
@@ -54,18 +56,21 @@ class Boundaries:
 
 
 class Placement:
-    """Files and places of rows by their clustering columns, found from a sample of them."""
+    """Assigns rows to files and positions by their clustering columns, based on a sample."""
 
     def __init__(
         self, groups: npt.NDArray[np.int32], columns: Sequence[tuple[Values, Nulls]],
         leaves: Sequence[int], bits: int, spread: npt.NDArray[np.int64],
     ) -> None:  # fmt: skip
-        """
-        groups   number of each sampled row's table partition
-        columns  values and nulls of each column, a row each
-        leaves   number of files of each table partition
-        bits     that a column has in a z-value
-        spread   the bits of 0 to 65535, as many places apart as there are columns
+        """Builds the boundaries and trees from a sample.
+
+        Args:
+            groups: the number of each sampled row's table partition.
+            columns: the values and null flags of each column, with one per sampled row.
+            leaves: the number of files of each table partition.
+            bits: the number of bits per column in a z-value.
+            spread: the numbers 0 to 65535 with their bits as many places apart as there are
+                columns.
         """
         self._boundaries = [Boundaries(values, nulls) for values, nulls in columns]
         ids = self._ids(columns)
@@ -73,17 +78,17 @@ class Placement:
             build([column[groups == group] for column in ids], count)
             for group, count in enumerate(leaves)
         ]
-        #: The first file of each table partition, and the number of all files.
+        #: The first file of each table partition, followed by the total number of files.
         self.first_leaf = np.concatenate([[0], np.cumsum([t.leaf_count for t in self._trees])])
         self._bits, self._spread = bits, spread
-        #: What each file's rows say to come into one task together; see layout.
+        #: For each file, the number that is hashed to send its rows to one task (see layout).
         self.task_keys: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 
     def leaves(
         self, groups: npt.NDArray[np.int32], turns: npt.NDArray[np.int64],
         ids: Sequence[npt.NDArray[np.int32]],
     ) -> npt.NDArray[np.int32]:  # fmt: skip
-        """The file of each row; rows of one cell that is heavier than a file take turns."""
+        """Returns the file of each row. `turns` distribute the rows of cells with several files."""
         found = np.zeros(len(groups), dtype=np.int32)
         for group in np.unique(groups):
             rows = groups == group
@@ -92,7 +97,7 @@ class Placement:
         return found
 
     def places(self, ids: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int64]:
-        """The z-value of each row: range ids stretched over all their bits, interleaved."""
+        """Returns the z-value of each row, which interleaves the stretched range ids."""
         z = np.zeros(len(ids[0]), dtype=np.int64)
         for column, boundaries in zip(ids, self._boundaries, strict=True):
             wide = (column.astype(np.int64) << self._bits) // boundaries.id_count
@@ -103,7 +108,13 @@ class Placement:
         return z
 
     def of(self, groups: pd.Series, turns: pd.Series, *columns: pd.Series) -> pd.DataFrame:
-        """Task key and place of each row; `columns` are values and nulls, in turns."""
+        """Returns the task key and position of each row.
+
+        Args:
+            groups: the number of each row's table partition.
+            turns: as in `leaves`.
+            columns: the values of the first clustering column, its null flags, and so on.
+        """
         values = [column.to_numpy() for column in columns]
         ids = self._ids(list(zip(values[::2], values[1::2], strict=True)))
         leaves = self.leaves(groups.to_numpy(), turns.to_numpy(), ids)

@@ -1,7 +1,7 @@
-"""Puts conditions on files into SQL queries: `sql(spark, "SELECT … WHERE …")`.
+"""Runs SQL queries with data skipping: `sql(spark, "SELECT … WHERE …")`.
 
-Each table of a query whose rows a condition restricts becomes `(SELECT * FROM t WHERE …) AS t`,
-where the condition names files that can hold no row of use; all else of the text stays as it is.
+Each table with restricted rows is replaced by `(SELECT * FROM t WHERE …) AS t` in the query's text,
+where the condition excludes files without relevant rows. The rest of the text stays as it is.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def sql(spark: SparkSession, query: str, args: Any = None) -> DataFrame:
-    """`spark.sql(query, args)`, opening only the files that can hold rows of use.
+    """Runs `spark.sql(query, args)`, and opens only files that may have relevant rows.
 
-    What is not understood of the query only opens more files. Statements that are no query go to
-    Spark as they are.
+    Parts of the query that this function does not understand only make it open more files.
+    Statements other than queries are passed to Spark unchanged.
 
     Raises:
-        ZOrderError: files of a table are changing places.
-        AnalysisException: Spark does not understand the query.
+        ZOrderError: a table has an unfinished OPTIMIZE that is moving files.
+        AnalysisException: Spark rejects the query.
     """
     named = _settled_tables(spark, query)
     whole = _run(spark, query, args)
@@ -38,12 +38,12 @@ def sql(spark: SparkSession, query: str, args: Any = None) -> DataFrame:
     try:
         rewritten = _run(spark, text, args)
         return rewritten if rewritten.schema == whole.schema else whole
-    except Exception:  # a name that only the table itself answers to
+    except Exception:  # the query may use a name that resolves only for the table itself
         return whole
 
 
 def explain(spark: SparkSession, query: str) -> list[Selection]:
-    """What `sql` would leave out, table by table."""
+    """Returns the files that `sql` would skip, for each table of the query."""
     named = _settled_tables(spark, query)
     return [selection for _, selection in _selections(spark, query, named)]
 
@@ -53,14 +53,14 @@ def _run(spark: SparkSession, query: str, args: Any) -> DataFrame:
 
 
 def _settled_tables(spark: SparkSession, query: str) -> dict[str, tables.Table]:
-    """The tables that a query names and Spark knows, by the names as it writes them.
+    """Returns the tables in a query that Spark knows, by their names as written in the query.
 
     Raises:
-        ZOrderError: files of one are changing places.
+        ZOrderError: a table has an unfinished OPTIMIZE that is moving files.
     """
     found = {}
     for name in named_tables(query):
-        with contextlib.suppress(Exception):  # Spark will say so itself
+        with contextlib.suppress(Exception):  # Spark reports unknown tables itself
             found[name] = tables.lookup(spark, name)
     for table in found.values():
         check_settled(table)
@@ -85,7 +85,7 @@ def _selections(
         if use.text not in frames:
             try:
                 frames[use.text] = tables.frame_of(spark, named[use.text])
-            except Exception:  # Spark will say so itself
+            except Exception:  # Spark reports the error itself
                 continue
         found.append((use, _selection(spark, named[use.text], frames[use.text], use)))
     return found

@@ -1,11 +1,14 @@
-"""The tables of a query whose rows a condition restricts.
+"""Finds the tables of a query whose rows are restricted by conditions.
 
-Which rows are of use, by SELECT: those for which each part of WHERE is TRUE, unless an outer join
-may put nulls in the place of the table's rows, for then a row that is missing could make one of
-nulls appear; and those for which each part of ON is TRUE, of a join that has no use for others of
-that table. The columns of what a SEMI or ANTI join asks are seen by its own ON alone. What
-restricts the rows of a subquery in FROM, or of a WITH that is named once, restricts those that it
-is made of, as far as it hands on columns as they are.
+In each SELECT, the relevant rows of a table are restricted by
+
+- WHERE: each conjunct must be TRUE. This does not hold if an outer join may replace the table's
+  rows by nulls, because a missing row could then make a row of nulls appear.
+- ON: each conjunct must be TRUE, if the join has no use for rows of the table that do not match.
+
+Columns of the right side of a SEMI or ANTI join are visible only in its own ON. Conditions on a
+subquery in FROM, or on a WITH that is referenced once, also restrict the sources of the subquery,
+provided that it passes their columns through unchanged.
 """
 
 from __future__ import annotations
@@ -17,25 +20,26 @@ from sqlglot import exp
 
 from pyzorder.index.predicates.conditions import NotUnderstood, conjuncts, parse, parts_of
 
-#: What a table may have to be read through a subquery in its place.
+#: Arguments that a table may have, for a subquery to be able to replace it.
 _PLAIN_TABLE = {"this", "db", "catalog", "alias"}
 
-#: What a SELECT may have that hands on a row for each row of its sources.
+#: Arguments that a SELECT may have, for it to pass on one row for each row of its sources.
 _PLAIN_SELECT = {"expressions", "from", "from_", "joins", "where", "hint", "order", "with", "with_"}
 
 
 @dataclass
 class TableUse:
-    """
-    A table in a FROM.
+    """A table in a FROM clause.
 
-    start, end  where its name stands
-    text        its name
-    qualifier   what columns are called by, in small letters
-    has_alias   whether that is an alias
-    conditions  what its rows must fulfil
-    others      the qualifiers of the other sources beside it
-    merged      columns that, without a qualifier, are another source's: of USING
+    Attributes:
+        start: start of the table's name in the query.
+        end: end of the name, exclusive.
+        text: the name as written.
+        qualifier: the lower-case qualifier of its columns.
+        has_alias: whether the qualifier is an alias.
+        conditions: conditions that are TRUE for all relevant rows.
+        others: the qualifiers of the other sources of the SELECT.
+        merged: columns of USING, which belong to another source unless they are qualified.
     """
 
     start: int
@@ -49,8 +53,10 @@ class TableUse:
 
 
 def named_tables(query: str) -> set[str]:
-    """The tables that a query names in whatever place, as it writes them; none of another
-    statement, or of a text that is not understood."""
+    """Returns the names of all tables in a query, as written in its text.
+
+    Returns nothing for other statements, and for text that is not understood.
+    """
     try:
         statement = parse(query, only_names=True)
     except NotUnderstood:
@@ -64,7 +70,7 @@ def named_tables(query: str) -> set[str]:
 
 
 def table_uses(statement: exp.Expression, query: str) -> Iterator[TableUse]:
-    """The tables of a parsed query that are restricted; `query` is its text."""
+    """Yields the tables of a parsed query whose rows are restricted. `query` is its text."""
     defined = [(cte.alias.lower(), cte.this) for cte in statement.find_all(exp.CTE)]
     common = [name for name, _ in defined]
     named = [t.name.lower() for t in statement.find_all(exp.Table) if len(t.parts) == 1]
@@ -97,7 +103,7 @@ def table_uses(statement: exp.Expression, query: str) -> Iterator[TableUse]:
 
 
 def _outer_first(statement: exp.Expression) -> list[exp.Select]:
-    """SELECTs, those that read from others before these."""
+    """Returns all SELECTs, each before those that it reads from."""
     selects = list(statement.find_all(exp.Select))
     places = {id(select): place for place, select in enumerate(selects)}
     return sorted(selects, key=lambda s: (s.depth, -places[id(s)]))
@@ -106,8 +112,11 @@ def _outer_first(statement: exp.Expression) -> list[exp.Select]:
 def _sources(
     select: exp.Select, inherited: list[exp.Expression]
 ) -> Iterator[tuple[exp.Expression, list[exp.Expression], set[str], set[str]]]:
-    """Tables and subqueries of a SELECT, what their rows must fulfil, the names of all sources,
-    LATERAL VIEWs among them, and of the columns that USING takes from the first one."""
+    """Yields the tables and subqueries of a SELECT.
+
+    Each comes with the conditions on its rows, the names of all sources including LATERAL VIEWs,
+    and the names of USING columns that are taken from the first source instead.
+    """
     first = select.args.get("from_") or select.args.get("from")
     if first is None:
         return
@@ -116,7 +125,7 @@ def _sources(
     if any(node.args.get("joins") or node.args.get("pivots") for node in nodes):
         return
     if any(join.args.get("method") for join in joins):
-        return  # NATURAL
+        return  # NATURAL joins
     using = {column.name.lower() for join in joins for column in join.args.get("using") or []}
     sides = [(join.side.upper(), join.kind.upper()) for join in joins]
     if any(kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI") for _, kind in sides):
@@ -143,20 +152,19 @@ def _sources(
 
 
 def _is_hidden(number: int, sides: list[tuple[str, str]]) -> bool:
-    """Whether nothing but the join that brings in source `number` sees its columns."""
+    """Whether the columns of source `number` are visible only in its own join."""
     return number > 0 and sides[number - 1][1] in ("SEMI", "ANTI")
 
 
 def _is_optional(number: int, sides: list[tuple[str, str]]) -> bool:
-    """Whether an outer join may give nulls instead of the rows of source `number`."""
+    """Whether an outer join may replace rows of source `number` by nulls."""
     side, kind = sides[number - 1] if number else ("", "")
     own = side in ("LEFT", "FULL") and kind not in ("SEMI", "ANTI")
     return own or any(later in ("RIGHT", "FULL") for later, _ in sides[number:])
 
 
 def _must_match(number: int, place: int, sides: list[tuple[str, str]]) -> bool:
-    """Whether the join that brings in source `place` uses no row of source `number` but those that
-    its condition is TRUE for."""
+    """Whether rows of source `number` matter only if they match in the join of source `place`."""
     side, kind = sides[place - 1]
     if number == place:
         return side in ("", "LEFT") and not any(s in ("RIGHT", "FULL") for s, _ in sides[place:])
@@ -178,7 +186,7 @@ def _use(table: exp.Table, query: str) -> TableUse | None:
 
 
 def _span(table: exp.Table) -> tuple[int, int] | None:
-    """Where a table's name stands in the query; None: sqlglot does not know."""
+    """Returns start and end of a table's name in the query; None if sqlglot does not know them."""
     spans = [(part.meta.get("start"), part.meta.get("end")) for part in table.parts]
     if any(a is None or b is None for a, b in spans):
         return None
@@ -191,22 +199,24 @@ def _has_columns(node: exp.Expression) -> bool:
 
 
 def _by_database(table: exp.Table, columns: list[tuple[str, ...]]) -> bool:
-    """Whether a column may be named with the table's database, which an alias does not know."""
+    """Whether a column may be qualified with the table's database, which an alias would break."""
     return any(table.name.lower() in parts[1:-1] for parts in columns)
 
 
 def _handed_on(
     condition: exp.Expression, node: exp.Expression, is_alone: bool, body: exp.Select
 ) -> exp.Expression | None:
-    """A condition on the rows of a subquery as one on those of its own sources; None: it is none.
+    """Translates a condition on a subquery to one on its sources; returns None if impossible.
 
-    `is_alone`: no other source has columns that could be meant.
+    Args:
+        is_alone: whether the subquery is the only source, so that all unqualified columns are its
+            own.
     """
     if any(value and name not in _PLAIN_SELECT for name, value in body.args.items()):
         return None
     calls = (exp.Func, exp.Anonymous, exp.Query, exp.Window)
     if any(item.find(*calls) is not None for item in body.expressions):
-        return None  # of one of these it may make another number of rows
+        return None  # these may change the number of rows
     if condition.find(exp.Query) is not None:
         return None
     condition = condition.copy()
@@ -225,7 +235,7 @@ def _handed_on(
 
 
 def _named(parts: tuple[str, ...], body: exp.Select) -> exp.Column:
-    """The column of a SELECT's sources that it hands on under a name."""
+    """Returns the column of a SELECT's sources that it passes on under a name."""
     name = parts[0].lower()
     found = [i for i in body.expressions if not i.is_star and i.alias_or_name.lower() == name]
     stars = [item for item in body.expressions if item.is_star]

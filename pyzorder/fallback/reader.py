@@ -1,4 +1,4 @@
-"""Reads a table by its index: `read(spark, "sales").where("customer_id = 7")`."""
+"""Reads a table with data skipping: `read(spark, "sales").where("customer_id = 7")`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TableReader:
-    """A table that is read file by file, as a condition needs them."""
+    """Reads the rows of a table that match a condition, from only the files that may have them."""
 
     def __init__(
         self, spark: SparkSession, table: tables.Table, schema: StructType | str | None = None
@@ -24,29 +24,30 @@ class TableReader:
         self._schema = schema
 
     def all(self) -> DataFrame:
-        """Every row, as Spark reads the table.
+        """Returns all rows, as Spark reads the table.
 
         Raises:
-            ZOrderError: files of the table are changing places.
+            ZOrderError: the table has an unfinished OPTIMIZE that is moving files.
         """
         check_settled(self._table)
         return tables.frame_of(self._spark, self._table, schema=self._schema)
 
     def where(self, condition: str) -> DataFrame:
-        """The rows for which a condition is TRUE, as SQL writes it.
+        """Returns the rows for which a condition in SQL is TRUE.
 
-        Only the files that can hold such rows are opened. What of the condition is not understood
-        only opens more files: Spark applies the whole of it to the rows.
+        Spark opens only the files that may have such rows, and applies the whole condition to
+        their rows. Parts of the condition that pyzorder does not understand only make it open more
+        files.
 
         Raises:
-            ZOrderError: files of the table are changing places.
-            AnalysisException: Spark does not understand the condition.
+            ZOrderError: the table has an unfinished OPTIMIZE that is moving files.
+            AnalysisException: Spark rejects the condition.
         """
         frame = self.all()
         return _with(frame, self._selection(frame, condition)).where(condition)
 
     def select_files(self, condition: str) -> Selection:
-        """Which files `where` would leave out, and why no more."""
+        """Returns the files that `where` would skip, and the reasons why it skips no more."""
         return self._selection(self.all(), condition)
 
     def _selection(self, frame: DataFrame, condition: str) -> Selection:
@@ -65,13 +66,13 @@ class TableReader:
 
 
 def _with(frame: DataFrame, selection: Selection) -> DataFrame:
-    """The rows but those of skipped files; all, where Spark has no `_metadata` of the files."""
+    """Excludes the rows of skipped files, unless Spark has no `_metadata` for the files."""
     kept = selection.filter_text()
     if kept is None:
         return frame
     try:
         found = frame.where(kept)
-        _ = found.schema  # a Connect client looks at it no sooner
+        _ = found.schema  # a Connect client analyzes the query only for its schema
         return found
     except Exception:
         return frame
@@ -83,18 +84,19 @@ def read(
     format: str = "parquet",
     schema: StructType | str | None = None,
 ) -> TableReader:
-    """A table of the catalog, or the files in a folder, to be read by its index.
+    """Returns a reader of a table that uses the table's index.
 
     Args:
-        table: a name as SQL writes it, or a path: what holds a slash and no back-quote.
-        format: of a path's files, parquet or orc.
-        schema: of a path's files; None: Spark finds it out.
+        table: the table's name as in SQL, or the path of its folder. Text with a slash and no
+            backtick is a path.
+        format: the format of the files if `table` is a path, either parquet or orc.
+        schema: the schema of the files if `table` is a path. By default, Spark infers it.
     """
     return TableReader(spark, target(spark, table, format), schema)
 
 
 def target(spark: SparkSession, table: str, format: str = "parquet") -> tables.Table:
-    """The table of a name as SQL writes it, or of a path."""
+    """Returns the table for a name in SQL, or for a path."""
     if "/" in table and "`" not in table:
         return tables.path_table(spark, table, format)
     return tables.lookup(spark, table)

@@ -1,4 +1,4 @@
-"""Which files of a table a condition rules out: the reading side of the fallback."""
+"""Selects the files of a table that conditions rule out."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ from pyzorder.index.table_folder import leaves
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: More files than this are not named in a query, which Spark would be long to plan.
+#: Maximum number of files to name in a query. Spark would take long to plan more.
 MOST_NAMED = 20_000
 
-#: Paths that SQL can quote as they are.
+#: Paths that need no escapes in SQL.
 _QUOTABLE = re.compile(r"[^'\\]+")
 
 
 def spelled(path: str) -> str:
-    """A path as Spark's `_metadata.file_path` spells it, but for the scheme: as java.net.URI
-    does, which leaves letters of other alphabets as they are."""
+    """Encodes a path like Spark's `_metadata.file_path`, except for the scheme.
+
+    Spark uses java.net.URI, which does not encode non-ASCII letters.
+    """
     return "".join(c if c > "\x7f" else quote(c, safe="/=:@+,!$&'()*;~") for c in path)
 
 
-#: What Spark's `_metadata` tells of a file: address, bytes, milliseconds; as SkippedFile.key.
+#: SQL for the path, size and modification time of a row's file, in the form of SkippedFile.key.
 KEY = (
     "concat_ws(' ', regexp_replace(_metadata.file_path, '^file:/+', '/'), "
     "CAST(_metadata.file_size AS STRING), "
@@ -49,7 +51,7 @@ KEY = (
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file that holds no matching row, as it was when it was indexed."""
+    """A file without matching rows, with its size and modification time when it was indexed."""
 
     path: str
     size: int
@@ -57,19 +59,19 @@ class SkippedFile:
 
     @property
     def key(self) -> str:
-        """The file as Spark names it."""
+        """The value of `KEY` for the file's rows."""
         return f"{spelled(self.path)} {self.size} {self.modified}"
 
 
 @dataclass(frozen=True)
 class Selection:
-    """
-    What an index says of a condition on a table.
+    """The files of a table that an index rules out for a condition.
 
-    table    as SQL writes it
-    indexed  number of files in the index
-    skipped  those that hold no matching row
-    reasons  why no more are skipped
+    Attributes:
+        table: the table's name as in SQL.
+        indexed: number of files in the index.
+        skipped: the files without matching rows.
+        reasons: why no more files are skipped.
     """
 
     table: str
@@ -82,10 +84,10 @@ class Selection:
         return text + "".join(f"\n  {reason}" for reason in self.reasons)
 
     def filter_text(self) -> str | None:
-        """A condition that Spark asks of each file while it lists them; None: none is needed.
+        """Returns a condition that excludes the skipped files, or None if there are none.
 
-        It names a file by path, size and modification time: one that was changed, or has come,
-        since it was indexed is read.
+        Spark evaluates it for each file while listing. It identifies files by path, size and
+        modification time, so files that were changed or added since they were indexed are read.
         """
         if not self.skipped:
             return None
@@ -93,18 +95,19 @@ class Selection:
 
 
 def among(files: Iterable[SkippedFile]) -> str:
-    """A condition that holds for the rows of these files."""
+    """Returns a condition that is true for the rows of these files."""
     keys = (file.key.replace("\\", "\\\\").replace("'", "\\'") for file in files)
     named = ", ".join(f"'{key}'" for key in keys)
     return f"{KEY} IN ({named})"
 
 
 def check_settled(table: Table) -> int:
-    """The last run's number. An error while files of the table change places: a listing then shows
-    neither the old ones nor the new.
+    """Returns the number of the table's last run, which must not be moving files.
+
+    While a run moves files, a listing has neither all of the old files nor all of the new ones.
 
     Raises:
-        ZOrderError: ZORDER_FALLBACK_UNFINISHED.
+        ZOrderError: the run is moving files (ZORDER_FALLBACK_UNFINISHED).
     """
     if not table.location or table.store is None:
         return 0
@@ -121,9 +124,11 @@ def select_files(
     conditions: Sequence[exp.Expression],
     unqualified: Callable[[tuple[str, ...]], tuple[str, ...]],
 ) -> Selection:
-    """The files that one of the conditions rules out: each must hold for a row to be of use.
+    """Selects the files that any of the conditions rules out.
 
-    `unqualified` takes the table's own name off a column's, or raises NotUnderstood.
+    Args:
+        conditions: conditions that are all TRUE for relevant rows.
+        unqualified: removes the table's qualifier from a column's name, or raises NotUnderstood.
     """
     obstacle = _obstacle(spark, table)
     if obstacle:
@@ -181,8 +186,8 @@ def _skipped(
     tests: list[str],
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
-    """The files that a test is false for, as they are in the store now; what went wrong."""
-    # Only the catalog places partitions elsewhere: other files are none of the table's own.
+    """Returns unchanged files for which a test is false, and reasons why there are no more."""
+    # Only tables of the catalog have partitions elsewhere. Other absolute paths are not trusted.
     outside = table.is_catalog and bool(table.partitions)
     statistics = SnapshotStatistics(snapshot, read_settings(spark))
     rows = snapshot.rows.select(["path", "size", "modification_time", "num_records"]).to_pydict()
@@ -196,7 +201,7 @@ def _skipped(
         failed: tuple[str, ...] = ()
         try:
             ruled_out |= _false(frame, " AND ".join(tests))
-        except Exception:  # of one of them, which says nothing of the others
+        except Exception:  # a single test may fail, so evaluate each by itself
             for test in tests:
                 try:
                     ruled_out |= _false(frame, test)
@@ -208,7 +213,7 @@ def _skipped(
         for i in sorted(ruled_out)
         if not leaves(rows["path"][i]) and (outside or not is_whole(rows["path"][i]))
     }
-    # Spark may know the files by an older listing: what has changed since is not skipped.
+    # Spark may use an older listing, so files that have changed since they were indexed are kept.
     now = table.store.stats(known) if table.store is not None else {}
     named = [
         SkippedFile(path, *entry)

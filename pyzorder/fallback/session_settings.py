@@ -1,4 +1,4 @@
-"""Settings of a session, those of its scans among them."""
+"""Settings of a session, including those that affect its scans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def setting(spark: SparkSession, name: str) -> str:
-    """A setting of the session, or its default; empty: Spark knows none."""
+    """Returns a setting of the session or its default; empty if Spark does not know it."""
     try:
         return str(spark.conf.get(name))
     except Exception:
@@ -24,8 +24,10 @@ def setting(spark: SparkSession, name: str) -> str:
 def own_setting(
     spark: SparkSession, name: str, default: str = "", properties: Mapping[str, str] | None = None
 ) -> str:
-    """pyzorder's setting `spark.sql.zorder.<name>`: what the session was given, else the property
-    of the table, else `default`."""
+    """Returns pyzorder's setting `spark.sql.zorder.<name>`.
+
+    The session's setting takes precedence over the table's property, and that over `default`.
+    """
     given = spark.conf.get(f"spark.sql.zorder.{name}", None)
     of_table = {key.lower(): value for key, value in (properties or {}).items()}
     return str(given or of_table.get(f"zorder.{name}".lower()) or default).strip()
@@ -33,7 +35,7 @@ def own_setting(
 
 @contextmanager
 def changed_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Runs what is in the block under these settings; the session has its own again after it."""
+    """Changes settings of the session within a `with` block, and restores them afterwards."""
     before = {name: spark.conf.get(name, None) for name in values}
     try:
         for name, value in values.items():
@@ -48,12 +50,12 @@ def changed_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator
 
 
 def is_on(spark: SparkSession, name: str) -> bool:
-    """Whether a setting of two values is on."""
+    """Whether a boolean setting is on."""
     return setting(spark, name).strip().lower() == "true"
 
 
 def read_settings(spark: SparkSession) -> ReadSettings:
-    """The settings of a scan without options of its own."""
+    """Returns the read settings of scans without options of their own."""
     structural = [
         ("caseSensitive", str(is_on(spark, "spark.sql.caseSensitive")).lower()),
         ("fieldIds", str(matches_field_ids(spark)).lower()),
@@ -85,12 +87,12 @@ def read_settings(spark: SparkSession) -> ReadSettings:
 
 
 def matches_field_ids(spark: SparkSession) -> bool:
-    """Columns are found by field id, not by name: no statistics are kept under this setting."""
+    """Whether columns are matched by field id, in which case no statistics are kept."""
     return is_on(spark, "spark.sql.parquet.fieldId.read.enabled")
 
 
 def matches_positions(settings: ReadSettings) -> bool:
-    """ORC columns are found by position: no statistics are kept under this setting."""
+    """Whether ORC columns are matched by position, in which case no statistics are kept."""
     return "orcpositions=true" in settings.structural.lower()
 
 
@@ -99,20 +101,23 @@ def _joined(pairs: list[tuple[str, str]]) -> str:
 
 
 def _jvm_time_zone(spark: SparkSession) -> str:
-    """The time zone of Spark's JVM; empty: it does not tell."""
+    """Returns the time zone of Spark's JVM; empty if it cannot be determined."""
     jvm: Any = getattr(spark, "_jvm", None) if hasattr(spark, "_jsparkSession") else None
     if jvm is not None:
         return str(jvm.java.util.TimeZone.getDefault().getID())
     try:
         text = spark.sql("SELECT reflect('java.util.TimeZone', 'getDefault')").collect()[0][0]
-    except Exception:  # a server may forbid it: then no temporal bounds are used
+    except Exception:  # a server may forbid reflect; temporal bounds are not used then
         return ""
     found = re.search(r'[\[,]id="?([^",\]]+)', str(text))
     return found[1] if found else ""
 
 
 def _of_hadoop(spark: SparkSession, key: str) -> str:
-    """A key of Hadoop's: Spark lays session settings over the context's, which only a JVM tells."""
+    """Returns a Hadoop setting.
+
+    The session's setting overrides the context's, which can only be read with a JVM.
+    """
     own = setting(spark, key)
     if own or not hasattr(spark, "_jsparkSession"):
         return own

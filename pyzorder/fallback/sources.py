@@ -1,4 +1,4 @@
-"""The files that a DataFrame reads rows of, and how many files a copy of them is to have."""
+"""Lists the files that a DataFrame reads, and plans the number of files of their copy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A data file as it was listed, and the key of the partition that its rows are in."""
+    """A data file as it was listed, with the key of the partition that contains its rows."""
 
     partition: str
     path: str
@@ -25,12 +25,12 @@ class SourceFile:
     rows: int
 
     def path_below(self, root: str) -> str:
-        """Its name in a table's folder."""
+        """Returns the file's path relative to a table's folder."""
         return self.path.removeprefix(f"{root}/")
 
 
 def source_files(rows: DataFrame, partitions: Sequence[str]) -> list[SourceFile]:
-    """The files with rows, in the order of their paths."""
+    """Returns the files that have rows, sorted by path."""
     from pyspark.sql import functions as F
 
     key = partition_key(partitions).alias("partition")
@@ -46,7 +46,14 @@ def source_files(rows: DataFrame, partitions: Sequence[str]) -> list[SourceFile]
 
 
 def groups_of(files: Sequence[SourceFile], target_size: str) -> list[Group]:
-    """Partition by partition, how many files of about a size, such as 256m, to make."""
+    """Plans the number of new files of each partition.
+
+    Args:
+        target_size: the approximate size of the new files, such as 256m.
+
+    Raises:
+        ZOrderError: `target_size` is not a size.
+    """
     wanted = _bytes(target_size)
     groups = []
     for key in sorted({file.partition for file in files}):

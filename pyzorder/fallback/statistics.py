@@ -1,5 +1,6 @@
-"""Collects the statistics of files: by one aggregation of Spark's, which reads every value as
-queries read it. So no footer has to be believed.
+"""Collects the statistics of files by an aggregation in Spark.
+
+Spark reads every value as queries do, so statistics in footers need not be trusted.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _TEMPORAL = {"date", "timestamp", "timestamp_ntz"}
 
-#: How bounds of a type come to Python; of types that are not here, none do.
+#: SQL that converts bounds for Python, by type. Other types, except decimals, have no bounds.
 _SHOWN = {
     "boolean": "{0}", "byte": "{0}", "short": "{0}", "integer": "{0}", "long": "{0}",
     "float": "CAST({0} AS DOUBLE)", "double": "{0}", "date": "unix_date({0})",
@@ -36,10 +37,14 @@ _ATOMIC = set(_SHOWN)
 
 
 def indexable(schema: StructType, table: Table) -> list[IndexedColumn]:
-    """The leaf columns of a table that can have statistics here.
+    """Returns the leaf columns of a table that the fallback can index.
 
-    Not partition columns, which files may have but queries do not read; not CHAR, whose values are
-    padded; not columns with a default, which files may lack; no collated strings, no TIME.
+    It cannot index
+
+    - partition columns, which queries do not read from files,
+    - CHAR, whose values are padded,
+    - columns with a default, which files may lack,
+    - collated strings and TIME.
     """
     folders = partition_columns(table, [field.name for field in schema.fields])
     left_out = {name.lower() for name in (*folders, *table.defaults)}
@@ -60,7 +65,7 @@ def _leaves(prefix: tuple[str, ...], schema: StructType) -> Iterator[IndexedColu
 
 
 def file_key() -> list[Column]:
-    """What tells files apart in a DataFrame: path, size, modification time in milliseconds."""
+    """Returns columns that identify a row's file: path, size, modification time in milliseconds."""
     from pyspark.sql import functions as F
 
     return [
@@ -73,7 +78,10 @@ def file_key() -> list[Column]:
 def collect(
     frame: DataFrame, columns: Sequence[IndexedColumn]
 ) -> dict[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]]:
-    """Rows and statistics of each file that a DataFrame reads rows of, as it was listed."""
+    """Returns the row count and the column statistics of each file that a DataFrame reads.
+
+    Files without rows are missing. Keys are the path and status of a file when it was listed.
+    """
     from pyspark.sql import functions as F
 
     asked = [F.expr("count(1)").alias("rows")]
@@ -90,7 +98,7 @@ def collect(
 
 
 def local_path(address: str) -> str:
-    """The path of a file as Spark's `_metadata.file_path` gives it."""
+    """Converts a file's URI from Spark's `_metadata.file_path` to a path."""
     from urllib.parse import unquote
 
     return plain(unquote(address))
@@ -102,7 +110,7 @@ def entries(
     found: Mapping[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]],
     settings: ReadSettings,
 ) -> list[FileEntry]:
-    """The entries of files that are now as they were read, and lie in the table's folder."""
+    """Returns entries for the files that are in the table's folder and unchanged since the read."""
     now = store.stats([path for path, _ in found])
     inside = folder.root + "/"
     return [
@@ -117,14 +125,14 @@ def entries(
 
 
 def _held(known: ColumnStatistics, settings: ReadSettings) -> ColumnStatistics:
-    """Bounds under settings that cannot be told are of no use to anyone."""
+    """Drops bounds that depend on unknown settings, because no scan could use them."""
     if known.settings_dependent and settings.temporal is None:
         return ColumnStatistics(None, False, known.null_count, known.nan_seen, known.empty, True)
     return known
 
 
 def source(column: IndexedColumn) -> str:
-    """The column as SQL names it."""
+    """Returns the SQL for a column."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in column.path)
 
 
@@ -132,7 +140,7 @@ def _aggregates(column: IndexedColumn) -> Iterator[tuple[str, str]]:
     text, shown = source(column), _shown(column)
     yield "values", f"count({text})"
     value = text
-    if column.is_float:  # NaN is above every bound, and not between them
+    if column.is_float:  # bounds do not cover NaN
         yield "nans", f"count_if(isnan({text}))"
         value = f"CASE WHEN NOT isnan({text}) THEN {text} END"
     if shown is not None:

@@ -1,4 +1,4 @@
-"""What an index says of its columns, as rows of a DataFrame that Spark evaluates filters on."""
+"""The statistics of an index as a DataFrame, on which Spark evaluates filters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,13 @@ def statistics_frame(
     numbers: Iterable[int],
     files: Sequence[int],
 ) -> DataFrame:
-    """A row for each of `files`, numbers of entries, with what filters ask of these columns.
+    """Returns a DataFrame with one row per file, with the statistics that filters refer to.
 
-    The entry's number is the column i; the others are those of bound_filters.
+    The column i is the number of the file's entry. The others are those of bound_filters.
+
+    Args:
+        numbers: numbers of the columns to include.
+        files: numbers of the entries to include.
     """
     from pyspark.sql import functions as F
 
@@ -47,7 +51,7 @@ def statistics_frame(
 
 
 def _bounds(statistics: SnapshotStatistics, column: IndexedColumn) -> tuple[list[Any], list[Any]]:
-    """Least and greatest values as they are sent; both None where not both are known."""
+    """Returns lower and upper bounds in the form sent to Spark; None unless both are usable."""
     rows = statistics.snapshot.rows
     if sent_as(column.data_type) is None:
         return [None] * rows.num_rows, [None] * rows.num_rows

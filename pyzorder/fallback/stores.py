@@ -1,6 +1,7 @@
-"""Stores as a Spark session reaches them: with its own credentials where it has a JVM.
+"""Access to stores from a Spark session.
 
-A Spark Connect client has none, and goes by this machine's file system and by PyArrow.
+A classic session uses Hadoop's FileSystem in its JVM, with the session's credentials. A Spark
+Connect client has no JVM, and uses the local file system and PyArrow.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class HadoopStore:
-    """Any store that Spark reads and writes, through Hadoop's FileSystem."""
+    """Any store that Spark supports, through Hadoop's FileSystem."""
 
     def __init__(self, spark: Any, root: str) -> None:
         self._jvm = spark._jvm
@@ -27,7 +28,7 @@ class HadoopStore:
         self._fs = self._path(root).getFileSystem(conf)
 
     def qualified(self, path: str) -> str:
-        """The path with scheme and authority."""
+        """Returns the path with scheme and authority."""
         return str(self._fs.makeQualified(self._path(path)).toString())
 
     def names(self, folder: str) -> list[str]:
@@ -69,7 +70,10 @@ class HadoopStore:
         self._fs.delete(self._path(path), False)
 
     def _seen(self, paths: set[str]) -> Iterator[tuple[str, Stat]]:
-        """At least those of the paths that are files; one listing is cheaper than many lookups."""
+        """Yields the status of the files among the paths, and possibly of others.
+
+        Lists folders with several of the paths, which is cheaper than many lookups.
+        """
         folders = Counter(os.path.dirname(path) for path in paths)
         for path in sorted(p for p in paths if folders[os.path.dirname(p)] == 1):
             if self._fs.exists(self._path(path)):
@@ -94,19 +98,22 @@ def _stat(status: Any) -> Stat:
 
 
 def located(spark: SparkSession, path: str) -> str:
-    """A path as the index's stores spell it; without a scheme, it is in Spark's default store."""
+    """Converts a path to the form of pyzorder.index.stores.
+
+    A path without a scheme is in Spark's default store. For a Connect client, it is local.
+    """
     if bridge.is_connect(spark):
         return plain(path) if is_whole(plain(path)) else os.path.abspath(plain(path))
     return plain(HadoopStore(spark, path).qualified(path))
 
 
 def store_of(spark: SparkSession, location: str) -> Store | None:
-    """The store of a path as `located` gives it; None: it cannot be reached from here."""
+    """Returns the store of a path from `located`; None if this process cannot reach it."""
     if not is_whole(location):
         return LocalStore()
     try:
         if bridge.is_connect(spark):
             return store_by_arrow(location)
         return HadoopStore(spark, location)
-    except Exception:  # a scheme that nobody here knows, or a store that does not answer
+    except Exception:  # the scheme is not supported, or the store does not respond
         return None

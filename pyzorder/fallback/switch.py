@@ -1,4 +1,4 @@
-"""Gives an external table of the catalog the location of its copy."""
+"""Switches the location of an external catalog table to its copy."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def check(table: Table) -> None:
-    """An error unless the table's location can be switched."""
+    """Raises a ZOrderError unless the table's location can be switched."""
     if not table.is_catalog or not table.is_external:
         raise failures.not_external(table.name)
 
 
 def execute(spark: SparkSession, table: Table, copy: str, sources: Sequence[SourceFile]) -> None:
-    """Switches partition after partition, then the table.
+    """Switches the location of each partition, and then that of the table.
 
-    Table and copy hold the same rows, so that a query in between reads each row once, wherever
-    its partitions are. Raises ZOrderError: files have come or gone since the table was copied.
+    Every partition has the same rows in the table and in the copy, so queries that run in the
+    meantime read each row once.
+
+    Raises:
+        ZOrderError: the table's files have changed since it was copied.
     """
     spark.sql(f"REFRESH TABLE {table.name}")
     if source_files(frame_of(spark, table), table.partitions) != sources:
@@ -41,7 +44,7 @@ def execute(spark: SparkSession, table: Table, copy: str, sources: Sequence[Sour
 
 
 def _value(part: str) -> str:
-    """`day=1` as a statement names a partition: day = '1'."""
+    """Converts a part of a partition's path to SQL, such as `day=1` to `day` = '1'."""
     name, _, value = part.partition("=")
     text = "NULL" if value == _NULL else _text(unquote(value))
     return f"{quoted(unquote(name))} = {text}"

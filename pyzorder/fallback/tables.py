@@ -1,4 +1,4 @@
-"""What a table of the catalog or of a path is, asked with SQL that every Spark client may use."""
+"""Describes tables of the catalog or at a path, with SQL that every Spark client can run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from pyzorder.index.table_folder import TableFolder, folders_above
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: parquet.`path` and orc.`path`.
+#: Names of the form parquet.`path` or orc.`path`.
 _PATH = re.compile(r"(parquet|orc)\.`((?:[^`]|``)+)`", re.IGNORECASE)
 
-#: Options under which a table's files read otherwise than the session's settings tell, or only some
-#: of them are.
+#: Options of a table that override the session's read settings, or that restrict its files.
 _READ_OPTIONS = re.compile(
     r"rebasemode|orc\.|pathglobfilter|modifiedbefore|modifiedafter", re.IGNORECASE
 )
@@ -28,22 +27,22 @@ _READ_OPTIONS = re.compile(
 
 @dataclass(frozen=True)
 class Table:
-    """
-    A table, as far as its files can be told apart by an index.
+    """A table, and the facts that matter for its index.
 
-    name         as SQL writes it
-    format       parquet or orc
-    location     of its files, as `stores.plain` gives it
-    is_catalog   whether the catalog knows it
-    partitions   names of its partition columns; of a path: empty
-    types        what DESCRIBE says of each column, by name
-    defaults     columns that files may lack without being null there
-    properties   of the table
-    obstacle     why no file of it may be skipped; empty: nothing is in the way
-    is_bucketed  whether its files are buckets
-    is_external  whether the catalog leaves the files alone when the table is dropped
-    path         as spark.read takes it; of a table of the catalog: empty
-    store        that the files are in; None: it cannot be reached from here
+    Attributes:
+        name: the table's name as in SQL.
+        format: parquet or orc.
+        location: the table's folder, as a path from `stores.plain`.
+        is_catalog: whether the table is in the catalog.
+        partitions: names of its partition columns; empty for a path.
+        types: the type of each column in DESCRIBE, by name.
+        defaults: columns with a default, which are not null in files that lack them.
+        properties: the table's properties.
+        obstacle: why no file may be skipped; empty if there is no reason.
+        is_bucketed: whether the table is bucketed.
+        is_external: whether dropping the table leaves its files alone.
+        path: the path to pass to spark.read; empty for a table of the catalog.
+        store: the store of its files; None if it cannot be reached from this process.
     """
 
     name: str
@@ -62,7 +61,7 @@ class Table:
 
     @cached_property
     def folder(self) -> TableFolder:
-        """The folder that the table's index and journal are in: its own, or one above it."""
+        """The folder with the index and journal: the table's own, or one above a partition."""
         for path in folders_above(self.location):
             names = self.store.names(f"{path}/_zorder") if self.store is not None else []
             if "_index" in names or "_journal" in names:
@@ -70,21 +69,21 @@ class Table:
         return TableFolder(self.location)
 
     def is_char(self, column: str) -> bool:
-        """Whether the column, or a field of it, is CHAR: padded when it is read."""
+        """Whether a column, or a field of it, is CHAR, whose values are padded on reading."""
         return re.search(r"(?<!var)char\(", self.types.get(column, ""), re.IGNORECASE) is not None
 
 
 def path_table(spark: SparkSession, path: str, format: str) -> Table:
-    """The files in a folder, as spark.read finds them."""
+    """Returns the table that spark.read finds in a folder."""
     quoted, location = path.replace("`", "``"), located(spark, path)
     store = store_of(spark, location)
     return Table(f"{format}.`{quoted}`", format, location, is_catalog=False, path=path, store=store)
 
 
 def lookup(spark: SparkSession, name: str) -> Table:
-    """The table of a name as SQL writes it: of the catalog, or parquet.`path`.
+    """Returns the table for a name in SQL, which may have the form parquet.`path`.
 
-    Raises what Spark does for a name that it does not know.
+    Raises Spark's error if it does not know the table.
     """
     path = _PATH.fullmatch(name.strip())
     if path:
@@ -121,7 +120,7 @@ def lookup(spark: SparkSession, name: str) -> Table:
 
 
 def partition_columns(table: Table, columns: Sequence[str]) -> set[str]:
-    """Those of a table's columns that its folders are named by, as `name=value`."""
+    """Returns the columns that occur in names of the table's folders, such as `name=value`."""
     if table.is_catalog:
         return set(table.partitions)
     files = table.store.files(table.location) if table.store is not None else {}
@@ -137,7 +136,7 @@ def partition_columns(table: Table, columns: Sequence[str]) -> set[str]:
 def frame_of(
     spark: SparkSession, table: Table, options: dict[str, str] | None = None, schema: Any = None
 ) -> DataFrame:
-    """The table's rows; of a path with a fresh listing."""
+    """Returns the table's rows. Tables at a path are listed afresh."""
     if table.is_catalog:
         return spark.sql(f"SELECT * FROM {table.name}")
     reader = spark.read.format(table.format).options(**(options or {}))
@@ -147,7 +146,7 @@ def frame_of(
 
 
 def _sections(rows: list[tuple[Any, ...]]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """The columns, and what stands below each heading."""
+    """Splits the output of DESCRIBE into the columns, and the entries below each heading."""
     types: dict[str, str] = {}
     sections: dict[str, dict[str, str]] = {}
     current = types
