@@ -1,7 +1,7 @@
-"""Which columns to cluster a table by: pyzorder.advisor.advise.
+"""Recommends the columns to cluster a table by: pyzorder.advisor.advise.
 
-`statements` and `event_log` read a workload, which `workload` describes; `what_if` lays candidates
-out on a sample; `advice` is the result.
+`statements` and `event_log` read a workload, as defined in `workload`. `what_if` evaluates
+candidate layouts on a sample. `advice` defines the result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the advisor found: a frozen account that prints, shows in notebooks and becomes JSON."""
+"""The advisor's result, which can be printed, shown in notebooks and converted to JSON."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout of the table, and what the workload's readings open of it."""
+    """A layout of the table, and how much of it the workload's readings open."""
 
     name: str
-    """`ZORDER BY (a, b)`, `sorted by (a, b)`, or which of the present ones."""
+    """`ZORDER BY (a, b)`, `sorted by (a, b)`, or a description of the current files."""
 
     columns: tuple[str, ...]
-    """Empty: the files as they are."""
+    """The clustering columns; empty for the current files."""
 
     bytes_opened: float
-    """Of files, by one reading, on average."""
+    """Average bytes of the files that a reading opens."""
 
     share_of_present: float
-    """Of what is opened today: 1 is as much."""
+    """`bytes_opened` relative to the current files and index, which are 1."""
 
     growth: float
-    """Bytes of the table then, as a multiple of now: files of other rows compress otherwise. As
-    weighed, of this layout or the best with as many columns; 1: not weighed."""
+    """Size of the table relative to its current size, which the order of rows affects through
+    compression. Measured for this layout or the best one with as many columns; 1 if not measured.
+    """
 
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """How the workload asks for a column; counts are of readings."""
+    """How the workload uses a column. Counts are numbers of readings."""
 
     column: str
     readings: int
@@ -45,13 +46,13 @@ class ColumnUse:
     join: int
     other: int
     rows_left: float | None
-    """Share of the rows that its filters leave, in the middle one of the readings; None: they skip
-    no file, or it is a partition column."""
+    """Share of the rows that filters on the column keep, as the median over the readings. None if
+    the filters skip no file, or if it is a partition column."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What of the workload had no part in the advice."""
+    """A part of the workload that the advice does not take into account."""
 
     reason: str
     count: int
@@ -60,27 +61,27 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Advice:
-    """Which columns a table should be clustered by for a workload, and on what grounds."""
+    """A recommendation of clustering columns for a workload, and the evidence for it."""
 
     table: str
     statement: str | None
-    """What to run; None: nothing would improve by enough."""
+    """The statement to run; None if no layout is enough of an improvement."""
 
     recommended: tuple[str, ...]
-    """The columns to cluster by; empty: none."""
+    """The columns to cluster by; empty if clustering is not recommended."""
 
     reason: str
     layouts: tuple[Layout, ...]
-    """The candidates, the best first: ZORDER BY of 1 to 4 columns."""
+    """The candidates for ZORDER BY with 1 to 4 columns, best first."""
 
     sorted_layouts: tuple[Layout, ...]
-    """The best candidate's columns as a plain sort by them (`curve` linear), the best first."""
+    """Plain sorts by the best candidate's columns (`curve` = linear), best first."""
 
     present: Layout
-    """The files as they are, with the index that there is."""
+    """The current files with the current index."""
 
     present_indexed: Layout
-    """The files as they are, if an index knew all of them."""
+    """The current files with an index of all of them."""
 
     columns: tuple[ColumnUse, ...]
     left_out: tuple[LeftOut, ...]
@@ -95,7 +96,7 @@ class Advice:
     remarks: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it in types that JSON has."""
+        """Returns the advice as a dict of JSON types."""
         found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return found
 
@@ -156,19 +157,19 @@ class Advice:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things."""
+    """Formats a number of things as in `1 statement` or `2 statements`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def use_row(use: ColumnUse) -> list[str]:
-    """A line of the table of columns."""
+    """Returns the row for a column in the table of columns."""
     counts = (use.readings, use.equality, use.range, use.in_list, use.prefix, use.join, use.other)
     left = "–" if use.rows_left is None else share(use.rows_left)
     return [use.column, *(str(count) if count else "" for count in counts), left]
 
 
 def size(count: float) -> str:
-    """A number of bytes, readable."""
+    """Formats a number of bytes as in `1.5 MiB`."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024 or unit == "TiB":
             break
@@ -177,7 +178,7 @@ def size(count: float) -> str:
 
 
 def share(value: float) -> str:
-    """A share in per cent."""
+    """Formats a share as a percentage."""
     percent = value * 100
     if percent < 0.05:
         return "< 0.1 %"
@@ -185,7 +186,7 @@ def share(value: float) -> str:
 
 
 def text_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of columns; numbers stand to the right."""
+    """Yields the lines of a text table, with numbers right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     right = [all(is_number(cell) for cell in column[1:]) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -197,7 +198,7 @@ def text_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def html_rows(rows: Iterable[Sequence[str]]) -> str:
-    """The same rows for a notebook."""
+    """Returns the rows as HTML."""
     header, *body = rows
     lines = [f"<tr>{''.join(f'<th>{escape(cell)}</th>' for cell in header)}</tr>"]
     lines += [f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in body]
@@ -205,5 +206,5 @@ def html_rows(rows: Iterable[Sequence[str]]) -> str:
 
 
 def is_number(cell: str) -> bool:
-    """Whether a cell starts like a number, or is empty."""
+    """Whether a cell is empty or looks like a number."""
     return cell == "" or cell == "–" or cell[0].isdigit() or cell[0] == "<"

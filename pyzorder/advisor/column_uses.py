@@ -1,4 +1,4 @@
-"""How a predicate asks for columns: by one value, a range, a list, the start of a text."""
+"""Classifies how predicates use columns: by equality, range, list or prefix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ COMPARISONS = (exp.EQ, exp.NullSafeEQ, exp.In, exp.StartsWith, exp.Like, *RANGES
 
 
 def uses_of(node: exp.Expression) -> Iterator[tuple[str, str]]:
-    """Each column of a predicate, as SQL, with how it is asked for."""
+    """Yields each column of a predicate, as SQL, with the kind of its use.
+
+    The kind is one of `equality`, `in`, `range`, `prefix` and `other`.
+    """
     if isinstance(node, (exp.And, exp.Or, exp.Paren)):
         for child in node.iter_expressions():
             yield from uses_of(child)
@@ -36,7 +39,7 @@ def uses_of(node: exp.Expression) -> Iterator[tuple[str, str]]:
 
 
 def tops(node: exp.Expression) -> Iterator[exp.Expression]:
-    """The columns of an expression, each with the fields that it asks for."""
+    """Yields the columns and struct fields in an expression, a field as its whole path."""
     if isinstance(node, exp.Column) or (isinstance(node, exp.Dot) and is_path(node)):
         yield node
     else:
@@ -45,30 +48,30 @@ def tops(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def is_direct(node: exp.Expression) -> bool:
-    """Whether one side of a comparison is a column, cast or not."""
+    """Whether one side of a comparison is a column or struct field, possibly in a cast."""
     sides = [node.this, *([node.expression] if isinstance(node, exp.Binary) else [])]
     return any(is_path(side.unnest()) for side in map(uncast, sides))
 
 
 def uncast(node: exp.Expression) -> exp.Expression:
-    """What is cast."""
+    """Removes a cast around an expression."""
     return node.this if isinstance(node, exp.Cast) else node
 
 
 def is_path(node: exp.Expression) -> bool:
-    """Whether it is a column, or a field of one."""
+    """Whether an expression is a column or a struct field."""
     while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
         node = node.this
     return isinstance(node, exp.Column)
 
 
 def columns_of(sql: str) -> list[str]:
-    """The columns that an expression names."""
+    """Returns the columns in an SQL expression."""
     return [column_name(node) for node in tops(parse_one(sql, dialect="spark"))]
 
 
 def column_name(node: exp.Expression) -> str:
-    """A column or field as pyzorder names it: parts joined by dots, odd ones quoted."""
+    """Returns the name of a column or field, with dots between its parts and quotes if needed."""
     parts: list[str] = []
     while isinstance(node, exp.Dot):
         parts.append(node.expression.name)

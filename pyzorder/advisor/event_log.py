@@ -1,4 +1,4 @@
-"""The queries that Spark's own event logs tell of."""
+"""Reads the queries in Spark's event logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Action:
-    """What a user ran: one execution, and those that it started itself."""
+    """An SQL execution that a user started, including the executions nested in it."""
 
     statement: str | None = None
     readings: list[Reading] = field(default_factory=list)
@@ -32,9 +32,10 @@ def read(
     statements: StatementReader,
     workload: Workload,
 ) -> None:
-    """
-    Adds the SQL executions of the logs at or below a path: by their SQL text where the log has it
-    (of spark-sql and the Thrift server, and where it is the job's description), else by their plan.
+    """Adds the SQL executions of the event logs at or below a path to a workload.
+
+    Reads the SQL text of an execution if it is the job's description, as for spark-sql and the
+    Thrift server, and its physical plan otherwise.
 
     Raises:
         ZOrderError: there is no log at the path.
@@ -64,6 +65,6 @@ def read(
 
 
 def executions(log: Any) -> Iterator[dict[str, Any]]:
-    """The starts of SQL executions, one by one."""
+    """Yields the start events of SQL executions."""
     while (line := log.next()) is not None:
         yield json.loads(line)

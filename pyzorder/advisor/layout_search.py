@@ -1,4 +1,4 @@
-"""Which columns to lay a table out by: candidates, and what a workload opens of each."""
+"""Searches for the best columns to cluster a table by, by the bytes that a workload opens."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ from pyzorder.advisor.advice import Layout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: So many columns, those that save most alone, are tried together; of each size the best BEAM are
-#: widened.
+#: Number of columns to combine, chosen for what each saves alone; and number of layouts of each
+#: size that are extended by another column.
 MOST_COLUMNS = 6
 BEAM = 3
 
 
 class LayoutSearch:
-    """Tries layouts on readings that the JVM has been told."""
+    """Evaluates layouts for the readings that were sent to the JVM."""
 
     def __init__(self, api: Any, weights: NDArray[np.float64]) -> None:
-        """`api`: io.pyzorder.api.AdvisorApi; `weights`: how often each reading was asked for."""
+        """Evaluates the current files.
+
+        Args:
+            api: the io.pyzorder.api.AdvisorApi that has the readings.
+            weights: the count of each reading.
+        """
         self._api = api
         self._weights = weights
         self._each: dict[str, NDArray[np.float64]] = {}
@@ -39,10 +44,17 @@ class LayoutSearch:
     def candidates(
         self, columns: Sequence[str], most: int, margin: float, weigh: bool
     ) -> tuple[list[Layout], list[Layout]]:
-        """ZORDER BY of 1 to `most` of the columns that save most alone, each size widening the best
-        of the one before; and sorts by the columns of the best.
+        """Returns layouts for ZORDER BY, and layouts sorted by the columns of the best of these.
 
-        `weigh`: find out how large the files are, by writing some of the best of each size.
+        Combines the columns that save most alone, and extends the best layouts of each size by one
+        column. Both lists are sorted, best first.
+
+        Args:
+            columns: the columns that the table can be clustered by.
+            most: maximum number of clustering columns.
+            margin: as for `chosen`.
+            weigh: whether to measure the size of files, by writing some for the best layout of
+                each size.
         """
         alone = sorted((self._z_order((c,)) for c in columns), key=lambda o: o.bytes_opened)
         names = [layout.columns[0] for layout in alone[:MOST_COLUMNS]]
@@ -72,8 +84,11 @@ class LayoutSearch:
         return found, sorted(sorts, key=lambda o: o.bytes_opened)
 
     def chosen(self, candidates: Sequence[Layout], margin: float) -> Layout | None:
-        """The best candidate, where each further column saves `margin` of what a smaller one opens,
-        and not by the luck of a few readings."""
+        """Returns the best candidate, or None if there is none.
+
+        A candidate with more columns is better only if each additional column saves a share of
+        `margin` of the opened bytes, and if the saving is not just due to a few readings.
+        """
         best: Layout | None = None
         for count in sorted({len(layout.columns) for layout in candidates}):
             own = [layout for layout in candidates if len(layout.columns) == count]
@@ -83,7 +98,7 @@ class LayoutSearch:
         return best
 
     def _saves(self, larger: Layout, smaller: Layout, margin: float) -> bool:
-        """Whether the saving is as large as the margin, and than its own standard error."""
+        """Whether the saving reaches the margin, and exceeds its own standard error."""
         asked = (1 - margin) ** (len(larger.columns) - len(smaller.columns))
         if larger.bytes_opened > asked * smaller.bytes_opened or not smaller.bytes_opened:
             return False
@@ -117,7 +132,7 @@ class LayoutSearch:
 
 
 def listed(columns: Sequence[str]) -> str:
-    """Columns as ZORDER BY lists them; what SQL would not take for a name is quoted."""
+    """Formats columns as in ZORDER BY, and quotes the parts of names that SQL needs quoted."""
     parts = [re.findall(r"`(?:[^`]|``)+`|[^.`]+", column) for column in columns]
     names = (
         ".".join(part if re.fullmatch(r"\w+|`.*`", part) else f"`{part}`" for part in column)

@@ -1,7 +1,8 @@
-"""What Spark's physical plans, as its event logs keep them, ask of one table.
+"""Determines how physical plans in Spark's event logs read a table.
 
-A plan tells its filters as the text of Spark's source filters, `EqualTo(a,7)`, with values
-unquoted: they are read by the types that the scan tells. What the text does not give is counted.
+Plans have filters as the text of Spark's source filters, such as `EqualTo(a,7)`. Their values are
+not quoted, and are interpreted with the types in the scan's schema. Filters that the text does not
+show are counted as left out.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ ATTRIBUTE = re.compile(r"([^\s\[\](),]+)#\d+L?")
 CAST = re.compile(r"cast\((.+) as ([^()]+(?:\(.*\))?)\)")
 RENAMED = "joins by keys that a plan computes or renames"
 
-#: Nodes that treat each row for itself: keys of a join may be asked for below them.
+#: Nodes that process each row independently, so that join keys can be pushed below them.
 ROW_BY_ROW = ("Filter", "Project", "ZOrderSkipping", "ColumnarToRow", "InputAdapter",
               "WholeStageCodegen", "AdaptiveSparkPlan", "BroadcastQueryStage")  # fmt: skip
 
@@ -59,38 +60,46 @@ class Scan:
     filters: str
     partition_filters: str
     data_filters: tuple[str, ...]
-    """The attributes in the filters on files' columns, each time they are named."""
+    """The attributes in the data filters, repeated for each occurrence."""
 
     attributes: frozenset[str]
-    """The columns that it reads, as far as its text tells them."""
+    """The attributes that it reads, as far as its text shows them."""
 
     def is_of(self, table: TableNames) -> bool:
-        """Whether the table's folder is scanned."""
+        """Whether the scan reads the table's folder."""
         return same_path(self.path, table.path)
 
     def relation(self) -> str:
-        """What FROM names."""
+        """Returns the table's name for a FROM clause."""
         parts = self.table or (self.format, self.path)
         return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 @dataclass(frozen=True)
 class Key:
-    """A join, and the attribute that its keys are of: `b#10L`."""
+    """A join, and the attribute that its key belongs to, such as `b#10L`."""
 
     attribute: str
     join: KeyJoin
 
 
 def readings_of(plan: dict[str, Any], table: TableNames, workload: Workload) -> list[Reading]:
-    """The readings of the table in a plan, given as `sparkPlanInfo` of an event; fills counts."""
+    """Returns the readings of the table in a plan, and counts what is left out.
+
+    Args:
+        plan: the `sparkPlanInfo` of an event.
+    """
     return list(walk(plan, (), table, workload))
 
 
 def walk(
     node: dict[str, Any], keys: tuple[Key, ...], table: TableNames, workload: Workload
 ) -> Iterator[Reading]:
-    """Every scan of the table at or below a node, `keys` being those of joins that reach it."""
+    """Yields a reading for each scan of the table at or below a node.
+
+    Args:
+        keys: the join keys that are pushed down to the node.
+    """
     scan = scan_of(node)
     if scan is not None and scan.is_of(table):
         joins = tuple(key.join for key in keys if key.attribute in scan.attributes)
@@ -125,10 +134,10 @@ def walk(
 
 
 def keys_of(pairs: tuple[str, str], built: dict[str, Any]) -> tuple[Key, ...]:
-    """The keys of the scanned side, with the queries for those of the broadcast one.
+    """Returns the keys of the scanned side, with queries for the keys of the broadcast side.
 
     Raises:
-        NotUnderstood: the plan does not tell them.
+        NotUnderstood: the plan does not show them.
     """
     query, is_filtered = query_of(built)
     found = []
@@ -140,10 +149,10 @@ def keys_of(pairs: tuple[str, str], built: dict[str, Any]) -> tuple[Key, ...]:
 
 
 def key_of(text: str) -> tuple[str, str]:
-    """The attribute of a join's key, `b#10L`, and the key as SQL; it may be cast.
+    """Returns the attribute of a join key, such as `b#10L`, and the key as SQL.
 
     Raises:
-        NotUnderstood: it is something else.
+        NotUnderstood: the key is neither an attribute nor a cast of one.
     """
     match = ATTRIBUTE.fullmatch(text)
     if match is not None:
@@ -156,15 +165,15 @@ def key_of(text: str) -> tuple[str, str]:
 
 
 def split_keys(text: str) -> list[str]:
-    """The keys of a join, which a plan separates by a comma and a space."""
+    """Splits the keys of a join at commas outside of parentheses."""
     return re.split(r", (?=[^()]*(?:\(|$))", text)
 
 
 def query_of(node: dict[str, Any]) -> tuple[str, bool]:
-    """FROM and WHERE of a side of a join that is one scan with filters, and whether it has any.
+    """Returns the FROM and WHERE clauses for a side of a join, and whether it has filters.
 
     Raises:
-        NotUnderstood: the side is something else, or its filters are not told.
+        NotUnderstood: the side is not a single scan, or the plan does not show its filters.
     """
     below = node
     while (scan := scan_of(below)) is None:
@@ -179,7 +188,7 @@ def query_of(node: dict[str, Any]) -> tuple[str, bool]:
 
 
 def scans_below(node: dict[str, Any]) -> Iterator[Scan]:
-    """All scans of files at or below a node."""
+    """Yields all scans of files at or below a node."""
     scan = scan_of(node)
     if scan is not None:
         yield scan
@@ -188,7 +197,7 @@ def scans_below(node: dict[str, Any]) -> Iterator[Scan]:
 
 
 def scan_of(node: dict[str, Any]) -> Scan | None:
-    """The scan of Parquet or ORC files that a node is."""
+    """Returns the scan of Parquet or ORC files that a node represents, if it does."""
     match = SCAN.fullmatch(node.get("nodeName", ""))
     metadata = node.get("metadata", {})
     location = re.search(r"\[(.*?)[,\]]", metadata.get("Location", ""))
@@ -209,7 +218,7 @@ def scan_of(node: dict[str, Any]) -> Scan | None:
 
 
 def fields_of(schema: str) -> Iterator[tuple[str, str]]:
-    """Name and type of the columns in `struct<a:int,b:decimal(7,2)>`."""
+    """Yields name and type of each column in text such as `struct<a:int,b:decimal(7,2)>`."""
     depth, start = 0, 0
     body = schema.removeprefix("struct<").removesuffix(">") + ","
     for i, letter in enumerate(body):
@@ -221,10 +230,10 @@ def fields_of(schema: str) -> Iterator[tuple[str, str]]:
 
 
 def predicates_of(scan: Scan, workload: Workload | None) -> Iterator[Predicate]:
-    """The filters of a scan; those that its text does not give are counted, if there is a count.
+    """Yields the filters of a scan, and counts those that its text does not show.
 
     Raises:
-        NotUnderstood: some are not given, and there is no count.
+        NotUnderstood: `workload` is None, and some filters are not shown.
     """
 
     def leave_out(reason: str, text: str) -> None:
@@ -252,7 +261,7 @@ def predicates_of(scan: Scan, workload: Workload | None) -> Iterator[Predicate]:
 
 
 def parts_of(text: str) -> list[str]:
-    """The filters in a list that commas separate; a comma in a value is none of them."""
+    """Splits a comma-separated list of filters, whose values may contain commas."""
     starts = [m.start() for m in NAME.finditer(text) if text[: m.start()].endswith(", ")]
     edges = [0, *(s for s in starts if is_closed(text[:s].removesuffix(", "))), len(text) + 2]
     return [text[a : b - 2] for a, b in zip(edges, edges[1:], strict=False) if text[a : b - 2]]
@@ -264,10 +273,10 @@ def is_closed(text: str) -> bool:
 
 
 def sql_of(text: str, types: dict[str, str]) -> str:
-    """A source filter, `Or(EqualTo(a,7),IsNull(b))`, as SQL.
+    """Converts a source filter, such as `Or(EqualTo(a,7),IsNull(b))`, to SQL.
 
     Raises:
-        NotUnderstood: it is of another kind, or on a column of unknown type.
+        NotUnderstood: the kind of filter is not supported, or the type of a column is unknown.
     """
     match = NAME.match(text)
     if match is None or not text.endswith(")"):
@@ -298,12 +307,16 @@ def sql_of(text: str, types: dict[str, str]) -> str:
 
 
 def quoted(column: str) -> str:
-    """A column of a plan's text as SQL."""
+    """Quotes a column's name from a plan for SQL, unless it is quoted."""
     return column if column.startswith("`") else f"`{column}`"
 
 
 def literal(value: str, kind: str) -> str:
-    """A value of a plan's text as SQL, of a type. Raises NotUnderstood."""
+    """Converts a value in a plan to an SQL literal of a type.
+
+    Raises:
+        NotUnderstood: the type is binary, whose values plans do not show.
+    """
     if kind == "binary":
         raise NotUnderstood("binary values, which the plan does not tell")
     text = value.replace("\\", "\\\\").replace("'", "\\'")

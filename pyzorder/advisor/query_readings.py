@@ -1,7 +1,7 @@
-"""What one query asks of one table, through aliases, subqueries and joins.
+"""Determines how a query reads a table, through aliases, subqueries and joins.
 
-Filters go down to the table as Spark's optimizer takes them, and the keys of joins as pyzorder does
-when queries run. What does not get there, or is not told by the text, is counted.
+Filters are pushed down to the table like in Spark's optimizer, and join keys as pyzorder does when
+queries run. Filters and keys that do not reach the table are counted as left out.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ OPTIONAL = "filters or join keys on the optional side of an outer join"
 
 @dataclass
 class WorkloadFilters:
-    """A reading in the making."""
+    """The predicates and joins collected so far for a reading."""
 
     predicates: list[Predicate] = field(default_factory=list)
     joins: list[KeyJoin] = field(default_factory=list)
 
 
 class QueryReadings:
-    """Takes the conditions of one query down to the sources that are the table."""
+    """Pushes the conditions of a query down to the sources that are the table."""
 
     def __init__(self, table: TableNames, workload: Workload, scopes: list[Scope]) -> None:
         self._table = table
@@ -45,7 +45,7 @@ class QueryReadings:
         self._filters: dict[int, WorkloadFilters] = {}
 
     def readings(self) -> list[Reading]:
-        """One for each place where the table is read."""
+        """Returns one reading for each source that is the table."""
         for scope in self._scopes:
             for source in scope.sources.values():
                 if source.table is not None and self._table.match(source.table):
@@ -83,7 +83,7 @@ class QueryReadings:
                 self._leave_out("filters on columns of several tables", condition, name, scope)
 
     def _push(self, scope: Scope, bound: exp.Expression) -> None:
-        """Takes a predicate on one source down to tables."""
+        """Pushes a predicate on one source down to tables."""
         (name,) = sources_in(bound)
         source = scope.sources[name]
         if id(source) in self._filters:
@@ -99,7 +99,7 @@ class QueryReadings:
     def _lower(
         self, scope: Scope, source: Source, bound: exp.Expression, branch: int
     ) -> exp.Expression | None:
-        """A condition on a subquery as one inside of it; None: it cannot be asked there."""
+        """Translates a condition on a subquery to one inside of it; returns None if impossible."""
         inner = source.branches[branch]
         select = inner.select
         name = next(n for n, s in scope.sources.items() if s is source)
@@ -147,7 +147,7 @@ class QueryReadings:
         if not self._leads(source) or (is_semi(join) and source.join is join):
             return
         own = [part for part, on in scope.conditions() if self._is_of(scope, part, on, other)]
-        for part in own:  # Spark's optimizer infers them
+        for part in own:  # Spark's optimizer infers the same filters on our side
             bound = bind(part, scope)
             if bound is not None and isinstance(theirs, exp.Column):
                 same = theirs.meta[PATH]
@@ -159,14 +159,14 @@ class QueryReadings:
         self._push_join(scope, ours, query, is_hinted(scope, other))
 
     def _is_of(self, scope: Scope, part: exp.Expression, on: exp.Join | None, name: str) -> bool:
-        """Whether a condition filters this source alone; it may have subqueries of its own."""
+        """Whether a condition filters only this source. It may have uncorrelated subqueries."""
         bound = bind(part, scope)
         if bound is None or sources_in(bound) != {name} or not applies(on, scope.sources[name]):
             return False
         return not any(is_correlated(query, scope) for query in top_queries(part))
 
     def _push_join(self, scope: Scope, ours: exp.Expression, query: str, broadcast: bool) -> None:
-        """Takes the keys of a join down to tables."""
+        """Pushes the keys of a join down to tables."""
         (name,) = sources_in(ours)
         source = scope.sources[name]
         if id(source) in self._filters:
@@ -186,7 +186,10 @@ class QueryReadings:
                     self._push_join(inner, lowered, query, broadcast)
 
     def _subquery(self, scope: Scope, condition: exp.Expression, join: exp.Join | None) -> None:
-        """IN and EXISTS are semi joins; all else is known only once the query runs."""
+        """Handles a condition with a subquery.
+
+        IN and EXISTS act as semi joins. The values of other subqueries are known only at run time.
+        """
         if is_strict(join):
             if isinstance(condition, exp.In) and condition.args.get("query") is not None:
                 query = condition.args["query"]
@@ -203,7 +206,10 @@ class QueryReadings:
             self._leave_out("filters by a subquery that is no IN or EXISTS", condition)
 
     def _exists(self, scope: Scope, query: exp.Expression) -> bool:
-        """EXISTS (SELECT … WHERE inner = outer AND …): the inner keys choose the outer rows."""
+        """Handles EXISTS (SELECT … WHERE inner = outer AND …) as a join on the outer columns.
+
+        Returns False if the subquery has another form.
+        """
         inner = next((s for s in scope.subqueries if s.select == query.unnest()), None)
         if inner is None or inner.select.args.get("group"):
             return False
@@ -234,7 +240,7 @@ class QueryReadings:
         return Predicate(named.sql(DIALECT), tuple(uses_of(named)))
 
     def _leads(self, source: Source) -> bool:
-        """Whether the table is read at the source, or below."""
+        """Whether the source is the table, or a query that reads it."""
         if id(source) in self._filters:
             return True
         return any(
@@ -253,7 +259,10 @@ class QueryReadings:
 
 
 def bind(node: exp.Expression, scope: Scope) -> exp.Expression | None:
-    """A copy whose columns, those of subqueries aside, know their source; None: one has none."""
+    """Returns a copy in which columns are annotated with their source.
+
+    Columns in subqueries are not annotated. Returns None if the source of a column is unknown.
+    """
     copy = node.copy()
     for column in list(own_columns(copy)):
         found = scope.resolve(column)
@@ -264,7 +273,7 @@ def bind(node: exp.Expression, scope: Scope) -> exp.Expression | None:
 
 
 def own_columns(node: exp.Expression) -> Iterator[exp.Column]:
-    """The columns of an expression that are not in a subquery."""
+    """Yields the columns of an expression that are not in a subquery."""
     if isinstance(node, exp.Column):
         yield node
     elif not isinstance(node, exp.Query):
@@ -273,17 +282,17 @@ def own_columns(node: exp.Expression) -> Iterator[exp.Column]:
 
 
 def is_column(node: exp.Expression) -> bool:
-    """Whether it is a column, without fields."""
+    """Whether an expression is a column."""
     return isinstance(node, exp.Column)
 
 
 def sources_in(bound: exp.Expression) -> set[str]:
-    """Names of the sources that a bound expression has columns of."""
+    """Returns the names of the sources of a bound expression's columns."""
     return {column.meta[SOURCE] for column in own_columns(bound)}
 
 
 def plain(bound: exp.Expression, qualifier: str | None = None) -> exp.Expression:
-    """A bound expression with its columns by path alone, or behind the name of their source."""
+    """Returns a bound expression with columns named by their paths, after `qualifier` if given."""
 
     def named(node: exp.Expression) -> exp.Expression:
         if isinstance(node, exp.Column) and PATH in node.meta:
@@ -297,7 +306,7 @@ def plain(bound: exp.Expression, qualifier: str | None = None) -> exp.Expression
 
 
 def applies(join: exp.Join | None, source: Source) -> bool:
-    """Whether a condition of WHERE (None) or of a join's ON leaves out rows of the source."""
+    """Whether a condition in a join's ON, or in WHERE if `join` is None, filters the source."""
     side = join.side.upper() if join is not None else ""
     if join is None or (side == "" and join.kind.upper() != "ANTI") or is_semi(join):
         return True
@@ -306,22 +315,22 @@ def applies(join: exp.Join | None, source: Source) -> bool:
 
 
 def is_semi(join: exp.Join | None) -> bool:
-    """A semi join."""
+    """Whether a join is a semi join."""
     return join is not None and join.kind.upper() == "SEMI"
 
 
 def is_strict(join: exp.Join | None) -> bool:
-    """WHERE, an inner or a semi join: rows without a partner are dropped."""
+    """Whether rows without a match are dropped, as by WHERE, inner joins and semi joins."""
     return join is None or is_semi(join) or (not join.side and join.kind.upper() != "ANTI")
 
 
 def rejects_null(bound: exp.Expression) -> bool:
-    """Whether a row of nulls surely fails the condition; it is enough that it seems so."""
+    """Whether a row of nulls fails the condition, by a heuristic that is good enough for advice."""
     return bound.find(exp.Is, exp.Coalesce, exp.Case, exp.If, exp.NullSafeEQ) is None
 
 
 def is_correlated(query: exp.Expression, scope: Scope) -> bool:
-    """Whether a subquery names sources of the query around it."""
+    """Whether a subquery refers to sources of the enclosing query."""
     inner = {t.alias_or_name.lower() for t in query.find_all(exp.Table, exp.Subquery)}
     return any(
         column.table and column.table.lower() in scope.sources and column.table.lower() not in inner
@@ -330,7 +339,7 @@ def is_correlated(query: exp.Expression, scope: Scope) -> bool:
 
 
 def is_hinted(scope: Scope, name: str) -> bool:
-    """Whether the query has a hint that broadcasts the source."""
+    """Whether a hint in the query broadcasts the source."""
     hint = scope.select.args.get("hint")
     broadcast = ("BROADCAST", "BROADCASTJOIN", "MAPJOIN")
     return hint is not None and any(
@@ -343,9 +352,9 @@ def is_hinted(scope: Scope, name: str) -> bool:
 def other_side(
     scope: Scope, name: str, key: exp.Expression, conditions: list[exp.Expression]
 ) -> str:
-    """The query for the rows of a join's other side: its key, and all that the query needs of it.
+    """Returns a query for the other side of a join, with the key and all columns that are used.
 
-    Spark decides by the size of these rows whether to broadcast them.
+    The size of these rows determines whether Spark broadcasts them.
     """
     used: list[exp.Expression] = []
     for column in scope.select.find_all(exp.Column):

@@ -1,4 +1,4 @@
-"""Queries without WITH and views, as nested scopes whose columns lead to the tables they are of."""
+"""Expands WITH and views in queries, and resolves columns to their tables in nested scopes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ DEPTH = 40
 
 
 def arg(node: exp.Expression, name: str) -> exp.Expression | None:
-    """An argument whose name sqlglot spells with an underscore or without, by its version."""
+    """Returns an argument whose name ends in an underscore in some versions of sqlglot."""
     return node.args.get(f"{name}_") or node.args.get(name)
 
 
 def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
-    """The parts that AND joins."""
+    """Yields the operands of AND at the top of a condition."""
     if isinstance(condition, exp.Paren):
         yield from conjuncts(condition.this)
     elif isinstance(condition, exp.And):
@@ -31,7 +31,7 @@ def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
 
 
 def top_queries(node: exp.Expression) -> Iterator[exp.Expression]:
-    """The queries below a node that are in no other of them."""
+    """Yields the outermost queries below a node."""
     for child in node.iter_expressions():
         if isinstance(child, exp.Query):
             yield child
@@ -40,30 +40,33 @@ def top_queries(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def has_query(node: exp.Expression) -> bool:
-    """Whether a subquery is part of it."""
+    """Whether an expression contains a subquery."""
     return node.find(exp.Query) is not None
 
 
 def parts_of(table: exp.Table) -> tuple[str, ...]:
-    """The parts of a table's name."""
+    """Returns the parts of a table's name."""
     return tuple(part.name for part in table.parts)
 
 
 class Expansion:
-    """Puts the queries of WITH and of views where their names are, each use a copy of its own."""
+    """Replaces references to WITH and views by copies of their queries."""
 
     def __init__(self, table: TableNames, catalog: Catalog, database: str) -> None:
-        """`database` is the current one."""
+        """`database` is the current database."""
         self.opaque: list[str] = []
         self._table = table
         self._catalog = catalog
         self._database = database
 
     def expand(self, query: exp.Expression) -> exp.Expression:
-        """A query that names tables only, each with its database.
+        """Returns the query with references to tables only, each with its database.
+
+        Temporary views of DataFrames have no text, and are listed in `opaque`.
 
         Raises:
-            NotUnderstood: WITH RECURSIVE, or a view without a text.
+            NotUnderstood: the query has WITH RECURSIVE, sqlglot cannot parse the text of a view,
+                or views and WITH are nested too deeply.
         """
         holder = exp.Subquery(this=query.copy())
         self._visit(holder, {}, (self._database,), 0)
@@ -129,7 +132,7 @@ class Expansion:
                 self._view(table, relation, depth)
 
     def _view(self, table: exp.Table, view: Relation, depth: int) -> None:
-        if view.text is None:  # of a DataFrame
+        if view.text is None:  # a temporary view of a DataFrame
             self.opaque.append(table.name)
             return
         try:
@@ -142,7 +145,7 @@ class Expansion:
         self._put(table, holder.this, exp.TableAlias(columns=columns))
 
     def _put(self, table: exp.Table, query: exp.Expression, named: exp.TableAlias) -> None:
-        """The query in the table's place, under its alias, with the columns that `named` has."""
+        """Replaces a table by a query, with the table's alias and the column names in `named`."""
         columns = table.alias_column_names or [c.name for c in named.args.get("columns") or []]
         alias = exp.TableAlias(
             this=exp.to_identifier(table.alias or table.name, quoted=True),
@@ -154,14 +157,15 @@ class Expansion:
 
 @dataclass
 class Source:
-    """
-    What a FROM or JOIN names.
+    """A source in FROM or JOIN.
 
-    node     as written
-    join     the JOIN that brings it in; None: the first one
-    table    parts of the name, if it is a table
-    branches of the query that it is: several of a UNION; empty for a table, and for what is opaque
-    whole    every row of the branches comes through, whichever others do
+    Attributes:
+        node: the source as parsed.
+        join: the JOIN that adds it; None for the first source.
+        table: the parts of its name if it is a table.
+        branches: the SELECTs that make up the query if it is a subquery. A UNION has several.
+            Empty for tables, and for sources that are not understood.
+        whole: whether each row of the branches is returned, independently of other rows.
     """
 
     node: exp.Expression
@@ -172,7 +176,7 @@ class Source:
 
 
 class Scope:
-    """One SELECT: its sources by name, and the scopes of the queries in its expressions."""
+    """The scope of a SELECT, with its sources by name, and the scopes of its subqueries."""
 
     def __init__(self, select: exp.Select, catalog: Catalog) -> None:
         self.select = select
@@ -210,14 +214,14 @@ class Scope:
             source.table = parts_of(node)
         elif isinstance(node, exp.Subquery):
             source.branches, source.whole = branches_of(node, self._catalog)
-        # No column is called by the name of a source that has none.
+        # Columns cannot be qualified with the generated name of a source without an alias.
         name = node.alias_or_name.lower() or f" {len(self.sources)}"
         if name in self.sources:
             raise NotUnderstood("two sources of one name")
         self.sources[name] = source
 
     def columns(self, name: str) -> list[str] | None:
-        """Names of a source's columns; None: not known."""
+        """Returns the names of a source's columns, or None if they are unknown."""
         source = self.sources[name]
         renamed = source.node.alias_column_names
         if renamed:
@@ -228,12 +232,12 @@ class Scope:
         return source.branches[0].names() if source.branches else None
 
     def names(self) -> list[str] | None:
-        """Names of the columns that the SELECT returns; None: not known."""
+        """Returns the names of the SELECT's columns, or None if they are unknown."""
         found = self.projections()
         return None if found is None else [name for name, _ in found]
 
     def projections(self) -> list[tuple[str, exp.Expression]] | None:
-        """Name and expression of each column that the SELECT returns."""
+        """Returns name and expression of each column of the SELECT, or None if they are unknown."""
         found: list[tuple[str, exp.Expression]] = []
         for item in self.select.selects:
             star = item.this if isinstance(item, exp.Column) else item
@@ -251,7 +255,10 @@ class Scope:
         return found
 
     def resolve(self, column: exp.Column) -> tuple[str, list[str]] | None:
-        """The source of a column and the path in it: of a struct's field, several names."""
+        """Returns the source of a column, and its path there, which is longer for struct fields.
+
+        Returns None if the source is unknown.
+        """
         parts = [part.name for part in column.parts]
         for i in range(len(parts) - 1):
             if parts[i].lower() in self.sources:
@@ -268,7 +275,7 @@ class Scope:
         return (unknown[0], parts) if len(unknown) == 1 and len(parts) == 1 else None
 
     def conditions(self) -> Iterator[tuple[exp.Expression, exp.Join | None]]:
-        """What WHERE, ON, USING and HAVING ask for, part by part, and the JOIN of those of ON."""
+        """Yields the conjuncts of WHERE, ON, USING and HAVING, with the JOIN for ON and USING."""
         where = self.select.args.get("where")
         for part in conjuncts(where.this if where is not None else None):
             yield part, None
@@ -293,7 +300,7 @@ class Scope:
         return column.lower() in (c.lower() for c in self.columns(source) or ())
 
     def is_optional(self, name: str) -> bool:
-        """Whether an outer join may give nulls instead of the source's rows."""
+        """Whether an outer join may replace rows of the source by nulls."""
         below = False
         for other, source in self.sources.items():
             side = source.join.side.upper() if source.join is not None else ""
@@ -307,7 +314,7 @@ class Scope:
         return below
 
     def walk(self) -> Iterator[Scope]:
-        """This scope and all below it."""
+        """Yields this scope and all scopes below it."""
         yield self
         for source in self.sources.values():
             for branch in source.branches:
@@ -317,7 +324,7 @@ class Scope:
 
 
 def branches_of(query: exp.Expression, catalog: Catalog) -> tuple[list[Scope], bool]:
-    """The SELECTs that make up a query, and whether every row of theirs comes through."""
+    """Returns the scopes of the SELECTs that make up a query, and whether it returns all rows."""
     whole = not any(query.args.get(name) for name in ("limit", "offset"))
     if isinstance(query, exp.Subquery):
         branches, inner = branches_of(query.this, catalog)

@@ -1,4 +1,4 @@
-"""Reads SQL statements: which of them run a query, and what it asks of one table."""
+"""Reads SQL statements, and extracts how their queries read one table."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" 
 
 
 def split(text: str) -> list[str]:
-    """The statements of a file, which semicolons end.
+    """Splits text into statements at semicolons.
 
     Raises:
-        NotUnderstood: an unclosed quote or comment.
+        NotUnderstood: a quote or comment is not closed.
     """
     try:
         tokens = tokenize(text, dialect=DIALECT)
@@ -35,7 +35,7 @@ def split(text: str) -> list[str]:
 
 
 def query_of(statement: exp.Expression) -> exp.Expression | None:
-    """The query in a statement that runs one; None: it runs none."""
+    """Returns the query that a statement runs, or None if it runs none."""
     if isinstance(statement, exp.Create) and statement.kind == "VIEW":
         return None
     if not isinstance(statement, (exp.Insert, exp.Create, exp.Cache)):
@@ -52,7 +52,7 @@ def query_of(statement: exp.Expression) -> exp.Expression | None:
 
 
 def is_query(text: str) -> bool:
-    """Whether a text is an SQL statement that runs a query."""
+    """Whether text is an SQL statement that runs a query."""
     try:
         return query_of(parse_one(text, dialect=DIALECT)) is not None
     except (SqlglotError, RecursionError):
@@ -65,16 +65,17 @@ class StatementReader:
     def __init__(
         self, table: TableNames, catalog: Catalog, workload: Workload, database: str
     ) -> None:
-        """`database` is the current one, until a statement USEs another."""
+        """`database` is the current one, until a USE statement changes it."""
         self._table = table
         self._catalog = catalog
         self._workload = workload
         self._database = database
 
     def read(self, text: str, times: int = 1) -> None:
-        """Adds a statement's readings of the table, or counts why there are none.
+        """Adds a statement's readings of the table, or counts the reason why it is left out.
 
-        `times`: how often it ran.
+        Args:
+            times: how often the statement ran.
         """
         found = Workload()
         try:

@@ -1,4 +1,4 @@
-"""Tries layouts of a table on a workload, and says which is worth the rewriting."""
+"""Evaluates layouts of a table for a workload, and recommends one if rewriting is worth it."""
 
 from __future__ import annotations
 
@@ -43,29 +43,31 @@ def advise(
     sample_rows: int = 500_000,
     weigh: bool = True,
 ) -> Advice:
-    """
-    Tries layouts of a table on a workload, and says by which columns to cluster it, if by any.
+    """Recommends the columns to cluster a table by for a workload, if clustering is worth it.
 
-    The files of a candidate are cut from a sample of the table as OPTIMIZE cuts them, and the
-    workload's own filters, and the keys that its joins find, are put to their bounds by the code
-    that skips files; what is compared are bytes of whole files. The table is not changed. What of
-    the workload is not understood is counted.
+    Lays out a sample of the table for each candidate like OPTIMIZE would. Then evaluates the
+    workload's filters, and the keys that its joins find, on the bounds of these files with the
+    code that skips files. Candidates are compared by the bytes of the files that are opened. The
+    table is not changed. Parts of the workload that are not understood are counted.
 
     Args:
-        table: its name, or the path of its folder.
-        queries: a file of SQL statements with semicolons, or a list of statements.
-        event_log: a folder of Spark's event logs, or one log; Spark's own codecs.
-        max_columns: to cluster by at most, 1 to 4.
-        margin: the share, 0 to 1, of the bytes opened that each further column must save.
-        least_gain: the share of the bytes opened that must be saved for anything to be advised.
-        sample_rows: at most so many rows are drawn.
-        weigh: read the table once, or some of its partitions, and write a few files of the best
-            layouts to the tasks' local folders, to know how large files of rows in another order
-            are; False: take them to be as large together as the table is now.
+        table: the table's name as in SQL, or the path of its folder.
+        queries: a file of SQL statements that end with semicolons, or a list of statements.
+        event_log: a folder of Spark event logs or a single log, in any of Spark's codecs.
+        max_columns: maximum number of clustering columns, from 1 to 4.
+        margin: share of the opened bytes that each further column must save, from 0 to 1.
+        least_gain: share of the opened bytes that a recommendation must save, from 0 to 1.
+        sample_rows: maximum number of rows to sample.
+        weigh: whether to measure how the order of rows affects the size of files. This reads the
+            table or some of its partitions once, and writes a few files of the best layouts to
+            local folders of the tasks. If False, the table's size is assumed to stay the same.
+
+    Returns:
+        The recommendation, with the evidence for it.
 
     Raises:
-        ZOrderError: there is no workload, or it cannot be read; the session is a Connect client's
-            or does not run pyzorder; sqlglot is missing; an argument is out of range.
+        ZOrderError: there is no workload or it cannot be read, the session is a Connect session
+            or does not run pyzorder, sqlglot is missing, or an argument is out of range.
     """
     if bridge.is_connect(spark):
         raise errors.connect_has_no_advisor()
@@ -84,20 +86,20 @@ def advise(
 
 
 def check_parser() -> None:
-    """Raises ZOrderError unless sqlglot is installed."""
+    """Raises a ZOrderError unless sqlglot is installed."""
     if find_spec("sqlglot") is None:
         raise errors.sqlglot_missing()
 
 
 class SparkCatalog:
-    """Names in queries, as the session finds them."""
+    """Resolves names in queries as the session does."""
 
     def __init__(self, api: Any) -> None:
         self.relation = lru_cache(maxsize=None)(lambda parts: relation(api, parts))
 
 
 def relation(api: Any, parts: tuple[str, ...]) -> Relation:
-    """What a name means to the session."""
+    """Returns the relation that a name refers to in the session."""
     found = json.loads(api.relation(list(parts)))
     return Relation(
         columns=tuple(found["columns"]) if "columns" in found else None,
@@ -109,7 +111,7 @@ def relation(api: Any, parts: tuple[str, ...]) -> Relation:
 
 
 class WhatIf:
-    """One table, the workload that is read for it, and the layouts that are tried."""
+    """Reads the workload of one table, and evaluates layouts for it."""
 
     def __init__(self, spark: SparkSession, table: str) -> None:
         self._spark = spark
@@ -141,7 +143,7 @@ class WhatIf:
     def advice(
         self, max_columns: int, margin: float, least_gain: float, sample_rows: int, weigh: bool
     ) -> Advice:
-        """Tries the layouts."""
+        """Evaluates the layouts."""
         weights = self._send_readings()
         files = json.loads(self._api.files())
         columns = json.loads(self._api.columns())
@@ -180,7 +182,7 @@ class WhatIf:
         )
 
     def _send_readings(self) -> dict[Reading, int]:
-        """Sends the JVM the readings; how often each was asked for, in that order."""
+        """Sends the readings to the JVM, and returns their counts in the same order."""
         readings = dict(self.workload.readings)
         if len(readings) > MOST_READINGS:
             kept = random.Random(0).sample(sorted(readings, key=repr), MOST_READINGS)
@@ -220,7 +222,7 @@ class WhatIf:
         return reason
 
     def _uses(self, weights: dict[Reading, int], is_drawn: bool) -> tuple[ColumnUse, ...]:
-        """How each column is asked for, the most asked first."""
+        """Returns how the workload uses each column, starting with the most used."""
         from pyzorder.advisor.column_uses import columns_of
 
         counts: dict[str, Counter[str]] = {}
@@ -254,7 +256,7 @@ class WhatIf:
         )
 
     def _spelling(self, name: str) -> str:
-        """A column as the table spells it."""
+        """Returns a column's name in the spelling of the table."""
         first, dot, rest = name.partition(".")
         return self._spelled.get(first.lower(), first) + dot + rest
 
@@ -266,7 +268,7 @@ class WhatIf:
         files: dict[str, Any],
         least_gain: float,
     ) -> tuple[str | None, tuple[str, ...], str]:
-        """The statement to run, its clustering columns, and why; or why there is none."""
+        """Returns the statement to run, if any, its clustering columns, and the reason."""
         if not self.workload.readings:
             return None, (), f"Nothing to advise: the workload never reads {self._target}."
         if not columns or best is None:
@@ -336,7 +338,7 @@ class WhatIf:
 
 
 def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
-    """The statements of a file or a list; what of either cannot be split is one of its own.
+    """Returns the statements of a file or a list. Text that cannot be split counts as one.
 
     Raises:
         ZOrderError: the file cannot be read.
@@ -350,7 +352,7 @@ def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
             raise errors.unreadable_queries(str(queries), str(failure)) from None
         try:
             return split(text)
-        except NotUnderstood:  # a quote is open somewhere: as far as lines tell statements apart
+        except NotUnderstood:  # for example an open quote; split after lines that end with `;`
             queries = re.split(r"(?<=;)[ \t]*\n", text)
     return [statement for text in queries for statement in _split_or_whole(text)]
 

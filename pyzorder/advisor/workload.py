@@ -1,4 +1,4 @@
-"""What a workload asks of one table: the readings of it, and what could not be made out."""
+"""The workload of one table: its readings, and what was left out."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-#: The column of a join's other side that has the keys, as the JVM looks for it.
+#: Name of the key column in queries for a join's other side, which the JVM expects.
 KEY = "_zorder_key"
 
 
 class NotUnderstood(Exception):
-    """A statement, or part of one, that the advisor cannot make use of; the text says why."""
+    """The advisor cannot use a statement, or part of one, for the reason in the message."""
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """A condition that every row which a query uses satisfies."""
+    """A condition that all rows used by a query satisfy."""
 
     sql: str
-    """Over the table's columns alone, in Spark's dialect."""
+    """The condition in Spark's dialect, with only the table's columns."""
 
     uses: tuple[tuple[str, str], ...]
-    """Pairs of a column, as SQL names it, and `equality`, `range`, `in`, `prefix` or `other`."""
+    """Pairs of a column's SQL name and `equality`, `range`, `in`, `prefix` or `other`."""
 
 
 @dataclass(frozen=True)
 class KeyJoin:
-    """A join whose other side tells which values of a column are used."""
+    """A join whose other side determines which values of a column are used."""
 
     column: str
-    """SQL over the table's columns."""
+    """The key as SQL over the table's columns."""
 
     other: str
-    """The query that gives the other side, its key in the column KEY; empty: it has no filter."""
+    """A query for the other side, with its key in the column KEY; empty if it has no filter."""
 
     broadcast: bool
-    """Whether the other side is known to be broadcast; else as Spark would choose."""
+    """Whether the other side is known to be broadcast. Otherwise, Spark's own choice applies."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One scan of the table by one query."""
+    """A scan of the table by a query."""
 
     predicates: tuple[Predicate, ...] = ()
     joins: tuple[KeyJoin, ...] = ()
@@ -50,7 +50,7 @@ class Reading:
 
 @dataclass
 class Workload:
-    """Readings and how often each was asked for; what was left out, with an example of each."""
+    """Counts of readings, and counts of what was left out with an example for each reason."""
 
     readings: Counter[Reading] = field(default_factory=Counter)
     statements: int = 0
@@ -59,19 +59,19 @@ class Workload:
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, readings: Iterable[Reading]) -> None:
-        """Counts a statement with its readings of the table: none, if it reads others."""
+        """Counts a statement with its readings of the table, which may be none."""
         found = list(readings)
         self.statements += 1
         self.reading_statements += bool(found)
         self.readings.update(found)
 
     def leave_out(self, reason: str, example: str, count: int = 1) -> None:
-        """Counts what is not made use of."""
+        """Counts something that the advisor cannot use."""
         self.unread[reason] += count
         self.examples.setdefault(reason, " ".join(example.split())[:200])
 
     def merge(self, other: Workload, times: int = 1) -> None:
-        """Adds another one's counts, so many times."""
+        """Adds the counts of another workload, multiplied by `times`."""
         for reading, count in other.readings.items():
             self.readings[reading] += count * times
         self.statements += other.statements * times
@@ -82,7 +82,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Relation:
-    """What a name in a query means. `columns` None: nothing is known by that name."""
+    """The relation that a name in a query refers to. `columns` is None if there is none."""
 
     columns: tuple[str, ...] | None
     is_view: bool = False
@@ -92,27 +92,27 @@ class Relation:
 
 
 class Catalog(Protocol):
-    """Where names in queries are looked up."""
+    """Resolves names in queries."""
 
     def relation(self, parts: tuple[str, ...]) -> Relation:
-        """The table or view of these name parts, as the session would find it."""
+        """Returns the table or view that the session finds for the parts of a name."""
         ...
 
 
 @dataclass(frozen=True)
 class TableNames:
-    """The names that the advised table goes by."""
+    """The names by which queries can refer to the table."""
 
     parts: tuple[str, ...]
-    """Database and table; empty for one that is named by its path."""
+    """Database and table; empty for a table at a path."""
 
     path: str
-    """Its folder, as Spark qualifies it."""
+    """The table's folder, as a path qualified by Spark."""
 
     columns: tuple[str, ...]
 
     def match(self, parts: tuple[str, ...]) -> bool:
-        """Whether these name parts, the database among them, mean the table."""
+        """Whether the parts of a name, which include the database, refer to the table."""
         if len(parts) == 2 and parts[0].lower() in ("parquet", "orc"):
             return same_path(parts[1], self.path)
         named = tuple(p.lower() for p in parts)
@@ -122,12 +122,12 @@ class TableNames:
 
 
 def same_path(one: str, other: str) -> bool:
-    """Whether two spellings mean one folder: with or without `file:`, slashes at the end."""
+    """Whether two paths are equal, apart from the scheme `file:` and trailing slashes."""
     return bare_path(one) == bare_path(other)
 
 
 def bare_path(path: str) -> str:
-    """A local path without scheme; another one as it is."""
+    """Removes the scheme `file:` and trailing slashes from a path."""
     if path.startswith("file:"):
         path = "/" + path.removeprefix("file:").lstrip("/")
     return path.rstrip("/")
