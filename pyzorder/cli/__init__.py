@@ -1,4 +1,4 @@
-"""The command `pyzorder`: app.py is its map, `pyzorder --help` what it can do."""
+"""The command line `pyzorder`. See app.py for its commands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the command line of this process, and ends it with the exit code that says how."""
+    """Runs the command line, and exits the process with the command's exit code."""
     try:
         import click  # noqa: F401
         import rich  # noqa: F401

@@ -1,4 +1,4 @@
-"""pyzorder advise: which columns to cluster a table by, for the queries it is asked."""
+"""pyzorder advise: recommends clustering columns for a table and its queries."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def command(
     event_log: str | None,
     **limits: Any,
 ) -> None:
-    """Tell by which columns to cluster a table, for its queries.
+    """Recommend clustering columns for a table and its queries.
 
-    It may be none. Layouts are tried on a sample; the table is not changed. The last line is the
-    statement to run.
+    The result may be none. Layouts are evaluated on a sample, and the table is not changed. The
+    last line is the statement to run, if there is one.
     """
     if queries is None and event_log is None:
         raise click.UsageError(

@@ -1,4 +1,4 @@
-"""The map of the command line: its commands, its exit codes, and how errors are told."""
+"""The command line's commands, exit codes and error handling."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from pyzorder.cli import (
 )
 from pyzorder.cli.failures import Interrupted, exit_code, sentence
 
-#: Every command: to add one, write a module with a click command `command` and name it here.
+#: All commands. To add one, write a module with a click command `command` and list it here.
 COMMANDS = (advise, optimize, describe, explain, plot, report, history, vacuum, restore, doctor)
 
 
 class App(click.Group):
-    """A group whose commands fail with one sentence on stderr and a meaningful exit code."""
+    """A group whose commands report failures as one sentence on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; what it raises becomes a sentence and an exit code."""
+        """Runs a command, and converts exceptions to a sentence and an exit code."""
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        logging.getLogger().addHandler(logging.NullHandler())  # py4j tells Ctrl-C to the root, too
+        logging.getLogger().addHandler(logging.NullHandler())  # py4j logs Ctrl-C to the root too
         warnings.simplefilter("ignore")
         try:
             return super().invoke(ctx)
@@ -74,8 +74,8 @@ Results go to stdout (one JSON document with --json), everything else to stderr.
 def app() -> None:
     """Z-ordering and data skipping for plain Parquet and ORC tables.
 
-    A TARGET is a table's name as in SQL (sales, db.sales, `odd name`) or a folder: whatever holds a
-    slash (/data/sales, ./sales, s3a://bucket/sales) or is written as parquet.`/data/sales`.
+    A TARGET is a table's name as in SQL (sales, db.sales, `odd name`) or a folder. Text with a
+    slash (/data/sales, ./sales, s3a://bucket/sales) is a folder, and so is parquet.`/data/sales`.
     """
 
 

@@ -1,4 +1,4 @@
-"""--where: one SQL condition, and nothing else in its text."""
+"""Checks that --where is a single SQL condition."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def check_condition(spark: SparkSession, where: str | None) -> None:
-    """Looks at a condition before anything is done with it.
+    """Checks that text is a single SQL condition, before it becomes part of a statement.
 
     Raises:
-        click.BadParameter: the text is not one condition, or something comes after it.
+        click.BadParameter: the text is not a condition, or has something after it.
     """
     from pyspark.errors import AnalysisException, ParseException
 
@@ -35,4 +35,4 @@ def check_condition(spark: SparkSession, where: str | None) -> None:
             param_hint="--where",
         ) from None
     except AnalysisException:
-        return  # it parses: what its columns are is for the statement to say
+        return  # the condition parses; the statement itself reports unknown columns

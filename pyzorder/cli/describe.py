@@ -1,4 +1,4 @@
-"""pyzorder describe: DESCRIBE SKIPPING INDEX."""
+"""pyzorder describe: runs DESCRIBE SKIPPING INDEX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyzorder.cli.targets import Target, target_argument
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Headers, and which column of the statement's answer stands below each.
+#: Headers of the table, and the column of the statement's result below each.
 COLUMNS = {
     "column": "column",
     "type": "type",
@@ -58,7 +58,7 @@ Examples:
 )
 @session_options
 def command(settings: Settings, target: Target, metrics: bool, where: Sequence[str]) -> None:
-    """Tell how well a table's files are told apart, column by column."""
+    """Show how well a table's files are separated in each column."""
     if metrics and settings.json:
         raise click.UsageError("--json and --openmetrics are two formats: name one.")
     if where and not metrics:
@@ -100,14 +100,14 @@ def command(settings: Settings, target: Target, metrics: bool, where: Sequence[s
 def gauges(
     spark: SparkSession, target: Target, rows: list[dict[str, Any]], where: Sequence[str]
 ) -> str:
-    """The same and more for Prometheus."""
+    """Returns the metrics of the table for Prometheus, as text."""
     runs = history.read(spark, target.text())
     skipped = {condition: skipped_share(spark, target, condition) for condition in where}
     return openmetrics.text(openmetrics.health(str(target), rows, runs, skipped))
 
 
 def skipped_share(spark: SparkSession, target: Target, condition: str) -> float:
-    """Which share of the table's files a query with this condition does not open."""
+    """Returns the share of the table's files that a query with this condition does not open."""
     if bridge.is_connect(spark):
         raise errors.connect_has_no_plan()
     scans = explain(bridge.rows(spark, target.text()).where(condition))

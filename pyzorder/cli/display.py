@@ -1,4 +1,4 @@
-"""Shows on stderr what a statement is at: a line a step, and on a terminal a bar below them."""
+"""Shows the progress of a statement on stderr: one line per step, and a bar on terminals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyzorder.cli.steps import Step
 
 
 class Display:
-    """A context in which steps are shown; quiet: it shows nothing."""
+    """A context manager that shows steps, or nothing if `quiet`."""
 
     def __init__(self, title: str, quiet: bool, clock: Callable[[], float] = time.monotonic):
         self._console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
@@ -44,11 +44,15 @@ class Display:
         self._bar.stop()
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Prints a line that stays."""
         self._console.print(text, markup=False)
 
     def show(self, steps: Iterable[Step]) -> None:
-        """Tells each step as it begins or, on a terminal, moves; and once when it has ended."""
+        """Shows the steps that have begun, progressed or ended.
+
+        Prints a line when a step begins or, on a terminal, updates the bar. Prints another line
+        when a step has ended.
+        """
         for step in steps:
             first = step.number not in self._began
             began = self._began.setdefault(step.number, self._clock())
@@ -66,7 +70,7 @@ class Display:
 
 
 def counts(step: Step) -> list[str]:
-    """What of a step can be counted: its rows, and its files or tasks."""
+    """Formats the counts of a step: its rows, and its files or tasks."""
     (done, every), things = (step.files, "file") if step.files else (step.tasks, "task")
     things += "" if every == 1 else "s"
     of = f"{done:,} {things}" if done == every else f"{done:,} of {every:,} {things}"
@@ -74,7 +78,7 @@ def counts(step: Step) -> list[str]:
 
 
 def time_left(share: float, elapsed: float) -> list[str]:
-    """How long a step still takes if it goes on like this; nothing before that can be told."""
+    """Estimates the remaining time of a step from its progress; empty if it is too early."""
     if not 0 < share < 1 or elapsed < 1:
         return []
     seconds = round(elapsed / share - elapsed)

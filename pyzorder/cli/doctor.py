@@ -1,4 +1,4 @@
-"""pyzorder doctor: whether all that pyzorder needs is there, and what to do where it is not."""
+"""pyzorder doctor: checks everything that pyzorder needs, and says how to fix what is wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at: what was found, or, where it is not ok, what to do."""
+    """The result of a check. `says` is what was found or, if not `ok`, what to do."""
 
     name: str
     ok: bool
@@ -46,10 +46,11 @@ Examples:
 @click.argument("target", type=TargetType(), required=False)
 @session_options
 def command(settings: Settings, target: Target | None) -> None:
-    """Check Java, Spark, the jar, versions, the catalog and the store: ok, or what to do.
+    """Check everything that pyzorder needs, and say what to fix.
 
-    The store is that of TARGET, else of the metastore's warehouse: one file whose name begins with
-    _ is made there, and deleted again. Exit code 1: something is to be done.
+    Checks Java, Spark, the jar, versions, the catalog and the store. The store is that of TARGET
+    or, by default, of the metastore's warehouse. One file, whose name begins with _, is created
+    there and deleted again. The exit code is 1 if something needs fixing.
     """
     failed = False
     checks = []
@@ -66,7 +67,7 @@ def command(settings: Settings, target: Target | None) -> None:
 
 
 def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
-    """Every check in turn; those that need a session are left out when there is none."""
+    """Yields the result of each check. Checks that need a session are left out without one."""
     yield Check("pyzorder", True, f"{__version__}, Python {platform.python_version()}")
     here = [checked("spark", installed_spark)]
     if not settings.remote:
@@ -97,7 +98,7 @@ def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
 
 
 def checked(name: str, look: Callable[[], str]) -> Check:
-    """What `look` found, or what it raised."""
+    """Runs a check, and returns what it found or raised."""
     try:
         return Check(name, True, look())
     except Exception as failure:
@@ -105,7 +106,7 @@ def checked(name: str, look: Callable[[], str]) -> Check:
 
 
 def installed_spark() -> str:
-    """The PySpark of this Python."""
+    """Checks that the installed PySpark is supported."""
     if importlib.util.find_spec("pyspark") is None:
         raise errors.pyspark_missing()
     import pyspark
@@ -116,12 +117,12 @@ def installed_spark() -> str:
 
 
 def master(spark: SparkSession) -> str:
-    """Where a classic session's tasks run."""
+    """Returns the master of a classic session."""
     return str(spark.sparkContext.master)
 
 
 def matching(spark: SparkSession) -> str:
-    """Whether the extension is loaded, of this release and for this Spark."""
+    """Checks that the extension is loaded, is of this release, and is for this Spark."""
     check_session(spark)
     if bridge.is_connect(spark):
         return "the server names pyzorder's extension"
@@ -129,7 +130,7 @@ def matching(spark: SparkSession) -> str:
 
 
 def catalog(spark: SparkSession) -> str:
-    """What names of tables mean; asks it for its databases."""
+    """Checks that the catalog responds, by listing its databases."""
     databases = len(spark.sql("SHOW DATABASES").collect())
     if in_memory(spark):
         more = "" if bridge.is_connect(spark) else ", or add --hive for the tables of a metastore"
@@ -138,12 +139,12 @@ def catalog(spark: SparkSession) -> str:
 
 
 def in_memory(spark: SparkSession) -> bool:
-    """Whether the catalog has no tables but this session's."""
+    """Whether the catalog lives in memory, so that it has only this session's tables."""
     return spark.conf.get(sessions.CATALOG) == "in-memory"
 
 
 def store(spark: SparkSession, target: Target | None) -> str:
-    """Whether the store can hold a table's lock: a file is made only if no other is there."""
+    """Checks that the store can hold a table's lock, which needs create-if-absent."""
     if target is None and in_memory(spark):
         return "not looked at: name a TARGET whose folder to look at"
     folder = folder_of(spark, target)
@@ -158,18 +159,18 @@ def store(spark: SparkSession, target: Target | None) -> str:
 
 
 def seen(spark: SparkSession, target: Target) -> str:
-    """Whether a server finds a table and its files, which only it can look at."""
+    """Checks that a Spark Connect server finds a table and its files."""
     target.table(spark).vacuum(dryRun=True).collect()
     return f"the server finds {target}; whether it may write there is not looked at"
 
 
 def layout(spark: SparkSession, target: Target) -> str:
-    """Whether an OPTIMIZE of the table would pay."""
+    """Returns whether an OPTIMIZE of the table would pay."""
     return f"OPTIMIZE {target}: {bridge.verdict(spark, target.text(), [])['sentence']}"
 
 
 def folder_of(spark: SparkSession, target: Target | None) -> str:
-    """The folder of a table, or of the warehouse."""
+    """Returns the folder of a table, or by default that of the warehouse."""
     if target is None:
         return spark.conf.get(sessions.WAREHOUSE) or "."
     if target.path:

@@ -1,4 +1,4 @@
-"""pyzorder explain: which files a query opens, and why."""
+"""pyzorder explain: shows which files a query opens, and why."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyzorder.cli.sessions import session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: The lines of a plan that pyzorder puts there.
+#: The nodes of a plan that pyzorder adds.
 OURS = re.compile(r"ZOrder(?:Skipping|Answers) \[.*?\]")
 
 
@@ -35,7 +35,7 @@ Examples:
 @click.argument("query")
 @session_options
 def command(settings: Settings, query: str) -> None:
-    """Tell which files a query would open, and why; it is not run.
+    """Show which files a query would open, and why, without running it.
 
     QUERY is a SELECT; - reads it from stdin.
     """
@@ -56,21 +56,21 @@ def command(settings: Settings, query: str) -> None:
 
 
 def explained(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:
-    """What is known of a query's scans, as text and for scripts."""
+    """Explains a query's scans, as text and as data for JSON."""
     return of_server(spark, query) if bridge.is_connect(spark) else of_session(spark, query)
 
 
 def of_session(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:
-    """pyzorder.explain, as text and as what the JVM said of each scan."""
+    """Explains a query in a classic session with pyzorder.explain."""
     bridge.require_query(spark, query)
     scans = pyzorder.explain(spark.sql(query))
     return str(scans), [scan.details for scan in scans]
 
 
 def of_server(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:
-    """What a Connect client can see: pyzorder's lines in the plan."""
+    """Explains a query in a Connect session, which can only see pyzorder's nodes in the plan."""
     query = query.strip().rstrip(";")
-    # Fails as the query would, and where it is none; EXPLAIN would tell the failure as a plan.
+    # Raises if the query is invalid or not a query. EXPLAIN itself would return errors as a plan.
     _ = spark.sql(f"WITH explained AS (\n{query}\n) SELECT * FROM explained").schema
     plan = spark.sql(f"EXPLAIN {query}").collect()[0][0]
     lines = OURS.findall(plan)

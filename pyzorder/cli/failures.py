@@ -1,13 +1,13 @@
-"""What went wrong, as one sentence for people and one number for scripts."""
+"""Converts exceptions to a sentence for people and an exit code for scripts."""
 
 from __future__ import annotations
 
 import re
 
-#: Conditions that pass by themselves: the exit code says so.
+#: Conditions for which a retry can help. They have an exit code of their own.
 CONTENDED = ("ZORDER_CONCURRENT_OPTIMIZE", "ZORDER_CONFLICT")
 
-#: Conditions of a Spark that cannot be started or reached.
+#: Conditions raised if Spark cannot be started or reached.
 UNAVAILABLE = (
     "ZORDER_CONNECT_CLIENT",
     "ZORDER_JARS_OVERRIDDEN",
@@ -23,7 +23,7 @@ UNAVAILABLE = (
     "ZORDER_UNSUPPORTED_SPARK",
 )
 
-#: Where Spark's messages go on with what only its developers need.
+#: The part of Spark's messages that is only of use to its developers.
 TAIL = re.compile(
     r"[;.]?\s*(\n?;?\s*line \d+,? pos \d+|SQLSTATE: \w{5}|\n== (SQL|DataFrame)|"
     r"\n?This stopped SparkContext was created at|\n?JVM stacktrace|\n?Driver stacktrace|"
@@ -33,7 +33,7 @@ TAIL = re.compile(
 
 
 class Interrupted(Exception):
-    """The user or the system stopped the command; the message says what became of its work."""
+    """A signal stopped the command. The message says what happened to its work."""
 
     def __init__(self, message: str, signal: int = 2) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class Interrupted(Exception):
 
 
 def exit_code(failure: BaseException) -> int:
-    """The process's exit code, as `pyzorder --help` documents it."""
+    """Returns the exit code of the process, as documented in `pyzorder --help`."""
     if isinstance(failure, Interrupted):
         return 128 + failure.signal
     if condition(failure) in UNAVAILABLE:
@@ -50,19 +50,19 @@ def exit_code(failure: BaseException) -> int:
 
 
 def condition(failure: BaseException) -> str | None:
-    """The name in brackets that Spark's and pyzorder's messages begin with; None without one."""
+    """Returns the condition in brackets at the start of Spark's and pyzorder's messages, if any."""
     found = re.match(r"\s*\[([A-Z0-9_.]+)\]", message(failure))
     return found[1] if found else None
 
 
 def sentence(failure: BaseException) -> str:
-    """The message in one line, without plans, stack traces and positions."""
+    """Returns the message on one line, without plans, stack traces and positions."""
     text = TAIL.sub("", message(failure)).strip()
     return re.sub(r"\s*\n\s*", " ", text).rstrip(";") or type(failure).__name__
 
 
 def message(failure: BaseException) -> str:
-    """What an exception says; of one of the JVM's, what its innermost cause says."""
+    """Returns the message of an exception or, for a JVM exception, that of its innermost cause."""
     java = getattr(failure, "java_exception", None) or getattr(failure, "_origin", None)
     if java is None or condition_in(str(failure)):
         return str(failure) or type(failure).__name__
@@ -73,5 +73,5 @@ def message(failure: BaseException) -> str:
 
 
 def condition_in(text: str) -> bool:
-    """Whether a text begins with a condition in brackets."""
+    """Whether text starts with a condition in brackets."""
     return re.match(r"\s*\[[A-Z0-9_.]+\]", text) is not None

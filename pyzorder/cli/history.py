@@ -1,4 +1,4 @@
-"""pyzorder history: the runs that rewrote a table."""
+"""pyzorder history: lists the runs that rewrote a table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Examples:
 def command(settings: Settings, target: Target) -> None:
     """List the runs of OPTIMIZE, RESTORE and VACUUM.
 
-    The first one first; how much room the replaced files take that VACUUM has not deleted, too.
+    Runs are listed oldest first, with the size of replaced files that VACUUM has not deleted.
     """
     with session(settings) as spark:
         runs = run(
@@ -50,7 +50,7 @@ def command(settings: Settings, target: Target) -> None:
 
 
 def shown(past: history.Run) -> list[object]:
-    """One run, as the table shows it."""
+    """Returns the table row for a run."""
     return [
         past.run,
         past.operation,

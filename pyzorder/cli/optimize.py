@@ -1,4 +1,4 @@
-"""pyzorder optimize: OPTIMIZE … ZORDER BY."""
+"""pyzorder optimize: runs OPTIMIZE … ZORDER BY."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ STOPPED = (
     "Interrupted: what OPTIMIZE had not published has been undone, and the table holds every row."
 )
 
-#: A size as Spark writes it: bytes, or a number with a unit.
+#: A size in Spark's notation: a number of bytes, or a number with a unit.
 SIZE = re.compile(r"0*[1-9][0-9]*([kmgtp]?b?)", re.IGNORECASE)
 
 
 class SizeType(click.ParamType[str]):
-    """A file's size as Spark's settings have it, such as 64m."""
+    """The type of arguments that are a file size in Spark's notation, such as 64m."""
 
     name = "size"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        """The size as it is written; wrong ones are told before a Spark is started."""
+        """Returns the size as written. Rejects invalid ones before Spark is started."""
         text = str(value).strip()
         if not SIZE.fullmatch(text):
             raise click.BadParameter(
@@ -86,7 +86,7 @@ def command(
 ) -> None:
     """Cluster a table's files, so that queries open fewer of them.
 
-    Ctrl-C undoes what is not published yet: no row is lost or doubled.
+    Ctrl-C undoes what is not published yet. No row is lost or duplicated.
     """
     if target_size is not None:
         settings = replace(settings, conf={**settings.conf, TARGET_SIZE: target_size})
@@ -95,7 +95,7 @@ def command(
 
         def statement() -> dict[str, Any]:
             optimize = target.table(spark).optimize()
-            if where is not None:  # on lines of their own, for comments in it
+            if where is not None:  # on a line of its own, so that a comment in it ends there
                 optimize = optimize.where(f"(\n{where}\n)")
             if full or force:
                 optimize = optimize.full()
@@ -116,7 +116,7 @@ def command(
 
 
 def print_metrics(metrics: dict[str, Any]) -> None:
-    """The metrics in a few lines."""
+    """Prints the metrics in a few lines."""
     remark = metrics["remark"]
     if remark and metrics["dryRun"]:
         click.echo(remark)

@@ -1,4 +1,4 @@
-"""The options that every command takes: which Spark, and how to tell what happens."""
+"""The options that all commands share, for the Spark to use and the output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 @dataclass(frozen=True)
 class Settings:
-    """Which Spark to use, and how to say what it does."""
+    """The values of the shared options."""
 
     master: str | None = None
     remote: str | None = None
@@ -25,12 +25,12 @@ class Settings:
 
 
 class SettingType(click.ParamType[tuple[str, str]]):
-    """One of Spark's settings as key=value."""
+    """The type of arguments that are a setting of Spark as key=value."""
 
     name = "key=value"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, str]:
-        """Key and value, which may hold further equals signs."""
+        """Returns key and value. The value may contain equals signs."""
         if isinstance(value, tuple):
             return value
         key, equals, setting = value.partition("=")
@@ -66,7 +66,7 @@ OPTIONS = [
 
 
 def session_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options; the function gets them as its first argument, a Settings."""
+    """Adds the shared options, which the command gets as a `Settings` in its first argument."""
 
     @functools.wraps(command)
     def with_settings(

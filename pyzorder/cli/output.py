@@ -1,4 +1,4 @@
-"""Results on stdout: rows as one JSON document or as a table."""
+"""Prints results to stdout, as a JSON document or as a table."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rich.table import Table
 
 
 def print_json(value: Any) -> None:
-    """One JSON document; what JSON has no form for (NaN) is null, dates are text."""
+    """Prints a JSON document, in which NaN and infinities are null, and dates are text."""
     click.echo(json.dumps(finite(value), indent=2, default=str, ensure_ascii=False))
 
 
 def finite(value: Any) -> Any:
-    """The value with null for each number that is none."""
+    """Replaces NaN and infinities in a value by None."""
     if isinstance(value, dict):
         return {key: finite(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):
@@ -31,7 +31,7 @@ def finite(value: Any) -> Any:
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A table; numbers to the right, None as a dash."""
+    """Prints a table, with numbers right-aligned and None as a dash."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 160
@@ -45,7 +45,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 
 def cell(value: Any) -> str:
-    """A value in a table."""
+    """Formats a value for a table."""
     if value is None:
         return "–"
     if isinstance(value, float):
@@ -54,22 +54,24 @@ def cell(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """A text without what a terminal takes for commands: it may come from a table's folder, where
-    others write."""
+    """Replaces control characters, which terminals may interpret as commands.
+
+    The text may come from a table's folder, where others can write.
+    """
     is_command = [unicodedata.category(c) == "Cc" and c != "\n" for c in text]
     return "".join("\ufffd" if bad else c for c, bad in zip(text, is_command, strict=True))
 
 
 def percent(share: float | None) -> str:
-    """A share of files."""
+    """Formats a share of files as a percentage."""
     return "–" if share is None or not math.isfinite(share) else f"{share:.1%}"
 
 
 def check_writable(path: Path) -> None:
-    """Before long work: whether its result can be written to that file.
+    """Checks that a result can be written to a file, before the work that produces it.
 
     Raises:
-        BadParameter: it cannot.
+        click.BadParameter: the file cannot be written.
     """
     try:
         if path.exists():
@@ -84,7 +86,7 @@ def check_writable(path: Path) -> None:
 
 
 def print_written(path: Path, as_json: bool) -> None:
-    """A file that was written."""
+    """Prints the path and size of a file that was written."""
     size = path.stat().st_size
     if as_json:
         print_json({"output": str(path), "bytes": size})
@@ -93,5 +95,5 @@ def print_written(path: Path, as_json: bool) -> None:
 
 
 def files(count: int, size: int) -> str:
-    """So many files of so many bytes."""
+    """Formats a number of files and their size as in `2 files (1.5 MB)`."""
     return f"{count:,} file{'' if count == 1 else 's'} ({decimal(size)})"

@@ -1,4 +1,4 @@
-"""pyzorder plot: a table's files as a picture."""
+"""pyzorder plot: draws a table's files."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def command(
     curves: Sequence[str],
     output: Path,
 ) -> None:
-    """Draw what a table's files cover of one or two columns.
+    """Draw the ranges that a table's files cover in one or two columns.
 
-    Each file is a rectangle over two COLUMNS, or a bar over one. Without COLUMNS: over those that
-    the files are clustered by.
+    Each file is a rectangle over two COLUMNS, or a bar over one. By default, COLUMNS are those
+    that the files are clustered by.
     """
     from pyzorder import plot
 

@@ -1,4 +1,4 @@
-"""pyzorder report: a table's health, files and past runs in one HTML file."""
+"""pyzorder report: writes a table's health, files and past runs to one HTML file."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def command(
     where: str | None,
     output: Path,
 ) -> None:
-    """Write a table's health and pictures into one HTML file.
+    """Write a table's health and pictures to one HTML file.
 
-    Its past runs are in it, too, and what to do. The pictures are over COLUMNS; without any, over
-    those that the files are clustered by.
+    The report also has the table's past runs, and recommendations. Its pictures show COLUMNS or,
+    by default, the columns that the files are clustered by.
     """
     from pyzorder import report
 

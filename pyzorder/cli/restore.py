@@ -1,4 +1,4 @@
-"""pyzorder restore: RESTORE … TO BEFORE OPTIMIZE."""
+"""pyzorder restore: runs RESTORE … TO BEFORE OPTIMIZE."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Examples:
 @target_argument
 @session_options
 def command(settings: Settings, target: Target) -> None:
-    """Undo a table's last OPTIMIZE; what was added since stays.
+    """Undo a table's last OPTIMIZE. Files added since then stay.
 
-    It works until VACUUM, or the retention, has taken the replaced files.
+    This works until the replaced files are deleted, by VACUUM or after their retention.
     """
     with session(settings) as spark:
 

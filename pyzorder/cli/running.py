@@ -1,4 +1,4 @@
-"""Runs a statement in a thread, shows how far Spark is, and stops it on Ctrl-C."""
+"""Runs a statement in a thread, shows its progress, and stops it on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -21,22 +21,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SECONDS = 0.25
-"""Between two looks at Spark."""
+"""Interval between updates of the progress."""
 
 
 def run(
     spark: SparkSession, statement: Callable[[], T], display: Display, what: str, stopped: str
 ) -> T:
-    """What the statement returns; meanwhile its steps are shown.
+    """Runs a statement and shows its steps meanwhile.
 
     SIGINT and SIGTERM cancel its jobs and wait until it has ended, which undoes what it has not
-    published; a second one ends the process at once, as a kill would.
+    published. A second signal exits the process immediately, like a kill.
 
-    `what` names the statement, such as OPTIMIZE; `stopped` says what becomes of it when stopped.
+    Args:
+        what: the name of the statement, such as OPTIMIZE.
+        stopped: the message for a statement that is stopped, which says what happens to its work.
+
+    Returns:
+        The result of the statement.
 
     Raises:
-        Interrupted: by a signal, whether the statement had ended by then or not.
-        Exception: whatever the statement raises.
+        Interrupted: a signal arrived, even if the statement had ended by then.
+        Exception: the statement raised it.
     """
     steps = steps_of(spark)
     results: list[T] = []
@@ -54,7 +59,7 @@ def run(
         thread.start()
         while thread.is_alive():
             thread.join(SECONDS)
-            with suppress(Exception):  # a look that fails must not harm the statement
+            with suppress(Exception):  # a failed update must not affect the statement
                 if received:
                     steps.cancel()
                 display.show(steps.now(last=not thread.is_alive()))
@@ -75,7 +80,10 @@ def run(
 
 @contextmanager
 def signals(display: Display, what: str) -> Iterator[list[int]]:
-    """The numbers of the signals that ask to stop, as they arrive; in the main thread only."""
+    """Provides a list to which the numbers of SIGINT and SIGTERM are added when they arrive.
+
+    Outside of the main thread, signals cannot be handled and the list stays empty.
+    """
     received: list[int] = []
 
     def arrived(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The Spark session of a command: started for it, joined at a server, or the caller's own."""
+"""Provides the Spark session of a command: a new one, one at a server, or the caller's own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyzorder.session import configure, default_setting, jar
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What a session is started with unless --conf says otherwise.
+#: Default settings of a new session, which --conf overrides.
 DEFAULTS = {"spark.app.name": "pyzorder", "spark.ui.showConsoleProgress": "false"}
 
 CATALOG, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir"
@@ -32,10 +32,10 @@ CATALOG, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir
 
 @contextmanager
 def session(settings: Settings) -> Iterator[SparkSession]:
-    """A session with these settings, which ends with the block.
+    """Provides a session with these settings, and stops it after the `with` block.
 
-    Click's context object, if there is one, is a session to work in, for programs and tests that
-    have one: the command then gets a sibling of it with settings of its own.
+    Programs and tests can pass a session of their own as Click's context object. The command then
+    uses a new session of the same application, which is not stopped.
 
     Raises:
         ZOrderError: Spark cannot be started or reached.
@@ -64,13 +64,13 @@ def session(settings: Settings) -> Iterator[SparkSession]:
                     spark.conf.set(key, value)
             yield spark
         finally:
-            with suppress(Exception):  # where the JVM is gone, that has been told
+            with suppress(Exception):  # fails if the JVM has exited, which was already reported
                 spark.stop()
 
 
 def _hush() -> None:
-    """PySpark writes failures of queries to stderr too, with the JVM's stack: they are raised."""
-    with suppress(ImportError):  # no PySpark, or 3.5, which has no such loggers
+    """Disables PySpark's logging of query failures to stderr, because these are raised as well."""
+    with suppress(ImportError):  # PySpark is not installed, or is 3.5, which has no such loggers
         from pyspark.logger import PySparkLogger
 
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -78,12 +78,12 @@ def _hush() -> None:
 
 
 def connected(settings: Settings) -> SparkSession:
-    """A session at a Spark Connect server."""
+    """Connects to a Spark Connect server."""
     url = urlsplit(settings.remote or "")
     if url.scheme != "sc" or not url.hostname:
         raise click.BadParameter(f"{settings.remote!r} is no server: write --remote sc://host:port")
     address = (url.hostname, url.port or 15002)
-    try:  # gRPC itself would try for minutes
+    try:  # gRPC itself would retry for minutes
         socket.create_connection(address, timeout=10).close()
     except OSError as failure:
         raise errors.no_connect_server(
@@ -97,11 +97,11 @@ def connected(settings: Settings) -> SparkSession:
 
 
 def started(settings: Settings, scratch: str) -> SparkSession:
-    """A session of this process, with pyzorder in it; the JVM's noise goes to the log.
+    """Starts a session with pyzorder in this process. The JVM's output goes to the log.
 
-    A catalog in memory, which has no tables, has its warehouse in the folder `scratch`.
+    An in-memory catalog, which starts without tables, has its warehouse in the folder `scratch`.
     """
-    jar()  # says that PySpark is missing, or the jar
+    jar()  # raises if PySpark or the jar is missing
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
@@ -131,7 +131,7 @@ def started(settings: Settings, scratch: str) -> SparkSession:
 
 @contextmanager
 def log_file(settings: Settings) -> Iterator[IO[bytes]]:
-    """Where the JVM's output goes: --log, or a file without a name."""
+    """Opens the file for the JVM's output, which is that of --log or a temporary file."""
     if settings.log:
         try:
             settings.log.open("ab").close()
@@ -144,7 +144,7 @@ def log_file(settings: Settings) -> Iterator[IO[bytes]]:
 
 
 def last_words(log: IO[bytes]) -> str:
-    """The line of a JVM's output that says best why it ended."""
+    """Returns the line of a JVM's output that best explains why it exited."""
     log.seek(0)
     lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
     told = [line for line in lines if re.search(r"(?i)error|exception|not found|unrecog", line)]
@@ -152,10 +152,10 @@ def last_words(log: IO[bytes]) -> str:
 
 
 def java() -> tuple[str, str]:
-    """The Java that Spark would start: its program, and its version as `java -version` tells.
+    """Returns the Java program that Spark would start, and its version from `java -version`.
 
     Raises:
-        ZOrderError: there is none, or it is too old for the Spark that is installed.
+        ZOrderError: Java is missing, or too old for the installed Spark.
     """
     import pyspark
 

@@ -1,4 +1,4 @@
-"""What a running statement is at, as Spark's own books tell it, and how to stop it."""
+"""Tracks the progress of a running statement through Spark's job status, and cancels it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,26 @@ from pyzorder import bridge
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: What a job is called that no step of a statement started.
+#: Title of jobs that do not belong to a step of a statement.
 OTHER = "look at the table's files"
 
-#: The step whose last stage writes a file a task.
+#: The step whose last stage writes one file per task.
 LAYS_OUT = "lay out the new files"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One Spark job of a statement; `share` is how much of it is done, `tasks` and `files` are
-    (done, all)."""
+    """A Spark job of a statement.
+
+    Attributes:
+        number: the job's number.
+        title: what the job does.
+        running: whether it is still running.
+        share: the share of it that is done, from 0 to 1.
+        rows: the rows read in the current stage.
+        tasks: the number of finished tasks, and of all tasks.
+        files: the number of written files and of all files, if the job writes files.
+    """
 
     number: int
     title: str
@@ -36,27 +45,27 @@ class Step:
 
 
 class Steps(Protocol):
-    """How a kind of session tells of a statement that runs in a thread of its own."""
+    """Tracks a statement that runs in its own thread, for one kind of session."""
 
     def thread(self, work: Callable[[], None]) -> threading.Thread:
-        """A thread for the statement."""
+        """Creates the thread for the statement."""
 
     def begin(self) -> None:
-        """Called in that thread, before the statement."""
+        """Prepares tracking. Called in the statement's thread, before the statement."""
 
     def now(self, last: bool = False) -> list[Step]:
-        """The steps that have begun, in their order; ended ones are told once or more.
+        """Returns the steps that have begun, in order. Ended steps are returned at least once.
 
-        `last`: the statement has ended.
+        Args:
+            last: whether the statement has ended.
         """
 
     def cancel(self) -> None:
-        """Stops what runs at this moment; what the statement begins after it is to be cancelled
-        again."""
+        """Cancels the jobs that are running. Must be called again for jobs that start later."""
 
 
 class JobSteps:
-    """Of a classic session: the jobs of a group of the statement's own."""
+    """Tracks the jobs of a classic session, which form a job group for the statement."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -66,7 +75,7 @@ class JobSteps:
     def thread(self, work: Callable[[], None]) -> threading.Thread:
         from pyspark import InheritableThread
 
-        return InheritableThread(target=work, daemon=True)  # one in the JVM, too
+        return InheritableThread(target=work, daemon=True)  # has a JVM thread of its own
 
     def begin(self) -> None:
         self._spark.sparkContext.setJobGroup(self._group, "pyzorder", interruptOnCancel=True)
@@ -81,10 +90,10 @@ class JobSteps:
 
 
 class RemoteSteps:
-    """Of a Spark Connect client: the jobs that the server started for the statement's tag.
+    """Tracks the jobs that a Spark Connect server starts for the statement's tag.
 
-    Each look is a query. They become rarer as the statement goes on, because servers remember
-    only so many queries.
+    Each update is a query. Updates become less frequent the longer the statement runs, because
+    servers keep the status of only a limited number of queries.
     """
 
     def __init__(self, spark: SparkSession, clock: Callable[[], float] = time.monotonic) -> None:
@@ -112,12 +121,12 @@ class RemoteSteps:
 
 
 def steps_of(spark: SparkSession) -> Steps:
-    """The right one for a session."""
+    """Returns the `Steps` for a session."""
     return RemoteSteps(spark) if bridge.is_connect(spark) else JobSteps(spark)
 
 
 def step_of(job: bridge.JobStatus) -> Step:
-    """A job as a step; its stages count alike, however many tasks they have."""
+    """Converts a job to a step. Stages have equal weight, regardless of their number of tasks."""
     shares = [stage.ended / stage.tasks for stage in job.stages if stage.tasks]
     last = job.stages[-1] if job.stages else bridge.StageStatus(0, 0, 0)
     active = next((stage for stage in job.stages if stage.ended < stage.tasks), last)

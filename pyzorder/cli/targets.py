@@ -1,4 +1,4 @@
-"""Tables and columns as they are written on the command line; everything is quoted for SQL."""
+"""Parses tables and columns on the command line, and quotes them for SQL."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WITH_FORMAT = re.compile(rf"(parquet|orc)\.({BACK_QUOTED}|(?:/|\w+:/).*)", re.IG
 
 @dataclass(frozen=True)
 class Target:
-    """A table: the parts of its name, or a folder and perhaps its format."""
+    """A table, given by the parts of its name, or by a folder and optionally its format."""
 
     name: tuple[str, ...] = ()
     path: str = ""
@@ -35,16 +35,16 @@ class Target:
         return self.path or ".".join(self.name)
 
     def text(self) -> str:
-        """The table as pyzorder's functions take it, which is as SQL names it."""
+        """Returns the table in SQL notation, which pyzorder's functions accept."""
         if self.format:
             return f"{self.format}.{quoted(self.path)}"
         return tables.quoted(self.path) if self.path else ".".join(map(if_odd, self.name))
 
     def table(self, spark: SparkSession) -> ZOrderTable:
-        """The table that this session knows by that name or path.
+        """Returns the table in a session.
 
         Raises:
-            ZOrderError: the session does not run pyzorder, or the catalog lacks the table.
+            ZOrderError: the session does not run pyzorder, or the table is not in its catalog.
         """
         if self.format:
             check_session(spark)
@@ -64,22 +64,28 @@ class Target:
 
 
 def quoted(part: str) -> str:
-    """One part of a name in SQL's back-quotes."""
+    """Quotes a part of a name in backticks."""
     return "`" + part.replace("`", "``") + "`"
 
 
 def if_odd(part: str) -> str:
-    """One part of a name, in back-quotes where SQL wants them."""
+    """Quotes a part of a name in backticks if SQL needs it."""
     return part if re.fullmatch(r"(?a:[A-Za-z_]\w*)", part) else quoted(part)
 
 
 def unquoted(part: str) -> str:
-    """A part of a name as meant: without its back-quotes, if it has any."""
+    """Removes the backticks of a part of a name, if it has any."""
     return part[1:-1].replace("``", "`") if part.startswith("`") else part
 
 
 def names(text: str) -> list[tuple[str, ...]]:
-    """`a, c.d, `odd, name``: the parts of each name; anything but , . and ` may be in a part."""
+    """Splits text such as `a, c.d, `odd, name`` into names, and each name into its parts.
+
+    Unquoted parts may contain anything but commas, dots and backticks.
+
+    Raises:
+        click.BadParameter: the text is not a list of names.
+    """
     found: list[tuple[str, ...]] = []
     parts: list[str] = []
     at = 0
@@ -100,12 +106,12 @@ def names(text: str) -> list[tuple[str, ...]]:
 
 
 class TargetType(click.ParamType[Target]):
-    """A table's name or a folder."""
+    """The type of arguments that are a table's name or a folder."""
 
     name = "target"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Target:
-        """The target that the text means."""
+        """Parses a target."""
         if isinstance(value, Target):
             return value
         with_format = WITH_FORMAT.fullmatch(value)
@@ -120,19 +126,19 @@ class TargetType(click.ParamType[Target]):
 
 
 class ColumnsType(click.ParamType[list[str]]):
-    """Columns, parted by commas."""
+    """The type of arguments that are comma-separated columns."""
 
     name = "columns"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> list[str]:
-        """Each column's name as SQL quotes it."""
+        """Returns the names of the columns, quoted for SQL."""
         if isinstance(value, list):
             return value
         return [".".join(map(quoted, parts)) for parts in names(value)]
 
 
 def listed(columns: Iterable[Iterable[str]]) -> list[str] | None:
-    """The columns of all arguments; None: none is named."""
+    """Joins the columns of all arguments; returns None if there are none."""
     return [name for some in columns for name in some] or None
 
 
@@ -140,7 +146,7 @@ target_argument = click.argument("target", type=TargetType())
 
 
 def columns_argument(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds COLUMNS, which --columns and --zorder-by give, too, as those of optimize."""
+    """Adds the argument COLUMNS, and the options of `optimize` --columns and --zorder-by for it."""
 
     @functools.wraps(command)
     def with_columns(columns: Sequence[list[str]], by: Sequence[list[str]], **rest: Any) -> None:

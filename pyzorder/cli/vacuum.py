@@ -1,4 +1,4 @@
-"""pyzorder vacuum: VACUUM."""
+"""pyzorder vacuum: runs VACUUM."""
 
 from __future__ import annotations
 
