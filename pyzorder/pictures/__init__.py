@@ -1,1 +1,1 @@
-"""What pyzorder.plot and pyzorder.report draw with: scales, drawings of files, colours."""
+"""Draws the pictures of pyzorder.plot and pyzorder.report."""

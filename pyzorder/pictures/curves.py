@@ -1,4 +1,4 @@
-"""The order in which a curve goes through the cells of a square grid."""
+"""The order in which curves visit the cells of a square grid."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pyzorder.interleave import interleave_long
 Cells = npt.NDArray[np.int64]
 
 NAMES = ("zorder", "hilbert", "linear")
-"""As in `spark.sql.zorder.optimize.curve`."""
+"""Values of `spark.sql.zorder.optimize.curve`."""
 
 
 def cells(curve: str, bits: int) -> tuple[Cells, Cells]:
-    """Columns and rows of the 4^bits cells, in the order of the curve.
+    """Returns the columns and rows of the 4^bits cells, in the order of the curve.
 
     Raises:
         ValueError: there is no such curve, or `bits` is not from 1 to 8.
@@ -30,7 +30,7 @@ def cells(curve: str, bits: int) -> tuple[Cells, Cells]:
 
 
 def places(curve: str, x: Cells, y: Cells, bits: int) -> Cells:
-    """Each cell's place on the curve, from 0."""
+    """Returns each cell's position on the curve, starting at 0."""
     if curve == "linear":
         return (x << bits) | y
     if curve == "hilbert":
@@ -39,9 +39,9 @@ def places(curve: str, x: Cells, y: Cells, bits: int) -> Cells:
 
 
 def hilbert_transpose(x: Cells, y: Cells, bits: int) -> tuple[Cells, Cells]:
-    """Coordinates whose interleaved bits are the cell's place on the Hilbert curve.
+    """Returns coordinates whose interleaved bits are the cell's position on the Hilbert curve.
 
-    The mirror of Scala's HilbertCurve (Skilling, "Programming the Hilbert curve", 2004).
+    Mirrors Scala's HilbertCurve (Skilling, "Programming the Hilbert curve", 2004).
     """
     x, y = x.copy(), y.copy()
     for bit in range(bits - 1, 0, -1):

@@ -1,4 +1,4 @@
-"""How pictures are drawn, with matplotlib; pyzorder.plot says of what."""
+"""Draws pictures with matplotlib, for pyzorder.plot."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Floats = npt.NDArray[np.float64]
 Limits = tuple[float, float]
 
 MOST_FILES = 20_000
-"""Of more files, some of those that a query does not open are left out."""
+"""Maximum number of files to draw. Beyond it, some that the query does not open are left out."""
 
 SINGLE = 0.8
-"""Opacity of a rectangle that lies on no other."""
+"""Opacity of a rectangle that does not overlap with others."""
 
 MOST_PATHS = 2_000
-"""More rectangles are one image within an SVG."""
+"""Number of rectangles in an SVG beyond which they are rasterized."""
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Rectangles as rows of x0, x1, y0, y1, and how each is shown."""
+    """Rectangles, as rows of x0, x1, y0 and y1, with the attributes that determine their style."""
 
     sides: Floats
     lit: npt.NDArray[np.bool_]
@@ -43,7 +43,13 @@ class Boxes:
 
 
 def draw_rectangles(layouts: Mapping[str, Layout], ranks: bool, bare: bool = False) -> Picture:
-    """One panel a layout, over the same axes; `bare`: without query and notes, told elsewhere."""
+    """Draws one panel per layout, over the same axes.
+
+    Args:
+        layouts: the layouts by title.
+        ranks: space all bounds evenly along the axes.
+        bare: omit the query and the notes.
+    """
     with rc_context(SETTINGS):
         width = 7.0 if len(layouts) == 1 else 5.2 * len(layouts)
         picture = canvas(width, 5.6)
@@ -73,7 +79,7 @@ def draw_rectangles(layouts: Mapping[str, Layout], ranks: bool, bare: bool = Fal
 
 
 def scales_of(layouts: Sequence[Layout], ranks: bool) -> list[Scale]:
-    """The scale of each column, for all values of all layouts."""
+    """Returns the scale of each column, which covers the values of all layouts."""
     found = []
     for i, column in enumerate(layouts[0].columns):
         pairs = [file.bounds[i] for layout in layouts for file in layout.files]
@@ -85,7 +91,7 @@ def scales_of(layouts: Sequence[Layout], ranks: bool) -> list[Scale]:
 
 
 def boxes_of(layout: Layout, scales: Sequence[Scale]) -> Boxes:
-    """The files that have bounds; over one column as bars, the least ones lowest."""
+    """Returns the rectangles of files with bounds. For one column, they are sorted bars."""
     files = chosen(layout)
     sides = np.array([ends_of(file, scales) for file in files], dtype=float)
     sides = sides.reshape(len(files), 2 * len(scales)) + margins(scales)
@@ -103,18 +109,18 @@ def boxes_of(layout: Layout, scales: Sequence[Scale]) -> Boxes:
 
 
 def margins(scales: Sequence[Scale]) -> Floats:
-    """What a value takes of an axis on either side, as it is added to places."""
+    """Returns half a step for each end of each axis, to add to the places of bounds."""
     return np.array([part for side in scales for part in (-side.step / 2, side.step / 2)])
 
 
 def ends_of(file: DataFile, scales: Sequence[Scale]) -> list[float]:
-    """Places of a file's bounds, column by column."""
+    """Returns the places of a file's bounds for each column."""
     pairs = zip(scales, file.bounds, strict=True)
     return [side.place(end) for side, pair in pairs for end in pair or ()]
 
 
 def chosen(layout: Layout) -> list[DataFile]:
-    """The files to draw: all that have bounds, or those that are opened and some of the others."""
+    """Returns the files to draw. If there are too many, leaves out some that are not opened."""
     files = layout.covering()
     if len(files) <= MOST_FILES:
         return files
@@ -126,7 +132,7 @@ def chosen(layout: Layout) -> list[DataFile]:
 
 
 def crowded(layout: Layout) -> list[bool]:
-    """For each column whether most files are much narrower there than an even layout's would be."""
+    """Returns, for each column, whether most files are much narrower than in an even layout."""
     files = layout.covering()
     found = []
     for i, side in enumerate(scales_of([layout], ranks=False)):
@@ -140,7 +146,7 @@ def crowded(layout: Layout) -> list[bool]:
 
 
 def noted(layouts: Mapping[str, Layout]) -> list[str]:
-    """What the panels do not show; which panel is said where there are several."""
+    """Returns the notes of all panels, with the panel's title if there are several."""
     several = len(layouts) > 1
     return [
         plain(f"{name}: {note}") if several else note
@@ -150,14 +156,14 @@ def noted(layouts: Mapping[str, Layout]) -> list[str]:
 
 
 def notes(layout: Layout) -> list[str]:
-    """What the picture does not show, or not by itself."""
+    """Returns notes on files that the picture does not show, or shows specially."""
     left_out = len(layout.covering()) - len(chosen(layout))
     found = layout.notes()
     return [*found, f"Not drawn: {left_out:,} of the files, evenly chosen."] if left_out else found
 
 
 def limits_of(sides: Iterable[Floats]) -> Limits:
-    """Both ends of an axis that shows all finite places, with some room around."""
+    """Returns the limits of an axis that shows all finite places with some margin."""
     places = np.concatenate([np.ravel(side) for side in sides])
     finite = places[np.isfinite(places)]
     if not len(finite):
@@ -168,7 +174,7 @@ def limits_of(sides: Iterable[Floats]) -> Limits:
 
 
 def draw_boxes(panel: Any, boxes: Boxes, limits: Sequence[Limits]) -> None:
-    """Every rectangle, the lit ones above; those of one value as thin as can still be seen."""
+    """Draws the rectangles, with the lit ones on top. Widens those too thin to be visible."""
     sides = boxes.sides.copy()
     for first, (low, high) in zip((0, 2), limits, strict=True):
         pair = np.clip(sides[:, first : first + 2], low, high)
@@ -183,7 +189,7 @@ def draw_boxes(panel: Any, boxes: Boxes, limits: Sequence[Limits]) -> None:
             covered = ((group[:, 1] - group[:, 0]) * (group[:, 3] - group[:, 2])).sum() / area
             corners = group[:, [[0, 2], [1, 2], [1, 3], [0, 3]]]
             common: Any = {"rasterized": len(sides) > MOST_PATHS, "zorder": 2.0 + lit}
-            # As opaque as keeps a stack of files from hiding what is below.
+            # Reduce the opacity so that stacked files do not hide what is below them.
             opacity = 1 - (1 - SINGLE) ** (1 / max(1.0, covered))
             width = 0.8 if len(sides) <= 500 else 0.3
             face, edge = look(lit, indexed)
@@ -194,9 +200,10 @@ def draw_boxes(panel: Any, boxes: Boxes, limits: Sequence[Limits]) -> None:
 def draw_query(
     panel: Any, box: Sequence[Range], scales: Sequence[Scale], limits: Sequence[Limits]
 ) -> bool:
-    """The box that the query looks into; without a limit it goes to the picture's edge.
+    """Draws the query's box, which extends to the edge of the panel where it has no limit.
 
-    False: it lies outside of the picture.
+    Returns:
+        False if the box is outside of the panel.
     """
     ends = []
     for i, (low, high) in enumerate(limits):
@@ -215,14 +222,14 @@ def draw_query(
 
 
 def look(lit: bool, indexed: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The face and the edge of a file's rectangle."""
+    """Returns the styles for the face and the edge of a file's rectangle."""
     face = {"facecolor": OPENED if lit else FILE, "edgecolor": "none"}
     edge = {"facecolor": "none", "edgecolor": OPENED_EDGE if lit else FILE_EDGE}
     return face, {**edge, "linestyle": "solid" if indexed else (0, (3, 2))}
 
 
 def dress(panel: Any, scales: Sequence[Scale], limits: Sequence[Limits]) -> None:
-    """Limits, ticks and labels of both axes; over one column the second counts files."""
+    """Sets limits, ticks and labels of both axes. For one column, the second axis counts files."""
     panel.set_xlim(limits[0])
     panel.set_ylim(limits[1])
     panel.set_xlabel(scales[0].label)
@@ -236,14 +243,14 @@ def dress(panel: Any, scales: Sequence[Scale], limits: Sequence[Limits]) -> None
 
 
 def titled(name: str, layout: Layout) -> str:
-    """The panel's name, how many files there are, and how many of them the query opens."""
+    """Returns the panel's title, with the numbers of files and of those that the query opens."""
     if layout.opened is None:
         return f"{name}: {counted(len(layout.files))}"
     return f"{name}: {len(layout.opened):,} of {counted(len(layout.files))} opened"
 
 
 def query_title(picture: Picture, layouts: Iterable[Layout]) -> None:
-    """The queries, above the picture."""
+    """Shows the queries above the picture."""
     queries = {f"WHERE {' '.join(found.where.split())}": None for found in layouts if found.where}
     shown = [query if len(query) <= 300 else query[:299] + "…" for query in queries]
     if shown:
@@ -252,9 +259,11 @@ def query_title(picture: Picture, layouts: Iterable[Layout]) -> None:
 
 
 def legend(drawn: Sequence[Boxes], asked: bool, boxed: bool) -> list[Any]:
-    """What the picture shows, each with the look that it has there; nothing where all look alike.
+    """Returns the entries of the legend, or none if all rectangles look alike.
 
-    `asked`: there is a query, `boxed`: its box is drawn.
+    Args:
+        asked: whether there is a query.
+        boxed: whether its box is drawn.
     """
     there = [
         (lit, indexed)
@@ -277,7 +286,12 @@ def legend(drawn: Sequence[Boxes], asked: bool, boxed: bool) -> list[Any]:
 
 
 def draw_depth(layout: Layout, ranks: Sequence[bool], bare: bool = False) -> Picture:
-    """One panel a column, one below the other; `ranks` says of which by rank."""
+    """Draws one panel per column, below each other.
+
+    Args:
+        ranks: for each column, whether to space all bounds evenly along the axis.
+        bare: omit the notes.
+    """
     with rc_context(SETTINGS):
         count = len(layout.columns)
         picture = canvas(7.0, 0.4 + 2.2 * count)
@@ -289,7 +303,7 @@ def draw_depth(layout: Layout, ranks: Sequence[bool], bare: bool = False) -> Pic
 
 
 def draw_depth_of(panel: Any, layout: Layout, ranks: bool) -> None:
-    """How many files cover each value of one column."""
+    """Draws how many files cover each value of a column."""
     (side,) = scales_of([layout], ranks)
     sides = np.array([ends_of(file, [side]) for file in layout.covering()], dtype=float)
     sides = sides.reshape(-1, 2)
@@ -312,11 +326,13 @@ def draw_depth_of(panel: Any, layout: Layout, ranks: bool) -> None:
 
 
 def depths(sides: Floats, step: float) -> tuple[Floats, Floats]:
-    """Places, and how many of the ranges (rows of low, high; ends included) cover them.
+    """Returns places, and the number of ranges that cover each of them.
 
-    `step`: the least distance of two values, each of which then takes all of it; 0: there is none,
-    and a place where ranges begin or end comes three times, with the depths left of it, at it and
-    right of it.
+    Args:
+        sides: rows with the low and the high end of a range, both inclusive.
+        step: the distance between neighbouring values, each of which covers a whole step; 0 for
+            continuous values. In that case, each end of a range is returned three times, with the
+            depths to the left of it, at it, and to the right of it.
     """
     lows, highs = np.sort(sides[:, 0] - step / 2), np.sort(sides[:, 1] + step / 2)
     ends = np.unique(np.concatenate([lows, highs]))
@@ -328,7 +344,7 @@ def depths(sides: Floats, step: float) -> tuple[Floats, Floats]:
 
 
 def draw_curves(names: Sequence[str], bits: int) -> Picture:
-    """One panel a curve, its colour going from dark to light."""
+    """Draws one panel per curve, with colours from dark to light along it."""
     ways = [curves.cells(name, bits) for name in names]
     with rc_context(SETTINGS):
         picture = canvas(3.4 * len(names) + 0.2, 4.1)

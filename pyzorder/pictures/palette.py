@@ -1,4 +1,4 @@
-"""The colours of pictures, and what a report calls them, which has others in the dark."""
+"""The colours of pictures, and the CSS variables for them, which differ on dark pages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ INK = "#1b2430"
 GRID = "#c3ccd6"
 PAPER = "#ffffff"
 FILE, FILE_EDGE = "#c9d5e2", "#6b7f95"
-# Of Okabe and Ito's colours, which the colour-blind can tell apart.
+# From the palette of Okabe and Ito, which is safe for colour-blind readers.
 OPENED, OPENED_EDGE = "#e69f00", "#8a5a00"
 BOX = "#0072b2"
 
@@ -21,7 +21,7 @@ VARIABLES = {
     BOX: "--box",
 }
 
-#: What these colours are on dark pages.
+#: Replacements for these colours on dark pages.
 DARK = {
     INK: "#e4eaf1",
     GRID: "#3b4754",

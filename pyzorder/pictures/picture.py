@@ -1,4 +1,4 @@
-"""What all pictures share: settings, sizes, and a Figure that notebooks show."""
+"""The base of all pictures: settings, sizes, and a Figure that notebooks display."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ SETTINGS: Any = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
-"""matplotlib's, while a picture is made and while it is saved."""
+"""matplotlib's settings while a picture is drawn and while it is saved."""
 
 DOTS_PER_INCH = 120
 
 
 class Picture(Figure):
-    """A matplotlib Figure that a notebook shows whatever its settings."""
+    """A matplotlib Figure that notebooks display, regardless of their settings."""
 
     def bytes_of(self, suffix: str) -> bytes:
-        """The picture as `png` or `svg`."""
+        """Renders the picture as `png` or `svg`."""
         buffer = BytesIO()
         metadata: Any = {"Date": None} if suffix == "svg" else {}
         with rc_context(SETTINGS):
@@ -52,20 +52,20 @@ class Picture(Figure):
 
 
 def canvas(width: float, height: float) -> Picture:
-    """An empty picture of so many inches."""
+    """Returns an empty picture. Sizes are in inches."""
     picture = Picture(figsize=(width, height), layout="constrained", facecolor=PAPER)
     FigureCanvasAgg(picture)
     return picture
 
 
 def wrapped(text: str, picture: Picture, letters: float) -> str:
-    """Text in lines as wide as the picture, with so many letters an inch, for matplotlib."""
+    """Wraps text to the width of the picture, at `letters` per inch."""
     width = max(20, int(picture.get_figwidth() * letters))
     return plain(textwrap.fill(text, width, break_on_hyphens=False))
 
 
 def explain(picture: Picture, entries: Sequence[Any], sentences: Sequence[str]) -> None:
-    """Below the picture, each sentence once, and what colours mean."""
+    """Adds sentences, without duplicates, and a legend below the picture."""
     lines = "\n".join(wrapped(sentence, picture, 13) for sentence in dict.fromkeys(sentences))
     if entries or lines:
         picture.legend(

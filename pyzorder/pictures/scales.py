@@ -1,4 +1,4 @@
-"""Where the values of a column lie on an axis of a picture, and what the axis says of them."""
+"""Scales map the values of a column to places on an axis, and set the axis's ticks."""
 
 from __future__ import annotations
 
@@ -13,30 +13,36 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pyzorder.layout import Column, Value
 
 MINUTE = 60 * 10**6
-"""Microseconds."""
+"""A minute in microseconds."""
 
 DAY = 1440 * MINUTE
-"""Microseconds."""
+"""A day in microseconds."""
 
 TICKS = 7
-"""Of a scale of ranks, at most."""
+"""Maximum number of ticks."""
 
 TICK_LENGTH = 19
-"""Letters of a tick's text, at most."""
+"""Maximum length of a tick's label."""
 
 TICK_LETTERS = 48
-"""Letters of all ticks of an axis, at most."""
+"""Maximum total length of the labels of an axis's ticks."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """One axis: `place` gives a value's place on it, `dress` sets a matplotlib Axis's ticks."""
+    """A scale for an axis.
+
+    Attributes:
+        label: the label of the axis.
+        place: maps a value to its place.
+        dress: sets the ticks of a matplotlib Axis.
+    """
 
     label: str
     place: Callable[[Any], float]
     dress: Callable[[Any], None]
     step: float = 0.0
-    """The least distance of two places; 0: there is none."""
+    """Distance between the places of neighbouring values; 0 for continuous values."""
 
 
 def scale(
@@ -46,10 +52,14 @@ def scale(
     ranks: bool = False,
     limits: Collection[Value] = (),
 ) -> Scale:
-    """The scale of a column that takes these values, times told in `zone`.
+    """Returns a scale for the values of a column.
 
-    Strings and binaries have places by rank among `bounds` and `limits`, as other types have with
-    `ranks`; only `bounds` are named by ticks.
+    Args:
+        bounds: the bounds to place.
+        zone: the time zone for labels.
+        ranks: place values by their rank among `bounds` and `limits`. Strings and binaries are
+            always placed this way.
+        limits: further values to place, which get no ticks by rank.
     """
     if ranks or is_text(column):
         return ranked(column, bounds, zone, limits)
@@ -68,19 +78,19 @@ def scale(
 
 
 def kind_of(column: Column) -> str:
-    """The type without its parameters."""
+    """Returns a column's type without parameters."""
     return column.type.split("(")[0].split(" ")[0]
 
 
 def is_text(column: Column) -> bool:
-    """Whether only the rank of a value says where it lies."""
+    """Whether values of a column can only be placed by rank."""
     return kind_of(column) in ("STRING", "CHAR", "VARCHAR", "BINARY")
 
 
 def ranked(
     column: Column, bounds: Collection[Value], zone: str, limits: Collection[Value]
 ) -> Scale:
-    """Every value that occurs as far from the next as any other."""
+    """Returns a scale that spaces all values evenly."""
     ordered = sorted({*bounds, *limits})
     places = {value: float(rank) for rank, value in enumerate(ordered)}
     named = sorted(set(bounds))
@@ -108,7 +118,7 @@ def ranked(
 
 
 def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
-    """Dates and times; days since 1970, where the calendar of Python and matplotlib ends."""
+    """Returns a scale of dates and times, or of days since 1970 for dates that Python lacks."""
     unit = 1 if column.type == "DATE" else DAY
     clock = zone_of(column.type, zone)
     days = [value / unit for value in values]
@@ -124,7 +134,7 @@ def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
 
     step = 1.0 if column.type == "DATE" else 0.0
     label = f"{column.name} ({clock})" if column.type == "TIMESTAMP" else column.name
-    # The ticks alone need not tell which year or day they are of.
+    # The ticks' labels may lack the year or the day.
     if values:
         ends = (text_of(end, column.type, zone)[:10] for end in (min(values), max(values)))
         label += "\n" + " to ".join(dict.fromkeys(ends))
@@ -132,14 +142,14 @@ def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
 
 
 def interval(column: Column) -> Scale:
-    """Months, or days."""
+    """Returns a scale of months or days."""
     if "YEAR" in column.type or "MONTH" in column.type:
         return Scale(f"{plain(column.name)} (months)", float, numbers)
     return Scale(f"{plain(column.name)} (days)", lambda v: v / DAY, numbers)
 
 
 def numbers(axis: Any) -> None:
-    """Whole numbers where there is room, no offset."""
+    """Sets ticks for numbers, without an offset."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     formatter = ScalarFormatter(useOffset=False)
@@ -149,12 +159,12 @@ def numbers(axis: Any) -> None:
 
 
 def binary(axis: Any) -> None:
-    """False and true."""
+    """Sets ticks for false and true."""
     fixed(axis, [0, 1], ["false", "true"])
 
 
 def fixed(axis: Any, places: Sequence[float], texts: list[str]) -> None:
-    """These ticks and no others."""
+    """Sets only these ticks."""
     from matplotlib.ticker import FixedFormatter, FixedLocator
 
     axis.set_major_locator(FixedLocator(places))
@@ -162,7 +172,7 @@ def fixed(axis: Any, places: Sequence[float], texts: list[str]) -> None:
 
 
 def text_of(value: Any, type_: str, zone: str) -> str:
-    """A value as people write it."""
+    """Formats a value for people."""
     if type_ == "BOOLEAN":
         return str(value).lower()
     if type_ == "BINARY":
@@ -180,12 +190,12 @@ def text_of(value: Any, type_: str, zone: str) -> str:
 
 
 def in_calendar(day: float) -> bool:
-    """Whether Python has a date for a day since 1970, and for its neighbours."""
+    """Whether Python can represent a day, given in days since 1970, with a margin around it."""
     return date.min.toordinal() + 400 < day + 719_163 < date.max.toordinal() - 400
 
 
 def zone_of(type_: str, zone: str) -> tzinfo:
-    """The clock to tell a type's times by: UTC, where Python does not know Spark's zone."""
+    """Returns the time zone for a type's values; UTC if Python does not know Spark's zone."""
     offset = re.fullmatch(r"(?:GMT|UTC|UT)?([+-])(\d{1,2}):?(\d\d)?(?::(\d\d))?", zone)
     if type_ != "TIMESTAMP":
         return timezone.utc
@@ -200,7 +210,7 @@ def zone_of(type_: str, zone: str) -> tzinfo:
 
 
 def shortened(texts: Sequence[str]) -> list[str]:
-    """Each at most as long as a tick may be: without the beginning that all have, then cut."""
+    """Shortens labels to `TICK_LENGTH`: drops a long common prefix, and truncates the rest."""
     if max(map(len, texts), default=0) > TICK_LENGTH:
         common = len(os.path.commonprefix(list(texts)))
         if len(texts) > 1 and common > TICK_LENGTH // 2:
@@ -209,6 +219,6 @@ def shortened(texts: Sequence[str]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Text that matplotlib takes for no formula, and that shows what cannot be printed."""
+    """Escapes text, so that matplotlib does not parse it as a formula, and shows all characters."""
     visible = (c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
     return "".join(visible).replace("$", r"\$")

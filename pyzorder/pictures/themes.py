@@ -1,4 +1,4 @@
-"""Pictures that follow a page's theme: one SVG for light pages and dark ones."""
+"""Renders pictures as one SVG for both light and dark pages."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pyzorder.pictures.picture import Picture
 
 
 def themed_svg(picture: Picture) -> str:
-    """A picture as an SVG that has other colours where the reader prefers dark pages.
+    """Returns a picture as an SVG with other colours for readers who prefer dark pages.
 
-    On dark pages it has no background. Programs without CSS variables draw the light colours.
+    The background is transparent then. Programs without CSS variables draw the light colours.
     """
     svg = picture.bytes_of("svg").decode()
     dark = "; ".join(f"{VARIABLES[colour]}: {other}" for colour, other in DARK.items())
