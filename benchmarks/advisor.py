@@ -1,11 +1,11 @@
-"""Whether the advisor finds the columns that a workload prefers, and what following it saves.
+"""Measures whether the advisor finds the best columns for a workload, and what they save.
 
     python benchmarks/advisor.py [--scale 1] [--files 100]
 
-The workloads on TPC-DS store_sales prefer two columns each, with noise on others. The advisor sees
-one half of the statements; what it advises is run, and the bytes of the files that the other half
-opens are counted by pyzorder.explain. Prints a table, and writes it to
-benchmarks/results/advisor.md.
+The workloads read TPC-DS store_sales. Each mostly filters by up to two columns, with some noise on
+others. The advisor sees half of the statements, and the statement that it recommends is run. Then
+pyzorder.explain counts the bytes of the files that the other half opens. Prints a table, and writes
+it to benchmarks/results/advisor.md.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ DATE = "JOIN date_dim ON ss_sold_date_sk = d_date_sk"
 
 
 def customer(draw: random.Random) -> str:
-    """A lookup."""
+    """Returns a lookup of a customer."""
     return f"{SELECT} s WHERE s.ss_customer_sk = {draw.randrange(1, 100_000)}"
 
 
 def days(draw: random.Random) -> str:
-    """One to four weeks, by their keys."""
+    """Returns a filter on one to four weeks, by their keys."""
     first = draw.randrange(FIRST_DAY, LAST_DAY - 28)
     return f"{SELECT} WHERE ss_sold_date_sk BETWEEN {first} AND {first + draw.randrange(6, 28)}"
 
 
 def month(draw: random.Random) -> str:
-    """A month, by a join."""
+    """Returns a filter on a month, through a join."""
     return (
         f"{SELECT} {DATE} WHERE d_year = {draw.randrange(1998, 2003)} "
         f"AND d_moy = {draw.randrange(1, 13)}"
@@ -53,13 +53,13 @@ def month(draw: random.Random) -> str:
 
 
 def demographics(draw: random.Random) -> str:
-    """Two demographics."""
+    """Returns a filter on two demographics."""
     keys = ", ".join(str(draw.randrange(1, 1_920_800)) for _ in range(2))
     return f"{SELECT} WHERE ss_cdemo_sk IN ({keys})"
 
 
 def item(draw: random.Random) -> str:
-    """An item, through WITH."""
+    """Returns a lookup of an item, through WITH."""
     return (
         "WITH sold AS (SELECT ss_item_sk AS item, ss_quantity FROM store_sales) "
         f"SELECT sum(ss_quantity) FROM sold WHERE item = {draw.randrange(1, 18_000)}"
@@ -67,25 +67,30 @@ def item(draw: random.Random) -> str:
 
 
 def paid(draw: random.Random) -> str:
-    """A range of a column that hardly leaves anything out."""
+    """Returns a filter by a range that includes almost all rows."""
     return f"{SELECT} WHERE ss_net_paid > {draw.randrange(0, 500)}"
 
 
 def everything(draw: random.Random) -> str:
-    """No filter."""
+    """Returns a query without a filter."""
     return f"{SELECT} -- {draw.random()}"
 
 
 @dataclass(frozen=True)
 class Planted:
-    """A workload: questions, how often in a hundred each is asked, and what they prefer."""
+    """A workload with known best columns.
+
+    Attributes:
+        questions: functions that draw a statement, with their share of the workload in percent.
+        columns: the columns that the advisor should find.
+    """
 
     name: str
     questions: dict[Callable[[random.Random], str], int]
     columns: frozenset[str]
 
     def statements(self, seed: int) -> list[str]:
-        """As many of each question as its share says, their values drawn at random."""
+        """Returns statements in the proportions of their shares, with values drawn at random."""
         draw = random.Random(seed)
         return [
             question(draw)
@@ -119,7 +124,7 @@ WORKLOADS = [
 
 
 def write_table(spark: SparkSession, source: Path, files: int) -> None:
-    """store_sales in the order in which it came, in about so many files; its index."""
+    """Writes and indexes store_sales in its original order, in about `files` files."""
     folder = demo.OUTPUT / "warehouse" / "store_sales"
     spark.sql("DROP TABLE IF EXISTS store_sales")
     shutil.rmtree(folder, ignore_errors=True)
@@ -130,11 +135,11 @@ def write_table(spark: SparkSession, source: Path, files: int) -> None:
 
 
 def opened(spark: SparkSession, statements: list[str]) -> float:
-    """Bytes of the files of store_sales that a statement opens, on average."""
+    """Returns the average bytes of the files of store_sales that a statement opens."""
     total = 0
     for statement in statements:
         df = spark.sql(statement)
-        if "JOIN" in statement:  # keys of joins are known once it has run
+        if "JOIN" in statement:  # join keys are known only after the query has run
             df.collect()
         (scan,) = (scan for scan in pyzorder.explain(df) if scan.table == "store_sales")
         total += scan.details["selectedBytes"]
@@ -144,7 +149,7 @@ def opened(spark: SparkSession, statements: list[str]) -> float:
 def measure(
     spark: SparkSession, workload: Planted, source: Path, files: int
 ) -> tuple[list[str], bool]:
-    """A line of the table, and whether it is as it should be."""
+    """Returns the line for a workload, and whether the advice is as expected."""
     write_table(spark, source, files)
     seen, held_back = workload.statements(1), workload.statements(2)
     advice: Advice = advise(spark, "store_sales", seen)

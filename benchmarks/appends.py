@@ -1,11 +1,12 @@
-"""Ten rounds of appending 5 % and OPTIMIZE: what each rewrites, and what lookups open afterwards.
+"""Measures what OPTIMIZE rewrites after each of ten appends of 5 %, and what lookups then open.
 
     python benchmarks/appends.py [--rounds 10] [--files 64]
 
-A million rows clustered by (a, b); what is appended is spread over the whole space, or comes after
-all before it in `a`, a time. A lookup opens the files whose minima and maxima in the Parquet
-footers hold the value, so that the figures are the same each time. The last line of each is
-OPTIMIZE FULL. Prints a table, and writes it to benchmarks/results/appends.md.
+The table has a million rows, clustered by (a, b). The appended rows are either spread over the
+whole space, or come after all earlier ones in `a`, which acts as a time. A lookup opens the files
+whose bounds in the Parquet footers contain the value, so the figures are the same in each run. The
+last line for each kind of append is OPTIMIZE FULL. Prints a table, and writes it to
+benchmarks/results/appends.md.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ FINGERPRINT = "count(*)", "sum(CAST(xxhash64(*) AS DECIMAL(38,0)))"
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows spread over the whole space, other ones each round; round 0 is the table itself."""
+    """Returns rows spread over the whole space, different in each round. Round 0 is the table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 4).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
 
 def in_time(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows whose `a` is a time: every round comes after the last one."""
+    """Returns rows whose `a` acts as a time, so that each round comes after the previous one."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 
 
 def opened(spark: SparkSession, folder: Path) -> float:
-    """The mean share of the files' bytes that `column = value` opens, for values of the table."""
+    """Returns the mean share of bytes that `column = value` opens, for values in the table."""
     files, _ = footers(folder, COLUMNS)
     sizes = np.array([size for _, size in files])
     some = spark.read.parquet(str(folder)).select(*COLUMNS).orderBy(F.xxhash64(*COLUMNS))
@@ -65,7 +66,7 @@ def fingerprint(spark: SparkSession, folder: Path) -> Any:
 def measure(
     spark: SparkSession, rows: Callable[[SparkSession, int, int], DataFrame], arguments: Any
 ) -> list[list[str]]:
-    """A line a round; raises AssertionError if a row is lost or doubled."""
+    """Returns one line per round; raises AssertionError if a row is lost or duplicated."""
     folder = FOLDER / "appended to"
     shutil.rmtree(folder, ignore_errors=True)
     rows(spark, ROWS, 0).write.parquet(str(folder))

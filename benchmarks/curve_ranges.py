@@ -1,11 +1,11 @@
-"""What z-values save beside minima and maxima: files that boxes open, by layout.
+"""Measures how many files the ranges of z-values save, in addition to minima and maxima.
 
     python benchmarks/curve_ranges.py [--files 64,256]
 
-The direct method cuts its files anywhere along the z-order curve, so that a file's rows fill only a
-part of the box of its bounds; pyzorder keeps their least and greatest z-values too. Files cut on
-cells, the method boundaries, fill theirs. Counts are those of pyzorder.explain; prints a table, and
-writes it to benchmarks/results/curve_ranges.md.
+The method `direct` cuts files anywhere along the z-order curve, so the rows of a file fill only a
+part of the box between its bounds. pyzorder therefore also keeps their least and greatest z-values.
+The method `boundaries` cuts files at cells, which fill their boxes. Counts are those of
+pyzorder.explain. Prints a table, and writes it to benchmarks/results/curve_ranges.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ BOXES, SPAN = 60, 1_000_000_000
 
 
 def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]]]:
-    """Ranges of a share of each column's values; a lookup's other columns are free."""
+    """Returns boxes that span a share of each column's values, or lookups if `side` is 0.
+
+    A lookup restricts only one of the columns.
+    """
     random = np.random.default_rng(5)
     drawn = []
     for i in range(BOXES):
@@ -41,7 +44,7 @@ def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]
 
 
 def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
-    """How many files minima and maxima alone would open."""
+    """Returns the number of files that a box opens by minima and maxima alone."""
     return sum(
         all(
             e[f"{c}_minValue"] <= high and low <= e[f"{c}_maxValue"]
@@ -52,7 +55,7 @@ def by_bounds(entries: Sequence[Row], box: dict[str, tuple[int, int]]) -> int:
 
 
 def measure(spark: SparkSession, dataset: Dataset, files: int, method: str) -> list[list[str]]:
-    """A line for lookups, one for boxes of a tenth of each column."""
+    """Returns a line for lookups, and one for boxes that span a tenth of each column."""
     folder = FOLDER / "laid out"
     shutil.rmtree(folder, ignore_errors=True)
     dataset.read(spark).write.parquet(str(folder))

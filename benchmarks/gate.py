@@ -1,10 +1,11 @@
-"""Holds what pyzorder opens now against the committed results; a loss fails.
+"""Compares what pyzorder opens with the committed results, and fails if anything is worse.
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
-Only figures that every run gives alike: shares of files and of their bytes. No seconds, and no
-other project. A subset of what `make bench-layout` and `make bench-curve` measure, by their own
-code, in a few minutes. A gain is reported: measure again, and commit the results.
+Compares only figures that are the same in every run, which are shares of files and of their bytes,
+and no other projects. This is a subset of what `make bench-layout` and `make bench-curve` measure,
+with the same code, and takes a few minutes. If figures have improved, run these benchmarks again
+and commit the results.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import report
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Another number of cores writes the rows that OPTIMIZE reads in other files, which compress
-#: otherwise; a file more or less in a hundred comes from that.
+#: Relative tolerance. The number of cores affects how the input of OPTIMIZE is divided into files,
+#: and so their compression. This can change the number of new files by one in a hundred.
 TOLERANCE = 0.02
 
 Line = Sequence[str]
@@ -29,12 +30,14 @@ Line = Sequence[str]
 
 @dataclass(frozen=True)
 class Part:
-    """One file of benchmarks/results, and how its lines are compared.
+    """A file in benchmarks/results, and how its lines are compared.
 
-    key      columns that name a line
-    same     columns that must not change
-    less     columns of which less is better
-    measure  gives lines as the file has them
+    Attributes:
+        name: the file's name without suffix.
+        key: columns that identify a line.
+        same: columns that must not change.
+        less: columns in which less is better, and what they measure.
+        measure: measures lines in the format of the file.
     """
 
     name: str
@@ -44,11 +47,11 @@ class Part:
     measure: Callable[[SparkSession], Iterator[Line]]
 
     def named(self, line: Line) -> tuple[str, ...]:
-        """What a line is of."""
+        """Returns the key of a line."""
         return tuple(line[column] for column in self.key)
 
     def compared(self, line: Line, known: Sequence[Line]) -> Iterator[tuple[str, str]]:
-        """`loss` or `gain` or `same`, and a sentence, for each figure of a measured line."""
+        """Yields `loss`, `gain` or `same`, and a sentence, for each figure of a measured line."""
         committed = [old for old in known if self.named(old) == self.named(line)]
         of = f"{self.name}, {', '.join(self.named(line))}"
         if len(committed) != 1:
@@ -101,7 +104,7 @@ PARTS = [
 
 
 def main() -> int:
-    """1: something is worse than what is committed."""
+    """Returns 1 if any figure is worse than the committed one, or if none was compared."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", help="names of results, with commas")
     arguments = parser.parse_args()

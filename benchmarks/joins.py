@@ -1,9 +1,9 @@
-"""Star joins of TPC-DS: files of store_sales opened with and without the keys of its dimensions.
+"""Measures the files of store_sales that TPC-DS star joins open, with and without join keys.
 
     python benchmarks/joins.py [--scale 1] [--files 216]
 
 store_sales is Z-ordered by the keys of date_dim, item and customer. "Without" is the same table and
-index with spark.sql.zorder.join.maxKeys = 0. Writes only into the folder demo-output.
+index with spark.sql.zorder.join.maxKeys = 0. Writes only to the folder demo-output.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ QUERIES = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a query returned, and what it cost."""
+    """The result of a query, and its cost."""
 
     values: tuple[object, ...]
     opened: int
@@ -63,7 +63,7 @@ class Answer:
 
 
 def ask(spark: SparkSession, query: str, max_keys: str) -> Answer:
-    """The query's answer, and the time of its fastest run."""
+    """Runs a query several times, and returns its result with the time of the fastest run."""
     spark.conf.set(MAX_KEYS, max_keys)
     seconds = []
     for _ in range(RUNS):
@@ -77,7 +77,7 @@ def ask(spark: SparkSession, query: str, max_keys: str) -> Answer:
 
 
 def write_tables(spark: SparkSession, source: Path, files: int) -> None:
-    """The four tables in Spark's catalog; store_sales is Z-ordered."""
+    """Writes the four tables to Spark's catalog, and Z-orders store_sales."""
     warehouse = demo.OUTPUT / "warehouse"
     for name in ("store_sales", *DIMENSIONS):
         shutil.rmtree(warehouse / name, ignore_errors=True)
@@ -94,7 +94,7 @@ def main() -> None:
         "--files", type=int, default=216, help="about how many files store_sales has"
     )
     arguments = parser.parse_args()
-    # At scale factor 1 store_sales lies where the demo keeps it.
+    # At scale factor 1, share store_sales with the demo.
     source = demo.OUTPUT if arguments.scale == 1 else demo.OUTPUT / f"sf{arguments.scale:g}"
     names = ("store_sales", *DIMENSIONS)
     demo.generate(*(source / f"{name}.parquet" for name in names), scale=arguments.scale)

@@ -1,4 +1,4 @@
-"""The loops that benchmarks run in the JVM: jvm/src/bench, in a jar under build/bench."""
+"""Loads the benchmark loops for the JVM (jvm/src/bench) from a jar in build/bench."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import build  # noqa: E402
 
 
 def load(spark: SparkSession) -> Any:
-    """Compiles the jar if need be, adds it to a session's JVM, and returns `io.pyzorder` there."""
+    """Builds the jar if needed, adds it to a session's JVM, and returns `io.pyzorder` there."""
     jvm: Any = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     loader.addURL(jvm.java.io.File(str(build.bench_jar())).toURI().toURL())

@@ -1,13 +1,15 @@
-"""Files, row groups, bytes and rows that lookups and boxes read, layout by layout.
+"""Measures the files, row groups, bytes and rows that lookups and boxes read in each layout.
 
     python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000] [--resume]
 
-Every table is written in each layout as about the same number of files; what queries open of them
-(opened.py) is the same each time, a mean over columns and values. The rows of a box are those that
-Spark's reader gives back, which skips pages too. Other projects lay out the real and the hard
-tables, not the uniform ones. Prints a table, and writes each line to benchmarks/results as soon as
-it is measured: layout_uniform.md, layout.md, and, for each other project, how many times the files
-it opens of those that pyzorder opens: layout_peers.md.
+Every table is written in each layout, with about the same number of files. The figures for what
+queries open (opened.py) are means over columns and values, and the same in each run. The rows of a
+box are those that Spark's reader returns, which also skips pages. Other projects lay out the real
+and the hard tables, but not the uniform ones.
+
+Prints a table, and writes each line to benchmarks/results as soon as it is measured. The results
+are in layout_uniform.md and layout.md. In layout_peers.md, the files that each other project opens
+are compared with those that pyzorder opens.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from pyspark.sql import DataFrame, SparkSession
 import pyzorder
 from pyzorder import demo
 
-# ---- layouts: each writes the rows into a folder as about so many Parquet files ----
+# ---- layouts: each writes the rows to a folder, as about the given number of Parquet files ----
 
 
 def _as_it_came(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
@@ -53,7 +55,7 @@ def _binary_z_value(df: DataFrame, columns: Sequence[str], files: int, folder: P
 
 
 def _delta_rs(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
-    """Again with another target size until the number of files is near enough."""
+    """Lays out with delta-rs, and adjusts the target size until the number of files is close."""
     source = folder.with_name(folder.name + ".source")
     df.coalesce(1).write.mode("overwrite").parquet(str(source))
     target = size_of(source) // files
@@ -112,7 +114,7 @@ ALL: Layouts = {"as it came": _as_it_came, "ORDER BY": _order_by, **OWN, **OTHER
 def measure(
     spark: SparkSession, dataset: Dataset, files: int, layouts: Layouts
 ) -> Iterator[list[str]]:
-    """One line a layout; raises AssertionError if a layout lost or doubled a row."""
+    """Yields one line per layout; raises AssertionError if a layout loses or duplicates a row."""
     if not layouts:
         return
     df = dataset.read(spark)
@@ -124,7 +126,7 @@ def measure(
         shutil.rmtree(folder, ignore_errors=True)
         try:
             lay_out(df, dataset.columns, files, folder)
-        except subprocess.CalledProcessError as failure:  # another project's process
+        except subprocess.CalledProcessError as failure:  # raised for other projects' processes
             print(f"{dataset.name}  {name}  failed: {failure}", flush=True)
             continue
         written = spark.read.schema(df.schema).parquet(*map(str, data_files(folder)))
@@ -147,9 +149,10 @@ HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "b
 
 
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
-    """For each other project its shares of files by pyzorder's, table by table; and their means.
+    """Returns the ratios of other projects' shares of files to pyzorder's, and their means.
 
-    Of lookups, of boxes, and of all: the mean of the lookups of each column and of the boxes.
+    There are ratios for lookups, for boxes, and for all queries, which is the mean of the lookups
+    of each column and of the boxes.
     """
     shares = {
         (table, size, layout): (

@@ -1,7 +1,7 @@
-"""The files and row groups that queries open, by the minima and maxima in Parquet footers.
+"""Computes the files and row groups that queries open from the bounds in Parquet footers.
 
-A lookup is `column = value` for values of the table; a box is a range on several columns around the
-values of a row.
+A lookup is `column = value` for a value in the table. A box is a range on several columns, around
+the values of a row.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ LOOKUPS, BOXES, READ, DRAWN = 500, 300, 5, 50_000
 
 @dataclass(frozen=True)
 class Bounds:
-    """Ranks of the least and greatest value of units (files or row groups), by column and unit."""
+    """Ranks of the bounds of units (files or row groups), as arrays of columns by units."""
 
     least: npt.NDArray[np.int64]
     greatest: npt.NDArray[np.int64]
     bytes: npt.NDArray[np.int64]
 
     def opened(self, low: Sequence[int | None], high: Sequence[int | None]) -> tuple[float, float]:
-        """The shares of the units and of their bytes that may hold a row of the box."""
+        """Returns the shares of the units, and of their bytes, that may have a row in a box."""
         hit = np.ones(len(self.bytes), dtype=bool)
         for c, (a, b) in enumerate(zip(low, high, strict=True)):
             if a is not None and b is not None:
@@ -41,7 +41,7 @@ class Bounds:
 
 
 class Queries:
-    """Lookups and boxes around values of the table, and the ranks that they are compared by."""
+    """Lookups and boxes around values of a table, with the ranks for comparing values."""
 
     def __init__(self, dataset: Dataset, files: Sequence[Path]) -> None:
         self.dataset = dataset
@@ -70,10 +70,10 @@ class Queries:
         self.asked = [self.rows[i] for i in random.choice(len(self.rows), LOOKUPS, replace=False)]
 
     def bounds(self, units: Sequence[tuple[Sequence[tuple[Any, Any] | None], int]]) -> Bounds:
-        """Minima and maxima as ranks: even ranks are values that are asked for, odd lie between."""
+        """Converts bounds to ranks, which are even for sampled values, and odd between these."""
         least, greatest = [], []
         for c, values in enumerate(self.values):
-            nothing = (2 * len(values), -2)  # a unit without values is never opened
+            nothing = (2 * len(values), -2)  # units without values are never opened
             ranks = [
                 nothing
                 if unit[c] is None
@@ -88,7 +88,7 @@ class Queries:
         return Bounds(np.array(least), np.array(greatest), np.array(sizes))
 
     def lookups(self, bounds: Bounds) -> list[float]:
-        """For each column the mean share of the units that `column = value` opens."""
+        """Returns, for each column, the mean share of the units that `column = value` opens."""
         means = []
         for c, values in enumerate(self.values):
             shares = []
@@ -101,7 +101,7 @@ class Queries:
         return means
 
     def boxes(self, bounds: Bounds) -> tuple[float, float]:
-        """Mean shares of the units, and of their bytes, that a box opens."""
+        """Returns the mean shares of the units, and of their bytes, that a box opens."""
         shares = []
         for box in self.asked_boxes:
             low, high = (
@@ -112,7 +112,7 @@ class Queries:
 
     @cached_property
     def asked_boxes(self) -> list[list[tuple[Any, Any] | None]]:
-        """For each box the least and the greatest value of each column; None: any value."""
+        """The least and greatest value of each column for each box; None if unrestricted."""
         rows = [r for r in self.asked[:BOXES] if all(v is not None and v == v for v in r)]
         return [[self._side(c, value) for c, value in enumerate(row)] for row in rows]
 
@@ -125,7 +125,7 @@ class Queries:
         return ordered[first], ordered[first + 2 * half]
 
     def rows_read(self, df: DataFrame) -> float:
-        """Mean share of the rows that Spark's reader gives back for some of the boxes."""
+        """Returns the mean share of the rows that Spark's reader returns for some of the boxes."""
         total, read = df.count(), []
         for box in self.asked_boxes[:READ]:
             some = df.select(*self.dataset.columns)
@@ -145,12 +145,12 @@ def _rank(values: Sequence[Any], value: Any) -> int:
     return 2 * place if place < len(values) and values[place] == value else 2 * place - 1
 
 
-#: Bounds of a unit whose footer tells none, although it has values.
+#: Bounds of a unit that has values, but no bounds in its footer.
 UNKNOWN = (None, None)
 
 
 def _bounds(statistics: Any, rows: int) -> tuple[Any, Any] | None:
-    """None: there are only nulls."""
+    """Returns the bounds in a footer, or None if all values are null."""
     if statistics is not None and statistics.has_min_max:
         return statistics.min, statistics.max
     only_nulls = statistics is not None and statistics.null_count == rows
@@ -158,7 +158,7 @@ def _bounds(statistics: Any, rows: int) -> tuple[Any, Any] | None:
 
 
 def footers(folder: Path, columns: Sequence[str]) -> tuple[list[Any], list[Any]]:
-    """Minima and maxima of the columns, and bytes: of each file, and of each row group."""
+    """Returns the bounds of the columns, and the size in bytes, of each file and row group."""
     files, groups = [], []
     for path in data_files(folder):
         footer = pq.ParquetFile(path).metadata
@@ -184,7 +184,7 @@ def footers(folder: Path, columns: Sequence[str]) -> tuple[list[Any], list[Any]]
 
 
 def best_grid(files: int, columns: int) -> float:
-    """Mean share of files that a lookup opens in the best integer grid of so many cells."""
+    """Returns the mean share of files that a lookup opens in the best integer grid of cells."""
 
     def grids(cells: int, left: int) -> Any:
         if left == 1:

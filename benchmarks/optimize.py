@@ -1,13 +1,14 @@
-"""What an OPTIMIZE costs, against an ORDER BY and a plain rewrite of the same table.
+"""Compares the cost of an OPTIMIZE with that of an ORDER BY and of a plain rewrite.
 
     python benchmarks/optimize.py [--rounds 5] [--files 64] [--scales 1,10]
 
-TPC-H lineitem in 64 files, its rows in the order they came, clustered by (l_partkey, l_shipdate,
-l_suppkey) into as many files, in a heap of 2 GiB. A plain rewrite is one task and one new file for
-each file. Seconds are the least of the rounds, which take turns; what counts are their ratios. At
-greater scale factors only a plain rewrite and pyzorder run, with files of the same size, a third of
-the rounds. Other projects' OPTIMIZE takes turns with pyzorder's on the newest Spark that they
-support. Prints two tables, and writes them to benchmarks/results/optimize.md and optimize_peers.md.
+The table is TPC-H lineitem in 64 files, with rows in their original order. It is clustered by
+(l_partkey, l_shipdate, l_suppkey) into as many files, with a heap of 2 GiB. A plain rewrite has one
+task and one new file for each file. Rounds alternate between the ways of rewriting, and seconds are
+the minimum of the rounds; what matters are their ratios. At larger scale factors, only the plain
+rewrite and pyzorder run, with files of the same size and a third of the rounds. The OPTIMIZE of
+other projects alternates with pyzorder's on the newest Spark that they support. Prints the results,
+and writes them to benchmarks/results/optimize.md and optimize_peers.md.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ COLUMNS = ("l_partkey", "l_shipdate", "l_suppkey")
 
 @dataclass
 class Cost:
-    """What a way of rewriting took: seconds of each round, the rest of the last one."""
+    """The cost of a way of rewriting: seconds of all rounds, and other figures of the last one."""
 
     seconds: list[float] = field(default_factory=list)
     jobs: int = 0
@@ -47,7 +48,7 @@ class Cost:
 
 
 def source(spark: SparkSession, scale: int, files: int) -> Path:
-    """The folder of lineitem in about so many files."""
+    """Returns a folder with lineitem in about `files` files, and writes it first if needed."""
     folder = FOLDER / f"lineitem_{scale}_{files}"
     if not (folder / "_SUCCESS").exists():
         rows = lineitem(spark, scale)
@@ -57,7 +58,7 @@ def source(spark: SparkSession, scale: int, files: int) -> Path:
 
 
 def plain(spark: SparkSession, source: Path, files: int, folder: Path) -> Callable[[], None]:
-    """Each file read and written by a task of its own."""
+    """Rewrites each file in its own task."""
     greatest = max(file.stat().st_size for file in data_files(source))
     keys = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
 
@@ -79,7 +80,7 @@ def order_by(spark: SparkSession, source: Path, files: int, folder: Path) -> Cal
 
 
 def optimize(spark: SparkSession, source: Path, files: int, folder: Path) -> Callable[[], None]:
-    """OPTIMIZE of a copy of the table, made before the clock starts."""
+    """Runs OPTIMIZE on a copy of the table, which is made before the measurement."""
     shutil.copytree(source, folder)
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size_of(folder) // files))
     table = pyzorder.ZOrderTable.forPath(spark, str(folder))
@@ -103,7 +104,7 @@ WAYS = {
 
 
 class Meter:
-    """Jobs, shuffled bytes and the heap's peak between two moments."""
+    """Measures seconds, jobs, shuffled bytes and the peak heap of a run."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark._jvm
@@ -134,7 +135,7 @@ class Meter:
 
 
 def measure(spark: SparkSession, scale: int, files: int, rounds: int) -> list[list[str]]:
-    """A line for each way."""
+    """Returns one line per way of rewriting."""
     table = source(spark, scale, files * scale)
     count = spark.read.parquet(str(table)).count()
     meter = Meter(spark)
@@ -171,8 +172,11 @@ HEADER = ["scale factor", "way", "seconds", "µs a row", "of a plain rewrite", "
 
 
 def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
-    """Writes results/optimize_peers.md: a line for each peer that `make peers` has fetched, after
-    those that there are."""
+    """Measures the peers that `make peers` has fetched, and writes results/optimize_peers.md.
+
+    Args:
+        rows: existing results, to which those of other peers are added.
+    """
     for name, peer in peers.PEERS.items():
         if any(row[0] == name for row in rows):
             continue

@@ -1,8 +1,8 @@
-"""What pyzorder's parser adds to statements that are not its own: microseconds, beside Spark's.
+"""Measures the overhead of pyzorder's parser for Spark's statements, in microseconds.
 
     python benchmarks/parser.py [--calls 2000]
 
-Both parsers are called through Py4J in turn, so the calls' own cost is in both figures.
+Both parsers are called through Py4J in turns, so both figures include the cost of the calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STATEMENTS = {
 
 
 def microseconds(parser: Any, statement: str, calls: int) -> float:
-    """The mean of some calls."""
+    """Returns the mean over some calls."""
     start = time.perf_counter_ns()
     for _ in range(calls):
         parser.parsePlan(statement)
@@ -34,7 +34,7 @@ def microseconds(parser: Any, statement: str, calls: int) -> float:
 
 
 def main() -> None:
-    """Prints one line a statement: the best of eleven turns of each parser, and the ratio."""
+    """Prints one line per statement: the best of eleven turns for each parser, and their ratio."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--calls", type=int, default=500, help="calls a turn")
     calls: int = parser.parse_args().calls

@@ -1,13 +1,13 @@
-"""A table laid out as Delta, Iceberg or Hudi lays it out, by their own code.
+"""Lays out a table like Delta, Iceberg or Hudi, with their own code.
 
     python benchmarks/peers.py fetch [PEER …]
     python benchmarks/peers.py lay-out PEER SOURCE FOLDER COLUMNS FILES
     python benchmarks/peers.py time PEER SOURCE FOLDER COLUMNS FILES
 
-The latter two run in the environment of a Spark that the peer supports, with its jars in the folder
-`peers` there (`make peers` makes both). `lay-out` puts the Parquet files that the peer's table then
-consists of into FOLDER, about FILES of them; `time` prints, as JSON, the seconds of a plain
-rewrite, of pyzorder's OPTIMIZE and of the peer's, in turns on that Spark.
+`lay-out` and `time` run in the environment of a Spark that the peer supports, which has the peer's
+jars in its folder `peers` (`make peers` creates both). `lay-out` copies the about FILES Parquet
+files of the peer's table to FOLDER. `time` prints JSON with the seconds of a plain rewrite, of
+pyzorder's OPTIMIZE and of the peer's, which run in turns on that Spark.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from urllib.parse import unquote, urlparse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: How often `time` times each.
+#: Number of times that `time` measures each.
 ROUNDS = 3
 
-#: How often `lay-out` tries for the number of files.
+#: Number of times that `lay-out` tries to reach the number of files.
 TRIES = 5
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Peer:
-    """The Spark a peer runs on, its jars on Maven Central, and its settings."""
+    """A peer: the version of Spark it runs on, its jars on Maven Central, and its settings."""
 
     spark: str
     jars: tuple[str, ...]
@@ -52,7 +52,7 @@ class Peer:
 
     @property
     def is_there(self) -> bool:
-        """Whether `make peers` has fetched it."""
+        """Whether `make peers` has fetched the peer's jars."""
         names = [f"{jar.split(':')[1]}-{jar.split(':')[2]}.jar" for jar in self.jars]
         return all((self.environment / "peers" / name).exists() for name in names)
 
@@ -77,7 +77,7 @@ PEERS = {
                 "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
             "spark.sql.catalog.peer": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.peer.type": "hadoop",
-            "spark.sql.ansi.enabled": "false",  # it casts dates to numbers
+            "spark.sql.ansi.enabled": "false",  # Iceberg casts dates to numbers
         },
     ),
     "Hudi 1.2.0": Peer(
@@ -93,7 +93,7 @@ PEERS = {
 
 
 def fetch(peer: Peer) -> None:
-    """Copies the peer's jars with Maven."""
+    """Fetches the peer's jars with Maven."""
     for jar in peer.jars:
         subprocess.run(
             ["mvn", "-q", "-B", "dependency:copy", f"-Dartifact={jar}",
@@ -103,14 +103,18 @@ def fetch(peer: Peer) -> None:
 
 
 def lay_out(name: str, source: Path, folder: Path, columns: Sequence[str], files: int) -> None:
-    """The peer's layout of SOURCE's files, into the folder."""
+    """Writes the peer's layout of the files in `source` to `folder`."""
     _run("lay-out", name, source, folder, columns, files)
 
 
 def seconds(
     name: str, source: Path, folder: Path, columns: Sequence[str], files: int
 ) -> dict[str, list[float]]:
-    """Of a plain rewrite, of pyzorder and of the peer, on the peer's Spark; FOLDER is scratch."""
+    """Returns the seconds of a plain rewrite, of pyzorder and of the peer, on the peer's Spark.
+
+    Args:
+        folder: a folder for temporary files.
+    """
     said = _run("time", name, source, folder, columns, files)
     found: dict[str, list[float]] = json.loads(said.splitlines()[-1])
     return found
@@ -119,7 +123,7 @@ def seconds(
 def _run(
     what: str, name: str, source: Path, folder: Path, columns: Sequence[str], files: int
 ) -> str:
-    """Runs this page in the peer's environment."""
+    """Runs this script in the peer's environment."""
     environment = PEERS[name].environment / "bin"
     return subprocess.run(
         [environment / "with-java", environment / "python", __file__, what, name, source, folder,
@@ -156,7 +160,7 @@ def main() -> int:
 
 
 def start_spark(peer: Peer, home: str) -> SparkSession:
-    """With the peer's extension, and pyzorder's beside it."""
+    """Starts a session with the extensions of the peer and of pyzorder."""
     from pyspark.sql import SparkSession
 
     import pyzorder
@@ -177,13 +181,15 @@ def start_spark(peer: Peer, home: str) -> SparkSession:
     return pyzorder.configure(builder).getOrCreate()
 
 
-#: What rewrites a peer's table, and then tells its files.
+#: A function that rewrites a peer's table, and one that returns its files afterwards.
 Prepared = tuple[Callable[[], object], Callable[[], Sequence[str]]]
 
 
 def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Sequence[str]:
-    """Files of the peer's layout: again with another target size until there are about as many;
-    between two sizes when one made too many of them and the other too few."""
+    """Returns the files of the peer's layout, after adjusting the target size to their number.
+
+    If one target size gives too many files and another one too few, tries a size between them.
+    """
     target = size_of(arguments.source) // arguments.files
     written: Sequence[str] = ()
     too_many = too_few = 0
@@ -210,7 +216,7 @@ def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> 
 def prepare(
     spark: SparkSession, arguments: argparse.Namespace, table: Path, target: int
 ) -> Prepared:
-    """The rows as a table of the peer, to be rewritten as files of so many bytes."""
+    """Writes the rows as a table of the peer, to be rewritten with a target file size in bytes."""
     make = {"D": delta, "I": iceberg, "H": hudi}[arguments.peer[0]]
     shutil.rmtree(table, ignore_errors=True)
     return make(
@@ -225,7 +231,7 @@ def size_of(folder: Path) -> int:
 def time_all(
     spark: SparkSession, arguments: argparse.Namespace, home: Path
 ) -> dict[str, list[float]]:
-    """Seconds of each round, what is prepared before not counted."""
+    """Returns the seconds of each round, without those of preparing it."""
     from pyzorder import ZOrderTable
 
     rows = spark.read.parquet(str(arguments.source))
@@ -285,7 +291,7 @@ def iceberg(  # type: ignore[no-untyped-def]
         "CALL peer.system.rewrite_data_files(table => 'db.t', strategy => 'sort', "
         f"sort_order => 'zorder({columns})', options => map('rewrite-all', 'true', "
         f"'target-file-size-bytes', '{size}', "
-        f"'max-file-size-bytes', '{1 << 40}'))"  # a file is not cut where it grows
+        f"'max-file-size-bytes', '{1 << 40}'))"  # do not split files that grow
     )
     return (
         lambda: spark.sql(statement).collect(),
@@ -313,10 +319,10 @@ def hudi(  # type: ignore[no-untyped-def]
     spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
     clustering = {
         **writing,
-        # It cuts the curve in as many parts as the input has target sizes,
+        # Hudi cuts the curve into as many parts as the target size fits into the input,
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
-        # and a part in files of 100 target sizes, as the rows take in the writer's memory.
+        # and each part into files of 100 target sizes, by the rows' size in the writer's memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

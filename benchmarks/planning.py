@@ -1,11 +1,12 @@
-"""What the index adds to the planning of a query, as a table grows.
+"""Measures what the index adds to the planning of a query, as a table grows.
 
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
-For made-up tables of so many files, with an index of four columns (io.pyzorder.skipping.files.
-PlanningBenchmark, in jvm/src/bench): milliseconds to load it, to find a listing's entries, to
-prune a listing whose entries are known, and the memory of the index. Then, of a small table without
-an index: milliseconds to plan a query with the extension and without it, in processes of their own.
+For synthetic tables of these sizes, with an index of four columns, measures the milliseconds to
+load the index, to find the entries of a listing, and to prune a listing whose entries are known,
+and the memory of the index (io.pyzorder.skipping.files.PlanningBenchmark, in jvm/src/bench). For a
+small table without an index, measures the milliseconds to plan a query with the extension and
+without it, in separate processes.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from pyspark.sql import SparkSession
 
 import pyzorder
 
-#: files: (warm pruning, cold load), in milliseconds at most
+#: Maximum milliseconds of warm pruning and of a cold load, by number of files.
 TARGETS = {10_000: (5, 150), 100_000: (10, 1_000), 1_000_000: (50, 5_000)}
-#: matching, in milliseconds, and memory, in MiB, at a million files; both at most
+#: Maximum milliseconds of matching, and maximum MiB of memory, for a million files.
 MATCHING, MEMORY = 500, 128
-#: milliseconds that a query of an unindexed table may take longer
+#: Maximum milliseconds that the extension may add to planning a query of an unindexed table.
 OVERHEAD = 2.0
 
 
 def builder() -> SparkSession.Builder:
-    """One thread, much memory: the made-up entries take most of it."""
+    """Returns a builder with one thread, and with enough memory for the synthetic entries."""
     return (
         SparkSession.builder.master("local[1]")
         .config("spark.ui.enabled", "false")
@@ -43,7 +44,7 @@ def builder() -> SparkSession.Builder:
 
 
 def grown(sizes: list[int]) -> bool:
-    """Prints a line for each size; False: a target was missed."""
+    """Prints a line for each size, and returns whether all targets are met."""
     spark = pyzorder.configure(builder()).getOrCreate()
     helpers = jvm_loops.load(spark)
     print("    files  selected   pruning  matching  cold load    memory")
@@ -62,9 +63,9 @@ def grown(sizes: list[int]) -> bool:
 
 
 def plan_in_turns(with_extension: bool) -> None:
-    """For each line of standard input a line: median milliseconds to plan one of 100 queries.
+    """Prints the median milliseconds to plan 100 queries, for each line of standard input.
 
-    The queries are of an unindexed table of 20 files.
+    The queries read an unindexed table of 20 files.
     """
     made = pyzorder.configure(builder()) if with_extension else builder()
     spark = made.getOrCreate()
@@ -85,7 +86,10 @@ def plan_in_turns(with_extension: bool) -> None:
 
 
 def overhead(turns: int) -> tuple[float, float]:
-    """Median milliseconds without the extension, and what it adds, by two processes in turns."""
+    """Returns the median milliseconds without the extension, and what it adds to them.
+
+    Two processes, with and without the extension, are measured in turns.
+    """
     command = [sys.executable, __file__, "--plan"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     taken: dict[str, list[float]] = {"without": [], "with": []}

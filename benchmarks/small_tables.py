@@ -1,11 +1,12 @@
-"""What the extension costs where there is nothing to gain: tiny tables, and a small one cut finer.
+"""Measures what the extension costs on tiny tables, and on a small table with many files.
 
     python benchmarks/small_tables.py [--rounds 60]
 
-Tables of 3 files of 10 rows, optimized, in one session: each query is run with skipping and without
-it, one right after the other, and the figure is the median of the ratios of these pairs. Then a
-table of some 100 MB as OPTIMIZE writes it by default (32 files or fewer, of 1 MiB or more) beside
-the same rows in one file: seconds to read all of it, in turns.
+The tiny tables are optimized and have 3 files of 10 rows. In one session, each query runs with
+skipping and without it, one right after the other. The figure is the median of the ratios of these
+pairs. The small table has about 100 MB, and is written by OPTIMIZE with its defaults (at most 32
+files, of at least 1 MiB). The time to read all of it is compared with that for the same rows in one
+file, in turns.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ QUERIES = {
     "self join": "SELECT count(*) FROM fact x JOIN fact y ON x.a = y.b WHERE x.c = {i}",
 }
 SKIPPING = "spark.pyzorder.skipping.enabled"
-#: the ratio of a join's seconds with skipping to those without it, at most
+#: Maximum ratio of a join's seconds with skipping to those without it.
 MOST = 1.05
 
 
@@ -45,13 +46,13 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def figures(taken: list[float], beside: list[float]) -> list[str]:
-    """Milliseconds of `beside`, and how many times as long `taken` took; both are medians."""
+    """Returns the median milliseconds of `beside`, and the median ratio of `taken` to it."""
     ratio = statistics.median(a / b for a, b in zip(taken, beside, strict=True))
     return [f"{1000 * statistics.median(beside):.1f} ms", f"{ratio:.3f}"]
 
 
 def costs(spark: SparkSession, rounds: int) -> list[list[str]]:
-    """A row for each query: milliseconds without skipping, and the ratio with it."""
+    """Returns a row for each query: milliseconds without skipping, and the ratio with it."""
     for name in ("fact", "dim", "dim2"):
         spark.range(0, 30, 1, 3).selectExpr(
             "CAST(id AS INT) AS a", "CAST(id * 7 % 30 AS INT) AS b", "CAST(id % 10 AS INT) AS c"
@@ -72,7 +73,7 @@ def costs(spark: SparkSession, rounds: int) -> list[list[str]]:
 
 
 def finer(spark: SparkSession, rounds: int) -> list[str]:
-    """A row: lineitem as OPTIMIZE cuts it by default, over the same rows in one file."""
+    """Returns a row that compares lineitem as OPTIMIZE writes it with the same rows in one file."""
     rows = datasets.DATASETS[0].read(spark)
     rows.where("l_orderkey % 3 = 0").coalesce(1).write.saveAsTable("one")
     rows.where("l_orderkey % 3 = 0").coalesce(1).write.saveAsTable("cut")
