@@ -34,7 +34,7 @@ QUERIES = {
     "join without a filter": "SELECT count(*) FROM fact JOIN dim ON fact.a = dim.a AND {i} >= 0",
     "self join": "SELECT count(*) FROM fact x JOIN fact y ON x.a = y.b WHERE x.c = {i}",
 }
-SKIPPING = "spark.pyzorder.skipping.enabled"
+SKIPPING = "spark.sql.zorder.skipping.enabled"
 #: Maximum ratio of a join's seconds with skipping to those without it.
 MOST = 1.05
 
