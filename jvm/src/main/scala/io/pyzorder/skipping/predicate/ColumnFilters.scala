@@ -7,7 +7,10 @@ import io.pyzorder.skipping.predicate.IndexFilter.{
 }
 import io.pyzorder.skipping.predicate.IndexFilter.{sorted, Never, NotPrefix, OneOf, Other, Prefix}
 
-/** The filters of rows that compare so with values; the values that bounds do not tell included. */
+/**
+ * Filters for rows whose column compares in a given way with values. They also cover nulls and NaN,
+ * which bounds leave out.
+ */
 private[skipping] object ColumnFilters {
 
   /** `c < NaN` is TRUE for every number, `c <= NaN` for every value. */
@@ -25,7 +28,7 @@ private[skipping] object ColumnFilters {
   def eitherNull(a: FilterColumn, b: FilterColumn): IndexFilter =
     IndexFilter.or(HasNull(a), HasNull(b))
 
-  /** Equal to one of the values; nulls among them equal nothing. */
+  /** `c` equals one of the values. Nulls among the values equal nothing. */
   def oneOf(c: FilterColumn, list: Iterable[Any]): IndexFilter = {
     val (nans, values) = list.filter(_ != null).partition(isNaN)
     val finite = if (values.isEmpty) Never else OneOf(c, sorted(c, values))
@@ -33,8 +36,9 @@ private[skipping] object ColumnFilters {
   }
 
   /**
-   * Equal to none of the values. Leaving one out of the list only keeps more files: NaN, which the
-   * bounds don't tell, and ±0.0, which are equal here but not to every hash set.
+   * `c` equals none of the values. Removing a value from the list only keeps more files, so two
+   * kinds are removed: NaN, which the bounds leave out, and ±0.0, which are equal here but not in
+   * every hash set.
    */
   def other(c: FilterColumn, list: Iterable[Any]): IndexFilter = {
     val values = list.filterNot(v => isNaN(v) || isZero(v))

@@ -5,45 +5,48 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.catalyst.util.TypeUtils
 
 /**
- * One column's statistics in all files of a snapshot, as the judge asks for them. Files are
- * numbered from 0. What is not known must be answered with the value that keeps the file.
+ * One column's statistics in all files of a snapshot, as the filters use them. Files are numbered
+ * from 0. A method that does not know the answer must return the value that keeps the file.
  */
 abstract class ColumnStatisticsView {
 
   /** Both bounds are known: they enclose every value that is neither null nor NaN. */
   def bounded(file: Int): Boolean
 
-  /** Proved: nulls and NaN aside there is no value. */
+  /** Whether the column is proved to hold no value other than nulls and NaN. */
   def empty(file: Int): Boolean
 
-  /** A value is NaN, or may be. */
+  /** Whether some value is or may be NaN. */
   def nanSeen(file: Int): Boolean
 
-  /** May some row be null? */
+  /** Whether some row may be null. */
   def mayBeNull(file: Int): Boolean
 
-  /** May some row be something else than null? NaN counts. */
+  /** Whether some row may be something other than null. NaN counts as a value. */
   def mayHaveValue(file: Int): Boolean
 
-  /** Proved: every row has the same value, which `min` gives; no null, no NaN, neither zero. */
+  /**
+   * Whether every row is proved to have the same value, which `min` returns. That value is not
+   * null, NaN or zero of either sign.
+   */
   def oneValue(file: Int): Boolean
 
-  /** The lower bound, boxed; asked only where `bounded`. */
+  /** The lower bound, boxed. Called only where `bounded`. */
   def min(file: Int): Any
 
-  /** The upper bound, boxed; asked only where `bounded`. */
+  /** The upper bound, boxed. Called only where `bounded`. */
   def max(file: Int): Any
 
-  /** The values' order, which is Spark's. */
+  /** The order of the values, which is Spark's. */
   def ordering: Ordering[Any]
 
-  /** Both bounds against one value, which is neither null nor NaN. */
+  /** Compares both bounds with one value, which is neither null nor NaN. */
   def against(value: Any): BoundComparison = new BoundComparison {
     override def min(file: Int): Int = ordering.compare(ColumnStatisticsView.this.min(file), value)
     override def max(file: Int): Int = ordering.compare(ColumnStatisticsView.this.max(file), value)
   }
 
-  /** Whether one of the values, which are sorted, lies between the bounds; where `bounded`. */
+  /** Whether one of the sorted values lies between the bounds. Called only where `bounded`. */
   def enclosesOneOf(sorted: Array[Any]): FileTest = new FileTest {
     override def mayMatch(file: Int): Boolean = {
       val least = ColumnStatisticsView.this.min(file)
@@ -58,24 +61,24 @@ abstract class ColumnStatisticsView {
   }
 }
 
-/** Signs of `bound - value`. */
+/** The signs of `bound - value`. */
 abstract class BoundComparison {
   def min(file: Int): Int
   def max(file: Int): Int
 }
 
-/** A question to one file: may some of its rows make the predicate TRUE? */
+/** Tests whether some row of a file may make the predicate TRUE. */
 abstract class FileTest {
 
   def mayMatch(file: Int): Boolean
 
   /**
-   * The same question to many files: one column after the other is a third of the time.
+   * Tests many files at once. Testing one column after another takes a third of the time.
    *
    * @param files  the files' numbers
-   * @param places which of `files` are asked, its first `count`; those of files that may match are
-   *               moved to the front, in their order
-   * @return how many those are
+   * @param places the positions in `files` to test, in the first `count` elements; the positions of
+   *               files that may match are moved to the front, in their original order
+   * @return the number of files that may match
    */
   def select(files: Array[Int], places: Array[Int], count: Int): Int = {
     var kept = 0
@@ -93,8 +96,8 @@ abstract class FileTest {
 }
 
 /**
- * A column's facts seen through a function that keeps the order; bounds are unknown where it fails
- * or does not keep the order between them.
+ * A column's statistics seen through an order-preserving function. Bounds are unknown where the
+ * function fails or does not preserve the order between them.
  */
 final class FunctionStatisticsView(facts: ColumnStatisticsView, column: FilterColumn)
     extends ColumnStatisticsView {

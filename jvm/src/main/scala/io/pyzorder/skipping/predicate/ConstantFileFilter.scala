@@ -8,18 +8,21 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
 
 /**
- * A predicate without a rule of its own, evaluated where that tells all: in a file whose every row
- * has the same value in each column that it names, what it says of one row it says of all. FALSE
- * and NULL leave them all out; an error leaves them in, for it is the query's to raise.
+ * Evaluates a predicate that has no rule of its own on files where one evaluation suffices. If
+ * every row of a file has the same value in each column that the predicate references, its outcome
+ * for one row is its outcome for all. FALSE and NULL exclude all rows. If evaluation fails, the
+ * file is kept, because the query must raise the error.
  *
- * The same value means: no null, no NaN, both bounds equal (all between them are equal then, exact
- * bounds or not), and not zero where there are two of them. Equal in the binary order means
- * identical, so that no function can tell the rows apart; deterministic functions don't by
- * themselves, and a user's own are not believed. Nor are those believed that read the session's
- * settings while they are evaluated: a DataFrame is planned once, and may run under others later.
+ * "The same value" means that there is no null and no NaN, that both bounds are equal (then so are
+ * all values between them, whether or not the bounds are exact), and that the value is not zero
+ * where the type has two zeros. Values equal in the binary order are identical, so no function can
+ * tell the rows apart. Deterministic functions do not vary by themselves, but a user-defined
+ * function's claim to be deterministic is not trusted. Functions that read session settings during
+ * evaluation are excluded too, because a DataFrame is planned once and may run later under other
+ * settings.
  *
- * @param columns   the columns it names, not their functions
- * @param predicate over them, column i as BoundReference i
+ * @param columns   the referenced columns, not functions of them
+ * @param predicate the predicate, in which column i is BoundReference i
  */
 final case class ConstantFileFilter(columns: Seq[FilterColumn], predicate: Expression)
     extends IndexFilter {
@@ -49,7 +52,9 @@ final case class ConstantFileFilter(columns: Seq[FilterColumn], predicate: Expre
 
 object ConstantFileFilter {
 
-  /** None: it must not be evaluated here, or names no column, or one without statistics. */
+  /**
+   * Returns None unless the predicate may be evaluated here and all its columns have statistics.
+   */
   def of(predicate: Expression): Option[ConstantFileFilter] =
     if (!predicate.deterministic) None
     else {
@@ -64,12 +69,12 @@ object ConstantFileFilter {
     }
 
   /**
-   * Code of users, what has no value by itself (a column without statistics is left of that kind),
-   * and what may take long or much memory.
+   * Whether the expression is user code, cannot be evaluated by itself (as a column without
+   * statistics, which remains an attribute), or may take much time or memory.
    */
   private def isRefused(expression: Expression): Boolean = expression match {
     case _: UserDefinedExpression | _: InvokeLike | _: PlanExpression[_] => true
-    // They read spark.sql.legacy.timeParserPolicy.
+    // These read spark.sql.legacy.timeParserPolicy.
     case _: TimestampFormatterHelper | _: JsonToStructs | _: CsvToStructs => true
     case _: Unevaluable | _: HigherOrderFunction | _: Generator => true
     case _: StringRepeat | _: StringSpace | _: StringLPad | _: StringRPad => true

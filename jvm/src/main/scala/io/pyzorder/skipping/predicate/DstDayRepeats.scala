@@ -8,23 +8,23 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 import scala.jdk.CollectionConverters._
 
 /**
- * Where a time zone's days do not follow each other: the instants at which its clocks were set back
- * over midnight, in microseconds.
+ * The instants, in microseconds, at which a time zone's clocks were set back over midnight, so that
+ * a local day was repeated.
  *
- * The local day of an instant is that of instant + offset. Between two transitions the offset is
- * constant and days follow each other; a transition forward skips local times and at most a day;
- * one back repeats local times, and takes a day back exactly if the last local time before it lies
- * on a later day than the first after it.
+ * The local day of an instant is the day of instant + offset. Between two transitions the offset is
+ * constant, so days are in order. A forward transition skips local times and at most one day. A
+ * backward transition repeats local times. It repeats a day exactly if the last local time before
+ * it lies on a later day than the first local time after it.
  *
- * @param repeated those instants, sorted
- * @param from     after it there may be one each year
+ * @param repeated the instants, sorted
+ * @param from     the instant after which a day may be repeated every year
  */
 final class DstDayRepeats private (repeated: Array[Long], from: Long) {
 
-  /** Whether no day comes twice from one instant to a later one, in microseconds. */
+  /** Whether no day is repeated from the first instant to the last, both in microseconds. */
   def inOrder(first: Long, last: Long): Boolean = last < from && {
     val found = Arrays.binarySearch(repeated, first)
-    val next = if (found >= 0) found + 1 else -found - 1 // the first one after `first`
+    val next = if (found >= 0) found + 1 else -found - 1 // the first instant after `first`
     next == repeated.length || repeated(next) > last
   }
 }
@@ -33,12 +33,12 @@ object DstDayRepeats {
 
   private val known = new ConcurrentHashMap[ZoneId, DstDayRepeats]()
 
-  /** Those of a zone. */
+  /** The repeated days of a zone. */
   def of(zone: ZoneId): DstDayRepeats = known.computeIfAbsent(zone, z => of(z.getRules))
 
   private def of(rules: ZoneRules): DstDayRepeats = {
     val past = rules.getTransitions.asScala
-    // Rules for every year to come; they are the same each year, but for the date.
+    // The rules for all future years. They are the same each year except for the date.
     val year = past.lastOption.map(_.getDateTimeAfter).getOrElse(LocalDateTime.MIN).getYear + 1
     val yearly = rules.getTransitionRules.asScala.map(_.createTransition(year))
     val from =

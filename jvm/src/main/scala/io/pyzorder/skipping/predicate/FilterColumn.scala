@@ -11,14 +11,15 @@ import org.apache.spark.sql.types._
 import io.pyzorder.index.model.IndexedColumn
 
 /**
- * The column side of an index filter: a leaf column, or a function of one that keeps the order.
+ * The column side of an index filter: a leaf column or an order-preserving function of one.
  *
- * @param path     the column's name, then the names of the struct fields below it
- * @param dataType the type the query reads the column as; an index column of another type does
- *                 not answer for it
- * @param through  what MonotonicFunctions proves to keep the order, of the column as
+ * @param path     the column's name, followed by the names of the struct fields below it
+ * @param dataType the type in which the query reads the column; an index column of another type is
+ *                 not used for it
+ * @param through  a function that MonotonicFunctions proves to preserve order, with the column as
  *                 BoundReference 0
- * @param zone     `through` keeps it only between values whose days follow each other there
+ * @param zone     if set, `through` preserves order only between values whose days are in order in
+ *                 this zone
  */
 final case class FilterColumn(
     path: Seq[String],
@@ -26,7 +27,7 @@ final case class FilterColumn(
     through: Option[Expression] = None,
     zone: Option[ZoneId] = None) {
 
-  /** The type that the predicate compares in. */
+  /** The type in which the predicate compares. */
   def comparedType: DataType = through.fold(dataType)(_.dataType)
 
   /** The column itself. */
@@ -36,13 +37,16 @@ final case class FilterColumn(
   def mayBeNaN: Boolean = FilterColumn.isFloating(comparedType)
 
   /**
-   * Turns a value of the column into the value that the predicate compares. Fails where `through`
+   * Converts a value of the column to the value that the predicate compares. Fails where `through`
    * fails (a date past the last timestamp).
    */
   def convert: Any => Any =
     through.fold[Any => Any](identity)(function => value => function.eval(InternalRow(value)))
 
-  /** Whether `convert` keeps the order of all values between two; one value has any order. */
+  /**
+   * Whether `convert` preserves the order of all values from `least` to `greatest`. A single value
+   * is always in order.
+   */
   def keepsOrder(least: Any, greatest: Any): Boolean = least == greatest || zone.forall { zone =>
     DstDayRepeats.of(zone).inOrder(least.asInstanceOf[Long], greatest.asInstanceOf[Long])
   }
@@ -61,8 +65,8 @@ object FilterColumn {
     dataType == DoubleType || dataType == FloatType
 
   /**
-   * Whether values of the type have one order for all of Spark: the order bounds are taken in.
-   * Strings only under the binary collation: `StringType` equals no other collation's type.
+   * Whether values of the type have a single order throughout Spark, in which bounds are taken.
+   * Strings qualify only under the binary collation: `StringType` equals no other collation's type.
    */
   def isOrdered(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType => true
@@ -76,9 +80,7 @@ object FilterColumn {
   private val CharVarcharKey = "__CHAR_VARCHAR_TYPE_STRING"
   private val MetadataColumnKeys = Seq("__metadata_col", "__file_source_metadata_col")
 
-  /**
-   * The column of a data file that the expression names, or keeps the order of; None for all else.
-   */
+  /** Matches a data file's column or an order-preserving function of one. */
   def unapply(expression: Expression): Option[FilterColumn] = expression match {
     case MonotonicFunctions(FilterColumn(column), zone) => applied(expression, column, zone)
     case other if isOrdered(other.dataType) => pathOf(other).map(FilterColumn(_, other.dataType))
@@ -86,7 +88,9 @@ object FilterColumn {
   }
 
   /**
-   * A function of a column, or of a function of it; two days' orders can't both be looked after.
+   * Applies the function to a column or to a function of one. The order of days is checked on a
+   * TIMESTAMP column's own bounds, so a function that needs this check must be applied to such a
+   * column directly.
    */
   private def applied(
       function: Expression,
@@ -103,8 +107,8 @@ object FilterColumn {
     }
 
   /**
-   * Names from the column down to a field. A column of `_metadata` is no column of the file, and
-   * one declared CHAR(n) is padded on reading: neither has statistics.
+   * The names from the column down to a field. A field of `_metadata` is not a column of the file,
+   * and a column declared CHAR(n) is padded when read. Neither has statistics.
    */
   private def pathOf(expression: Expression): Option[Seq[String]] = expression match {
     case a: AttributeReference
@@ -123,5 +127,5 @@ object FilterColumn {
   private def isChar(attribute: AttributeReference): Boolean =
     attribute.metadata.contains(CharVarcharKey) &&
       attribute.metadata.getString(CharVarcharKey).toLowerCase(java.util.Locale.ROOT)
-        .startsWith("char") // of a struct: its text starts with "struct"
+        .startsWith("char") // a struct's type string starts with "struct"
 }

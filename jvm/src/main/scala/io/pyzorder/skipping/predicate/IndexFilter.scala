@@ -5,30 +5,31 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * A filter over the index table. It answers for each file: may some row be such that a predicate
- * is TRUE (or FALSE, or NULL) for it? "No" is a proof, and everything unknown is a "yes".
+ * A filter over the index table. For each file it tells whether some row may make a predicate TRUE
+ * (or FALSE, or NULL). "No" is a proof, and anything unknown is a "yes".
  *
- * Each kind says which rows are sought and why a file without such bounds has none. They compose
- * through AND and OR alone. There is no negation: that some row may be sought does not say that
- * another is not.
+ * Each kind of filter states which rows it seeks and why a file without matching bounds has none.
+ * Filters compose through AND and OR only. There is no negation: knowing that some row may be
+ * sought does not tell whether another row is not.
  */
 trait IndexFilter {
 
   /**
-   * The filter over a snapshot's columns; a column that `facts` does not know keeps every file.
+   * Binds the filter to a snapshot's columns. A column that `facts` does not know keeps every file.
    *
-   * @param facts the statistics of the column, of exactly its path and type; its cast aside
+   * @param facts returns the statistics of the column with exactly this path and type, ignoring any
+   *              function applied to it
    */
   final def bind(facts: FilterColumn => Option[ColumnStatisticsView]): FileTest =
     bound(facts).getOrElse(IndexFilter.Keep)
 
-  /** None: keeps every file. */
+  /** Binds the filter, or returns None if it keeps every file. */
   private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]): Option[FileTest]
 
-  /** The columns that the filter asks for. */
+  /** The columns that the filter uses. */
   def columns: Seq[FilterColumn]
 
-  /** How many filters it is made of. */
+  /** The number of filters that this one is composed of. */
   def size: Int = 1
 }
 
@@ -38,14 +39,14 @@ object IndexFilter {
     override def mayMatch(file: Int): Boolean = true
   }
 
-  /** No proof is possible: every file is kept. */
+  /** Keeps every file: no proof is possible. */
   case object Always extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) = None
     override def columns: Seq[FilterColumn] = Nil
     override def toString: String = "true"
   }
 
-  /** There is no such row whatever the file holds (a comparison with NULL). */
+  /** Keeps no file: such a row cannot exist, whatever the file holds (a comparison with NULL). */
   case object Never extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       Some(new FileTest { override def mayMatch(file: Int): Boolean = false })
@@ -53,7 +54,7 @@ object IndexFilter {
     override def toString: String = "false"
   }
 
-  /** Rows that both sides seek: one side's proof that there is none is enough. */
+  /** Rows that both sides seek. A proof by one side that there are none suffices. */
   final case class And(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       (left.bound(facts), right.bound(facts)) match {
@@ -69,7 +70,7 @@ object IndexFilter {
     override def toString: String = s"($left AND $right)"
   }
 
-  /** Rows that one of the sides seeks: both must prove that there is none. */
+  /** Rows that either side seeks. Both sides must prove that there are none. */
   final case class Or(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       for (l <- left.bound(facts); r <- right.bound(facts)) yield new FileTest {
@@ -83,7 +84,7 @@ object IndexFilter {
   private def saturated(left: Int, right: Int): Int =
     math.min(left.toLong + right, Int.MaxValue).toInt
 
-  /** `a AND b`, where a side without a proof is no loss. */
+  /** `a AND b`. A side without a proof is dropped. */
   def and(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Never, _) | (_, Never) => Never
     case (Always, other) => other
@@ -92,7 +93,7 @@ object IndexFilter {
     case (l, r) => And(l, r)
   }
 
-  /** `a OR b`, where a side without a proof leaves none. */
+  /** `a OR b`. If one side has no proof, neither has the whole. */
   def or(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Always, _) | (_, Always) => Always
     case (Never, other) => other
@@ -101,7 +102,7 @@ object IndexFilter {
     case (l, r) => Or(l, r)
   }
 
-  /** A filter that asks for one column. */
+  /** A filter on one column. */
   sealed trait OfColumn extends IndexFilter {
     def column: FilterColumn
     protected def test(facts: ColumnStatisticsView): FileTest
@@ -127,7 +128,7 @@ object IndexFilter {
     override def toString: String = column.plain.sql("_num_nulls") + " > 0"
   }
 
-  /** `c IS NOT NULL`, and whatever is NULL for a null, is TRUE for a value only (NaN is one). */
+  /** `c IS NOT NULL`, and whatever is NULL for a null, is TRUE only for a value, NaN included. */
   final case class HasValue(column: FilterColumn) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
       override def mayMatch(file: Int): Boolean = facts.mayHaveValue(file)
@@ -136,7 +137,7 @@ object IndexFilter {
       column.plain.sql("_num_nulls") + " < num_records"
   }
 
-  /** `c = NaN`, `c >= NaN`, `isnan(c)`: TRUE for NaN only, which Spark equals to itself. */
+  /** `c = NaN`, `c >= NaN` and `isnan(c)` are TRUE only for NaN, which equals itself in Spark. */
   final case class HasNaN(column: FilterColumn) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
       override def mayMatch(file: Int): Boolean = facts.nanSeen(file)
@@ -145,8 +146,9 @@ object IndexFilter {
   }
 
   /**
-   * `c < value`, `c <= value`. A row v that makes it TRUE is no null, and no NaN because NaN is
-   * above every value; so min <= v < value. `value` is neither null nor NaN.
+   * `c < value`, `c <= value`. A row v that makes it TRUE is not null. It is not NaN either,
+   * because NaN is above every value. So min <= v < value (or v <= value). `value` is neither null
+   * nor NaN.
    */
   final case class Below(column: FilterColumn, value: Any, orEqual: Boolean) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -164,7 +166,7 @@ object IndexFilter {
 
   /**
    * `c > value`, `c >= value`. A row v that makes it TRUE is NaN, which is above every value, or
-   * value < v <= max. `value` is neither null nor NaN.
+   * value < v <= max (or value <= v). `value` is neither null nor NaN.
    */
   final case class Above(column: FilterColumn, value: Any, orEqual: Boolean) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -182,9 +184,9 @@ object IndexFilter {
   }
 
   /**
-   * `c = value`, `c IN (values)`, with the values sorted, neither null nor NaN. A row v that makes
-   * it TRUE equals one of them, and min <= v <= max. Each value is searched, not the list's span:
-   * IN (1, 1000000) drops a file of 5 to 10.
+   * `c = value`, `c IN (values)`. The values are sorted and neither null nor NaN. A row v that
+   * makes it TRUE equals one of them, and min <= v <= max. Each value is searched for, rather than
+   * the range that they span: IN (1, 1000000) skips a file with values from 5 to 10.
    */
   final case class OneOf(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -210,10 +212,11 @@ object IndexFilter {
   }
 
   /**
-   * `c != value`, `c NOT IN (values)`, `values` as in OneOf and not ±0.0. FALSE or NULL for every
-   * row only where all rows are null or equal to one listed value: where both bounds are that
-   * value (then all between them are it, inexact bounds included) and no NaN was seen. Tempting
-   * and wrong: `NOT (min <= value AND value <= max)`, which drops 1, 2, 3 for `c != 2`.
+   * `c != value`, `c NOT IN (values)`. The values are as in OneOf and not ±0.0. The predicate is
+   * FALSE or NULL for every row only if all rows are null or equal to a listed value. That is
+   * proved if both bounds are the same listed value (then all values between them equal it, even if
+   * the bounds are inexact) and no NaN was seen. Tempting but wrong:
+   * `NOT (min <= value AND value <= max)`, which skips a file with 1, 2, 3 for `c != 2`.
    */
   final case class Other(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -229,9 +232,10 @@ object IndexFilter {
   }
 
   /**
-   * `c LIKE 'p%'`. Strings are compared as unsigned bytes of UTF-8. A v that starts with p has
-   * p <= v <= max; and the first bytes of min, as many as p has, are at most v's, which are p.
-   * "The first bytes of min are at most p" is the same as "min <= p or min starts with p".
+   * `c LIKE 'p%'`. Strings are compared as unsigned UTF-8 bytes. A v that starts with p satisfies
+   * `p <= v <= max`. Also, the first bytes of min, as many as p has, are at most the first bytes of
+   * v, which are p. "The first bytes of min are at most p" is equivalent to "min <= p or min starts
+   * with p".
    */
   final case class Prefix(column: FilterColumn, prefix: UTF8String) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -249,9 +253,10 @@ object IndexFilter {
   }
 
   /**
-   * `c NOT LIKE 'p%'`. Where both bounds start with p, all between them do: a longer or equal v
-   * that first differs from p upwards would be above every string that starts with p, so above
-   * max; downwards it is below min. Nulls give NULL.
+   * `c NOT LIKE 'p%'`. If both bounds start with p, so do all values between them. A v that first
+   * differs from p by a greater byte is above every string that starts with p, and therefore above
+   * max. A v that first differs by a lesser byte, or ends before p does, is below min. Nulls give
+   * NULL.
    */
   final case class NotPrefix(column: FilterColumn, prefix: UTF8String) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
@@ -266,8 +271,8 @@ object IndexFilter {
   }
 
   /**
-   * `l < r`, `l <= r` of two columns. A row that makes it TRUE has two values with
-   * l.min <= l < r <= r.max, or r is NaN; l is NaN only where r is too (`<=`).
+   * `l < r`, `l <= r` for two columns. In a row that makes it TRUE, either r is NaN or both are
+   * values with l.min <= l < r <= r.max (or l <= r). l is NaN only where r is too, for `<=`.
    */
   final case class ColumnBelow(left: FilterColumn, right: FilterColumn, orEqual: Boolean)
       extends IndexFilter {
@@ -289,12 +294,12 @@ object IndexFilter {
     }
   }
 
-  /** The first values of a list, for showing. */
+  /** The first values of a list, for display. */
   private def listed(values: Seq[String]): String =
     if (values.length <= 20) values.mkString(", ")
     else values.take(20).mkString("", ", ", s", … ${values.length} values")
 
-  /** The values sorted as their type is. */
+  /** The values in their type's order. */
   private[skipping] def sorted(column: FilterColumn, values: Iterable[Any]): Seq[Any] =
     values.toSeq.sorted(TypeUtils.getInterpretedOrdering(column.comparedType))
 }

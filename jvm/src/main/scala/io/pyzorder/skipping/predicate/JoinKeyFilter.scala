@@ -4,13 +4,13 @@ import org.apache.spark.sql.catalyst.expressions.{And, Expression, GreaterThanOr
 import org.apache.spark.sql.catalyst.expressions.{LessThanOrEqual, Literal}
 
 /**
- * A filter over the index that the keys on a join's other side give: every row that the join can
- * use is in a file for which it is true. Two are equal if their filters are: Spark then reads the
- * same files, whichever join they come from.
+ * A filter over the index, derived from the keys on a join's other side. It keeps every file with a
+ * row that the join can use. Two join key filters are equal if their index filters are, because
+ * Spark then reads the same files whichever join they come from.
  *
- * @param filter asks for one column
+ * @param filter the filter, on one column
  * @param origin where the keys were found
- * @param text   how many keys, for showing
+ * @param text   the number of keys, for display
  */
 final class JoinKeyFilter private (
     val filter: IndexFilter,
@@ -22,7 +22,7 @@ final class JoinKeyFilter private (
     case _ => false
   }
 
-  /** Once: there may be thousands of values. */
+  /** Computed once, because there may be thousands of values. */
   override lazy val hashCode: Int = filter.hashCode
 
   override def toString: String = text
@@ -31,8 +31,8 @@ final class JoinKeyFilter private (
 object JoinKeyFilter {
 
   /**
-   * Which key of which broadcast asks for which column: what was done before need not be done again
-   * when Spark optimizes the rest of a plan anew.
+   * Identifies the key of a broadcast and the column that it filters, so that the work is not
+   * repeated when Spark re-optimizes the rest of a plan.
    */
   final class Origin(
       private val exchange: AnyRef,
@@ -49,7 +49,7 @@ object JoinKeyFilter {
   }
 
   /**
-   * The filter of `column = one of the keys`; None: nothing can be proved by it.
+   * The filter for `column = one of the keys`, or None if it can prove nothing.
    *
    * @param column a column of the files, or a widening cast of one
    */

@@ -5,7 +5,7 @@ import io.pyzorder.skipping.predicate.Outcomes.{
   Everything, False, NotNull, NotTrue, Nothing, Null, True
 }
 
-/** Sets of the outcomes that a predicate can have for a row, as bits. */
+/** Sets of outcomes that a predicate can have for a row, as bits. */
 object Outcomes {
   val Nothing = 0
   val True = 1
@@ -16,23 +16,25 @@ object Outcomes {
   val NotTrue = 6
   val Everything = 7
 
-  /** What NOT makes of them: TRUE and FALSE change places. */
+  /** The outcomes after NOT, which swaps TRUE and FALSE. */
   def negated(outcomes: Int): Int =
     (outcomes & Null) | (outcomes & True) << 1 | (outcomes & False) >> 1
 }
 
 /**
- * The judgement of a predicate: which outcomes can it have for the rows of a file? For each set of
- * outcomes there is a filter that is true for every file with a row whose outcome is in the set. A
- * file may match if it may have TRUE, and all of its rows match if it has nothing but TRUE.
+ * The outcomes that a predicate can have for the rows of a file. For each set of outcomes there is
+ * a filter that is true for every file with a row whose outcome is in the set. A file may match if
+ * TRUE is possible, and all of its rows match if only TRUE is possible.
  *
- * Judgements compose by the row: a row's outcome follows from those of the parts, so a file without
- * such parts has no such row. Files are judged part by part, as if each part's outcomes came with
- * all of the other's: that adds outcomes and never loses one. Tempting and wrong: to negate a
- * filter. "Some row may be TRUE" negated is "none is", whereas NOT asks whether some row is FALSE.
+ * Judgements compose row by row. A row's outcome follows from the outcomes of the parts, so a file
+ * in which the parts cannot have the required outcomes has no such row. The parts are tested file
+ * by file, as if each outcome of one part could occur with each outcome of the other. This adds
+ * outcomes but never loses one. Tempting but wrong is to negate a filter: the negation of "some row
+ * may be TRUE" is "no row is TRUE", whereas NOT needs "some row may be FALSE".
  *
- * @param isTotal computing the predicate cannot fail
- * @param rule    the filters of some sets, made when first asked for; of other sets, any outcome
+ * @param isTotal whether evaluating the predicate cannot fail
+ * @param rule    the filters for some sets, built on first use; for the other sets, the filters of
+ *                their single outcomes are combined
  */
 final class Judgement private[skipping] (
     val isTotal: Boolean,
@@ -40,7 +42,7 @@ final class Judgement private[skipping] (
 
   private val filters = new Array[IndexFilter](Everything + 1)
 
-  /** The filter that is true for every file with a row whose outcome is among these. */
+  /** The filter that is true for every file with a row whose outcome is in the set. */
   def may(outcomes: Int): IndexFilter = {
     if (filters(outcomes) == null) filters(outcomes) = outcomes match {
       case Nothing => Never
@@ -53,30 +55,33 @@ final class Judgement private[skipping] (
   private def any(outcomes: Int): IndexFilter =
     Seq(Null, True, False).filter(o => (outcomes & o) != 0).map(may).reduce(IndexFilter.or)
 
-  /** The files to read: those with a row that makes the predicate TRUE. */
+  /** Selects the files to read, which have a row that makes the predicate TRUE. */
   def mayBeTrue: IndexFilter = may(True)
 
-  /** The files that an answer from metadata must read: those with a row that WHERE leaves out. */
+  /** Selects the files with a row that WHERE excludes. Metadata-only answers must read them. */
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
-  /** The outcomes in a snapshot's files; a column that `facts` does not know may have all. */
+  /**
+   * The outcomes in a snapshot's files. Columns that `facts` does not know may have all outcomes.
+   */
   def bind(facts: FilterColumn => Option[ColumnStatisticsView]): FileOutcomes =
     new FileOutcomes(may(True).bind(facts), may(False).bind(facts), may(Null).bind(facts))
 
-  /** NOT. */
   def unary_! : Judgement =
     new Judgement(isTotal, { case outcomes => may(Outcomes.negated(outcomes)) })
 
-  /** AND is the lesser of two, in the order FALSE, NULL, TRUE. */
+  /** AND, which is the lesser of the two outcomes in the order FALSE, NULL, TRUE. */
   def and(other: Judgement): Judgement = joined(other, True)
 
-  /** OR is the greater. */
+  /** OR, which is the greater of the two outcomes in that order. */
   def or(other: Judgement): Judgement = joined(other, False)
 
   /**
-   * The whole is `extreme` (or NULL at the least) for a row only where both parts are, and its
-   * opposite (or NULL) where one is; it is NULL where one is, if both are NULL or `extreme`. An
-   * error in a part that does not decide may go unseen, as it may where Spark stops at the other.
+   * AND has the extreme TRUE, and OR has the extreme FALSE. The whole is `extreme` for a row only
+   * if both parts are, and it is `extreme` or NULL only if each part is. It is the opposite only if
+   * some part is, and it is the opposite or NULL only if some part is one of these. It is NULL only
+   * if some part is NULL and each part is NULL or `extreme`. An error in a part that does not
+   * decide the outcome may go unnoticed, as it may where Spark stops after the other part.
    */
   private def joined(other: Judgement, extreme: Int): Judgement = {
     val opposite = Outcomes.negated(extreme)
@@ -93,7 +98,7 @@ final class Judgement private[skipping] (
 
 object Judgement {
 
-  /** By the filters of the three outcomes. */
+  /** The judgement given by the filters of the three outcomes. */
   def apply(isTotal: Boolean)(
       whenTrue: => IndexFilter,
       whenFalse: => IndexFilter,
@@ -105,13 +110,15 @@ object Judgement {
         case Null => whenNull
       })
 
-  /** The same outcome for every row: true, false or null. */
+  /** The judgement with the same outcome (true, false or null) for every row. */
   def constant(value: Any): Judgement = {
     def of(outcome: Any): IndexFilter = if (value == outcome) Always else Never
     Judgement(isTotal = true)(of(true), of(false), of(null))
   }
 
-  /** CASE: a row has the outcome of `yes` where the condition is TRUE, of `no` where it is not. */
+  /**
+   * CASE. A row has the outcome of `yes` where the condition is TRUE, and that of `no` elsewhere.
+   */
   def choice(condition: Judgement, yes: Judgement, no: Judgement): Judgement =
     new Judgement(condition.isTotal && yes.isTotal && no.isTotal,
       {
@@ -120,7 +127,7 @@ object Judgement {
             IndexFilter.and(condition.may(NotTrue), no.may(outcomes)))
       })
 
-  /** coalesce: a row has the outcome of `first`, or where that is NULL the one of `rest`. */
+  /** coalesce. A row has the outcome of `first`, or the outcome of `rest` where `first` is NULL. */
   def coalesce(first: Judgement, rest: Judgement): Judgement =
     new Judgement(first.isTotal && rest.isTotal,
       {
@@ -128,7 +135,7 @@ object Judgement {
             first.may(outcomes & NotNull), IndexFilter.and(first.may(Null), rest.may(outcomes)))
       })
 
-  /** `=` of two predicates: NULL where one is. */
+  /** `=` of two predicates, which is NULL where either is. */
   def equal(left: Judgement, right: Judgement): Judgement = {
     def rows(pairs: (Int, Int)*) = anyPair(left, right, pairs)
     Judgement(left.isTotal && right.isTotal)(
@@ -137,7 +144,7 @@ object Judgement {
       IndexFilter.or(left.may(Null), right.may(Null)))
   }
 
-  /** `<=>` of two predicates: TRUE where both are NULL, and itself never NULL. */
+  /** `<=>` of two predicates, which is TRUE where both are NULL, and is never NULL itself. */
   def equalNullSafe(left: Judgement, right: Judgement): Judgement = {
     def rows(pairs: (Int, Int)*) = anyPair(left, right, pairs)
     Judgement(left.isTotal && right.isTotal)(
@@ -153,12 +160,12 @@ object Judgement {
 /** The outcomes in each file of a snapshot. */
 final class FileOutcomes(mayBeTrue: FileTest, mayBeFalse: FileTest, mayBeNull: FileTest) {
 
-  /** All that rows of the file can have. */
+  /** The outcomes that rows of the file can have. */
   def of(file: Int): Int =
     (if (mayBeTrue.mayMatch(file)) True else Nothing) |
       (if (mayBeFalse.mayMatch(file)) False else Nothing) |
       (if (mayBeNull.mayMatch(file)) Null else Nothing)
 
-  /** Proved: the predicate is TRUE for every row of the file. */
+  /** Whether the predicate is proved to be TRUE for every row of the file. */
   def allTrue(file: Int): Boolean = !mayBeFalse.mayMatch(file) && !mayBeNull.mayMatch(file)
 }

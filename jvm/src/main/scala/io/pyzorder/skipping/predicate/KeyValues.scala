@@ -7,28 +7,28 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.DataType
 
-/** What is known of the values of one join key; none of them is null. */
+/** What is known about the values of one join key. None of them is null. */
 sealed trait KeyValues
 
 object KeyValues {
 
-  /** These values and no other. */
+  /** The exact set of values. */
   final case class Each(values: Set[Any]) extends KeyValues {
     override def toString: String = if (values.size == 1) "1 value" else s"${values.size} values"
   }
 
-  /** No value is below `min` or above `max`, in Spark's order, which ends with NaN. */
+  /** All values lie between `min` and `max`, in Spark's order, in which NaN is last. */
   final case class Range(min: Any, max: Any) extends KeyValues {
     override def toString: String = "a range of values"
   }
 
-  /** Takes values one by one, and forgets all but the least and the greatest above `limit`. */
+  /** Collects values. Beyond `limit` distinct values it keeps only the least and the greatest. */
   final class Builder(dataType: DataType, limit: Int) {
     private val ordering = TypeUtils.getInterpretedOrdering(dataType)
-    private var each = new JHashSet[Any] // here NaN equals itself
+    private var each = new JHashSet[Any] // NaN equals itself here
     private var min, max: Any = null
 
-    /** A null key equals nothing. */
+    /** Adds a value. Nulls are ignored, because a null key equals nothing. */
     def add(value: Any): Unit = if (value != null) {
       if (min == null || ordering.lt(value, min)) min = value
       if (max == null || ordering.gt(value, max)) max = value

@@ -4,21 +4,21 @@ import org.apache.spark.sql.catalyst.expressions.{Like, Literal}
 import org.apache.spark.sql.types.StringType
 import org.apache.spark.unsafe.types.UTF8String
 
-/** What a LIKE pattern says about how a matching string begins. */
+/** What a LIKE pattern tells about the beginning of a matching string. */
 sealed trait LikePattern
 
 object LikePattern {
 
-  /** No wildcard: the string itself. */
+  /** A pattern without wildcards, which matches only this string. */
   final case class Exactly(value: UTF8String) extends LikePattern
 
-  /** Characters before the first wildcard; `anyRest`: all that follows is one `%`. */
+  /** The characters before the first wildcard. `anyRest` means that only a single `%` follows. */
   final case class StartingWith(prefix: UTF8String, anyRest: Boolean) extends LikePattern
 
-  /** LIKE turns bytes that are no UTF-8 into this character: it may stand for others. */
+  /** LIKE replaces bytes that are not valid UTF-8 by this character, so it may stand for others. */
   private val Replacement = '\uFFFD'
 
-  /** The column and the pattern's beginning, of `column LIKE 'literal'`; None for all else. */
+  /** The column and the parsed pattern of `column LIKE 'literal'`, or None for any other form. */
   def of(like: Like): Option[(FilterColumn, LikePattern)] = (like.left, like.right) match {
     case (FilterColumn(c), Literal(pattern: UTF8String, StringType))
         if c.comparedType == StringType =>
@@ -26,7 +26,7 @@ object LikePattern {
     case _ => None
   }
 
-  /** None: the pattern is in error (the escape character escapes nothing). */
+  /** Returns None if the pattern is invalid because the escape character escapes nothing. */
   private[skipping] def parse(pattern: String, escape: Char): Option[LikePattern] = {
     val prefix = new StringBuilder
     var i = 0

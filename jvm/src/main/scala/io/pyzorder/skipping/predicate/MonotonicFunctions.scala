@@ -11,14 +11,16 @@ import org.apache.spark.sql.types._
 /**
  * Functions that may stand between a column and a comparison.
  *
- * Needed of a function f: it gives a value for every value (never null, and where it fails the file
- * is kept), and a <= b implies f(a) <= f(b). Then min <= v <= max gives f(min) <= f(v) <= f(max):
- * the bounds' values enclose the values', which is all that an index filter uses. f need not be
- * one-to-one: every rule asks with `<=` or against a single value that both bounds have become.
- * Such functions of such functions are such functions.
+ * A function f must satisfy two conditions. It returns a value for every value (it never returns
+ * null, and the file is kept where it fails), and a <= b implies f(a) <= f(b). Then min <= v <= max
+ * gives f(min) <= f(v) <= f(max): the images of the bounds enclose the images of the values, which
+ * is all that an index filter uses. f need not be one-to-one, because every rule compares with `<=`
+ * or with a single value to which f maps both bounds. Both conditions are preserved when such
+ * functions are composed.
  *
- * Three need a condition on [min, max], because a clock that is set back over midnight repeats a
- * day: in America/St_Johns 2010-11-07 came, went, and came again. See Midnights.
+ * Functions that map a timestamp to its local day or to a longer unit need a condition on the
+ * bounds, because a clock that is set back over midnight repeats a day: in America/St_Johns,
+ * 2010-11-07 began, gave way to 2010-11-06 again, and began a second time. See DstDayRepeats.
  */
 object MonotonicFunctions {
 
@@ -34,30 +36,32 @@ object MonotonicFunctions {
   private val Fractions = Set("SECOND", "MILLISECOND", "MICROSECOND")
 
   /**
-   * What a proved function is applied to, and the time zone whose days its argument must pass in
-   * order; None: it keeps the order whatever the clocks do.
+   * Returns the argument of a proved function, and the time zone in which the days of that argument
+   * must be in order. Without a zone, the function preserves order whatever the clocks do.
    */
   def unapply(function: Expression): Option[(Expression, Option[ZoneId])] = function match {
     case cast: Cast if cast.child.resolved =>
       (cast.child.dataType, cast.dataType) match {
-        // The local day, which only a clock set back over midnight takes back.
+        // The local day. Only a clock set back over midnight puts days out of order.
         case (TimestampType, DateType) if cast.resolved => Some((cast.child, Some(cast.zoneId)))
         case (from, to) if widens(from, to) => Some((cast.child, None))
         case _ => None
       }
-    // Years, and first days of years to weeks, follow each other as the days do.
+    // Years, and the first days of weeks, months, quarters and years, are in the same order as the
+    // days.
     case Year(date) if date.dataType == DateType => Some((date, None))
     case TruncDate(date, Text(unit)) if Dates(unit) => Some((date, None))
-    // The first instant of a day, or of the first day of a longer unit: as the days follow each
-    // other, so do their first instants. Where a clock set back makes midnight come twice, those
-    // before have the first and those after the second.
+    // The first instant of a day, or of the first day of a longer unit. If the days are in order,
+    // so are their first instants. Where a clock set back makes midnight occur twice, instants
+    // before the transition map to the first midnight and later ones to the second.
     case trunc @ TruncTimestamp(Text(unit), timestamp, _) if Days(unit) && trunc.resolved =>
       Some((timestamp, Some(trunc.zoneId)))
-    // Offsets are whole seconds: these are cut off without a look at the zone.
+    // Offsets are whole seconds, so these units are truncated without regard to the zone.
     case TruncTimestamp(Text(unit), timestamp, _) if Fractions(unit) => Some((timestamp, None))
-    // Not here, because they swap or lose values: numbers to strings ('10' < '9'), between the two
-    // timestamp types (a gap moves a local time past later ones), hours and minutes in zones whose
-    // offsets are not whole hours, arithmetic that can overflow, anything narrowing.
+    // Excluded because they reorder or lose values: numbers to strings ('10' < '9'), casts between
+    // the two timestamp types (a gap moves a local time past later ones), hours and minutes in
+    // zones whose offsets are not whole hours, arithmetic that can overflow, and anything that
+    // narrows.
     case _ => None
   }
 
@@ -65,19 +69,20 @@ object MonotonicFunctions {
     // The same number.
     case (_, _) if IntegralOrder.contains(from) && IntegralOrder.contains(to) =>
       IntegralOrder.indexOf(from) <= IntegralOrder.indexOf(to)
-    // Rounding to nearest never swaps two numbers, it may make them equal.
+    // Rounding to nearest never swaps two numbers, though it may make them equal.
     case (_, FloatType | DoubleType) if IntegralOrder.contains(from) => true
     // Every float is a double, NaN stays NaN, -0.0 stays -0.0.
     case (FloatType, DoubleType) => true
-    // Enough digits before the point: the same number. With fewer, some would become null.
+    // With enough digits before the point, the number is unchanged. With fewer, some would become
+    // null.
     case (_, d: DecimalType) if IntegralOrder.contains(from) =>
       d.precision - d.scale >= IntegralDigits(from)
     case (a: DecimalType, b: DecimalType) =>
       b.scale >= a.scale && b.precision - b.scale >= a.precision - a.scale
-    // The first instant whose local time reaches the day's midnight; a later day's midnight is
-    // reached at the same instant (a zone that skipped a day) or later.
+    // The first instant whose local time reaches the day's midnight. A later day's midnight is
+    // reached at the same instant (where the zone skipped a day) or later.
     case (DateType, TimestampType) => true
-    // Days times 86400 seconds, and back without the rest.
+    // Days times 86400 seconds, and back with the remainder dropped.
     case (DateType, TimestampNTZType) | (TimestampNTZType, DateType) => true
     case _ => false
   }

@@ -7,8 +7,8 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.pyzorder.skipping.predicate.IndexFilter._
 
 /**
- * The box around the rows that a filter looks for, along one column: none is below `least`, none
- * above `greatest`; None: no limit. It is to be shown: no file is skipped by it.
+ * The range of one column's values in the rows that a filter seeks, from `least` to `greatest`.
+ * None means that there is no limit. It is used only for display and never to skip a file.
  */
 final case class PredicateBox(least: Option[Any], greatest: Option[Any])
 
@@ -16,7 +16,10 @@ object PredicateBox {
 
   private val Everything = PredicateBox(None, None)
 
-  /** Functions of the column, and whatever is no range of it, set no limit. */
+  /**
+   * The range of the column in a filter. Functions of the column, and conditions that are not
+   * ranges of it, set no limit.
+   */
   def of(filter: IndexFilter, isColumn: FilterColumn => Boolean): PredicateBox = filter match {
     case And(left, right) =>
       typeOf(filter, isColumn).fold(Everything)(both(of(left, isColumn), of(right, isColumn), _))
@@ -34,7 +37,7 @@ object PredicateBox {
     case _ => Everything
   }
 
-  /** The last character there is: what begins with `p` is hardly above `p` and this. */
+  /** The last Unicode character. Few strings that start with `p` sort above `p` followed by it. */
   private val Last = UTF8String.fromString(new String(Character.toChars(Character.MAX_CODE_POINT)))
 
   private def typeOf(filter: IndexFilter, isColumn: FilterColumn => Boolean): Option[DataType] =

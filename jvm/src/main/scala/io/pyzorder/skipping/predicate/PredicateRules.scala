@@ -20,15 +20,15 @@ import io.pyzorder.skipping.predicate.IndexFilter.{
 import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, True}
 
 /**
- * Judges a predicate over a table's rows: pure, and the one place that decides what is sound. Each
- * predicate has one rule, which gives the filters of its three outcomes; the proofs of the filters
- * are beside their kinds in IndexFilter, those of what composes predicates in Judgement. The
- * fixtures in sql/skipping are the examples, and docs/how-skipping-is-proved.md teaches how to
- * write a rule.
+ * Derives the judgement of a predicate over a table's rows. It is pure, and it is the only place
+ * that decides which predicates may skip files. Each predicate has one rule, which gives the
+ * filters of its three outcomes. The proofs of the filters stand beside their kinds in IndexFilter,
+ * and the proofs of composition in Judgement. The fixtures in sql/skipping are examples, and
+ * docs/how-skipping-is-proved.md explains how to write a rule.
  */
 object PredicateRules {
 
-  /** Of the conjunction of the predicates; TRUE when there are none. */
+  /** The judgement of the predicates' conjunction, which is TRUE if there are none. */
   def apply(predicates: Seq[Expression]): Judgement =
     predicates.map(apply).reduceOption(_.and(_)).getOrElse(Judgement.constant(true))
 
@@ -46,7 +46,7 @@ object PredicateRules {
     case CaseWhen(branches, otherwise) => chosen(predicate, branches, otherwise)
     case Coalesce(parts) => coalesced(predicate, parts)
 
-    // IS NULL, IS TRUE, IS FALSE: never NULL themselves.
+    // IS NULL, IS TRUE and IS FALSE are never NULL themselves.
     case IsNull(value) => nullness(value).fold(unruled(predicate))(isNull =>
         ruled(predicate, isNull.isTotal)(isNull.may(True), isNull.may(False), Never))
     case IsNotNull(value) => nullness(value).fold(unruled(predicate))(isNull =>
@@ -100,7 +100,9 @@ object PredicateRules {
     case _ => unruled(predicate)
   }
 
-  /** The judgement by three filters; where one proves nothing, files of one value are evaluated. */
+  /**
+   * The judgement given by three filters. Where one proves nothing, constant files are evaluated.
+   */
   private def ruled(predicate: Expression, isTotal: Boolean = true)(
       whenTrue: => IndexFilter,
       whenFalse: => IndexFilter,
@@ -119,9 +121,10 @@ object PredicateRules {
     }).getOrElse(Always)
 
   /**
-   * A predicate that no rule knows: evaluated on files of one value, where it may fail. Its
-   * `mayNotBeTrue` is left open unless it is known when the predicate is NULL: for the few files of
-   * one value it is not worth asking the store about all files.
+   * The judgement of a predicate without a rule. It is evaluated on constant files, and evaluation
+   * may fail. If it is unknown where the predicate is NULL, and for EndsWith and Contains,
+   * `mayNotBeTrue` keeps every file: the few constant files are not worth asking the store about
+   * all files.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)
@@ -135,7 +138,7 @@ object PredicateRules {
       })
   }
 
-  /** Where the predicate may be NULL: never, only where an operand is, or nobody knows. */
+  /** Where the predicate may be NULL: nowhere, where an operand is NULL, or possibly anywhere. */
   private def nullsOf(predicate: Expression): IndexFilter = predicate match {
     case IsNull(_) | IsNotNull(_) | IsNaN(_) | EqualNullSafe(_, _) => Never
     case InSet(_, set) if set.contains(null) => Always
@@ -146,7 +149,10 @@ object PredicateRules {
     case _ => Always
   }
 
-  /** The judgement of `value IS NULL`; None: no rule knows. What FilterColumn takes is a column. */
+  /**
+   * The judgement of `value IS NULL`, or None without a rule. Whatever FilterColumn matches is
+   * treated as a column.
+   */
   private def nullness(value: Expression): Option[Judgement] = value match {
     case FilterColumn(c) => Some(Judgement(isTotal = true)(HasNull(c), HasValue(c), Never))
     case Literal(v, _) => Some(Judgement.constant(v == null))
@@ -157,8 +163,8 @@ object PredicateRules {
   }
 
   /**
-   * Conditions that may fail are not composed: whoever reads the rows is to meet the error, even
-   * where all that could follow is known.
+   * Conditions that may fail are not composed: the query must read the rows and raise the error,
+   * even where every possible result is known.
    */
   private def chosen(
       predicate: Expression,
@@ -188,15 +194,15 @@ object PredicateRules {
         })
     }
 
-  /** Each level of predicates compared with predicates doubles the filter. */
+  /** Each level of predicates compared with predicates doubles the size of the filter. */
   private def notTooLarge(filter: IndexFilter): IndexFilter =
     if (filter.size > MaxSize) Always else filter
 
   private val MaxSize = 2000
 
   /**
-   * A comparison with a literal, which is NULL for a null on its other side: with coalesce, it is
-   * coalesce of the comparisons.
+   * Matches a comparison with a literal, which is NULL where its other side is null. Therefore a
+   * comparison with coalesce equals the coalesce of the comparisons.
    */
   private object Comparison {
     def unapply(predicate: Expression): Option[(Expression, Expression => Expression)] =
@@ -213,7 +219,7 @@ object PredicateRules {
       }
   }
 
-  /** Values are in one total order, NaN at its end: what is not below is above or equal. */
+  /** `<` or `<=`. Values are totally ordered, with NaN last, so "not below" is "above or equal". */
   private def ordered(
       predicate: Expression,
       left: Expression,
@@ -228,10 +234,10 @@ object PredicateRules {
           ColumnBelow(a, b, orEqual), ColumnBelow(b, a, !orEqual), eitherNull(a, b)))
 
   /**
-   * A comparison of a column with a literal of its type, or of two columns; a NULL literal makes
-   * it NULL for every row.
+   * A comparison of a column with a literal of its type, or of two columns. A NULL literal makes
+   * the comparison NULL for every row.
    *
-   * @param value gets the column, the literal, and whether the column is left
+   * @param value takes the column, the literal, and whether the column is on the left
    */
   private def compared(predicate: Expression, left: Expression, right: Expression)(
       value: (FilterColumn, Any, Boolean) => Judgement,
@@ -249,7 +255,7 @@ object PredicateRules {
     case _ => false
   }
 
-  /** Decimals compare by value whatever their scales. */
+  /** Decimals compare by value, whatever their scales. */
   private def sameType(column: FilterColumn, dataType: DataType): Boolean =
     (column.comparedType, dataType) match {
       case (_: DecimalType, _: DecimalType) => true
@@ -257,8 +263,9 @@ object PredicateRules {
     }
 
   /**
-   * A null in the list: for a row that equals no other value, IN is NULL instead of FALSE. Of an
-   * empty list, which is FALSE for a null too, nothing is said.
+   * IN with a list. If the list contains a null, IN is NULL rather than FALSE for a row that equals
+   * no other value. With an empty list, IN is FALSE for a null too, so nothing is proved about
+   * FALSE.
    */
   private def inList(predicate: Expression, c: FilterColumn, list: Iterable[Any]): Judgement = {
     lazy val none = other(c, list.filter(_ != null))

@@ -10,14 +10,14 @@ import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
 
 /**
  * The part of a filter that concerns the clustering columns of the direct method, as a box in the
- * space of their ordered bits. A row that makes the filter TRUE lies in the box, its z-value in the
- * box and between the file's least and greatest z-values; where the box has no z-value between
- * those, the file has no such row. This skips files that minima and maxima do not: a file's rows
- * fill only part of the box of its bounds where it was cut anywhere along the curve.
+ * space of their ordered bits. A row that makes the filter TRUE lies in the box, and its z-value
+ * lies between the file's least and greatest z-values. If the box contains no z-value between those
+ * two, the file has no such row. This skips files that minima and maxima keep: where a file is cut
+ * at an arbitrary point of the curve, its rows fill only part of the box of its bounds.
  *
  * @param curve the index's column of z-values
- * @param low   of each clustering column the least bits of rows in the box, unsigned
- * @param high  of each clustering column the greatest
+ * @param low   for each clustering column, the least bits of rows in the box, unsigned
+ * @param high  for each clustering column, the greatest bits
  */
 final case class ZValueRangeFilter(curve: FilterColumn, low: Seq[Long], high: Seq[Long])
     extends IndexFilter {
@@ -39,7 +39,7 @@ final case class ZValueRangeFilter(curve: FilterColumn, low: Seq[Long], high: Se
 
 object ZValueRangeFilter {
 
-  /** The filter, and what it tells of the curves among an index's columns. */
+  /** Adds to the filter what it implies for the z-value columns of an index. */
   def added(filter: IndexFilter, columns: Seq[IndexedColumn]): IndexFilter =
     columns.foldLeft(filter) {
       case (all, curve @ ZValueColumn(paths)) =>
@@ -59,7 +59,7 @@ object ZValueRangeFilter {
         FilterColumn(curve.path, curve.dataType), ranges.map(_.low), ranges.map(_.high)))
   }
 
-  /** The ordered bits, unsigned, of a column's values in rows that a filter may be TRUE for. */
+  /** The range of a column's ordered bits, unsigned, in rows for which a filter may be TRUE. */
   private final case class Bits(low: Long, high: Long) {
 
     def and(other: Bits): Bits = Bits(
@@ -76,14 +76,15 @@ object ZValueRangeFilter {
   private object Bits {
     private val Greatest = -1L
 
-    /** Null's bits are 0, those of the least value 1 or more. */
+    /** Null has the bits 0, and the least value has the bits 1 or more. */
     private val Least = 1L
 
     val All: Bits = Bits(0L, Greatest)
 
     /**
-     * Of two values the greater never has the lesser bits, -0.0 and 0.0 have the same, NaN has the
-     * greatest. What is TRUE for no null is TRUE only for values with bits of 1 and more.
+     * A greater value never has lesser bits, -0.0 and 0.0 have the same bits, and NaN has the
+     * greatest. A predicate that is never TRUE for a null is TRUE only for values with bits of 1 or
+     * more.
      */
     def of(filter: IndexFilter, column: IndexedColumn): Bits = {
       def bits(value: Any): Long = OrderedBytes.of(value, column.dataType)
@@ -93,7 +94,7 @@ object ZValueRangeFilter {
         case IndexFilter.And(left, right) => of(left, column).and(of(right, column))
         case IndexFilter.Or(left, right) => of(left, column).or(of(right, column))
         case leaf =>
-          // A decimal of more digits than the column's has no bits there.
+          // A decimal with more digits than the column's type has no bits there.
           try ofLeaf(leaf, column, isColumn, bits)
           catch { case NonFatal(_) => All }
       }
@@ -116,7 +117,7 @@ object ZValueRangeFilter {
         case _ => All
       }
 
-    /** The bits are the string's first 8 bytes: after a prefix all others may follow. */
+    /** The bits are the string's first 8 bytes. Any bytes may follow a prefix. */
     private def lastWith(prefix: UTF8String, dataType: DataType): Long =
       if (dataType != StringType || prefix.numBytes >= 8) OrderedBytes.of(prefix, dataType)
       else OrderedBytes.of(prefix, dataType) | (Greatest >>> (8 * prefix.numBytes))
