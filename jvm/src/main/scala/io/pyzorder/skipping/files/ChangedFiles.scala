@@ -7,12 +7,12 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-/** Asks the store again before an index entry is believed. */
+/** Checks the store before an index entry is used. */
 private[skipping] object ChangedFiles {
 
   /**
-   * Those of the files that are not any more as the listing says. Spark keeps listings for as long
-   * as a session lasts, and would still read what stands in the file's place.
+   * Returns the files that no longer match the listing. Spark keeps a listing for the whole session
+   * and would otherwise read whatever has replaced such a file.
    */
   def among(conf: Configuration, files: Iterator[FileStatus]): Set[Path] = {
     val folders = files.toSeq.groupBy(_.getPath.getParent).toArray
@@ -25,7 +25,7 @@ private[skipping] object ChangedFiles {
     }.iterator().asScala.toSet
   }
 
-  /** A folder's files by name, as they are now; empty when it cannot be listed. */
+  /** A folder's current files by name, or an empty map if the folder cannot be listed. */
   private def statusNow(conf: Configuration, folder: Path): Map[String, FileStatus] =
     try {
       folder.getFileSystem(conf).listStatus(folder).map(file => file.getPath.getName -> file).toMap

@@ -6,9 +6,9 @@ import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata
 import io.pyzorder.skipping.predicate.{FileOutcomes, FilterColumn, Outcomes}
 
 /**
- * One listed file, and what the index says of it at this moment.
+ * A listed file, together with what the index currently knows about it.
  *
- * @param known None: the index does not know the file as it is now
+ * @param known None if the index does not know the file in its current version
  */
 final case class ExaminedFile(
     file: FileStatusWithMetadata,
@@ -16,31 +16,31 @@ final case class ExaminedFile(
     known: Option[KnownFile])
 
 /**
- * The files of one partition, with the values of the partition columns. All are looked at at once:
- * a lazy sequence, which Spark 3.5 may list partitions in, would tell of the first alone when the
- * answers are added up.
+ * The files of one partition, with the values of the partition columns. The files are evaluated
+ * eagerly. Spark 3.5 may return partitions as a lazy sequence, of which only the first element
+ * would have been evaluated by the time the results are added up.
  */
 final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[ExaminedFile]) {
 
-  /** The same, but nothing is known of the files. */
+  /** The same files, with nothing known about them. */
   def unknown: ExaminedPartition =
     copy(files = files.map(f => ExaminedFile(f.file, PruningResult.Unindexed, None)))
 }
 
 /**
- * A file whose entry in the index is valid: as it is now (if the store was asked; else as it was
- * listed), it is what it was when the entry was made.
+ * A file with a valid index entry. The file is unchanged since the entry was made, according to the
+ * store if it was checked, and otherwise according to the listing.
  */
 final class KnownFile(judge: FileEvaluator, val entry: Int, judged: FileOutcomes) {
 
-  /** The outcomes that the filters' conjunction can have for its rows. */
+  /** The outcomes that the conjunction of the filters can have for the file's rows. */
   def outcomes: Int = if (numRecords == 0) Outcomes.Nothing else judged.of(entry)
 
-  /** Proved: all of its rows pass the filters. */
+  /** Whether all of the file's rows are proved to pass the filters. */
   def allRows: Boolean = judged.allTrue(entry)
 
   def numRecords: Long = judge.numRecords(entry)
 
-  /** The statistics of a column, asked for by `entry`; None: there are none to use. */
+  /** The statistics of a column, to be read at `entry`, or None if none can be used. */
   def facts(column: FilterColumn): Option[IndexedStatistics] = judge.facts(column)
 }

@@ -8,30 +8,30 @@ import io.pyzorder.index.model.ReadSettings
 import io.pyzorder.skipping.predicate.{FileTest, FilterColumn}
 import io.pyzorder.storage.TableFolder
 
-/** A file's outcome. */
+/** The result of evaluating one file. */
 sealed trait PruningResult
 
 object PruningResult {
 
-  /** It may hold matching rows. */
+  /** The file may hold matching rows. */
   case object Selected extends PruningResult
 
-  /** Proved: no row of it makes the predicate TRUE. */
+  /** The file is proved to hold no row that makes the predicate TRUE. */
   case object Skipped extends PruningResult
 
-  /** The index does not know it, or not as it is now. */
+  /** The index does not know the file, or not in its current version. */
   case object Unindexed extends PruningResult
 }
 
 /**
- * One index snapshot put to one scan: which files of its table may match?
+ * Evaluates an index snapshot for one scan and tells which files of its table may match.
  *
- * @param folder       the table's, which names the files
- * @param snapshotName no other of the table has it
- * @param settings     the scan's
- * @param facts        the columns as the scan may use them
+ * @param folder       the table's folder, to which file names are relative
+ * @param snapshotName unique among the table's snapshots
+ * @param settings     the scan's read settings
+ * @param facts        the statistics that the scan may use
  * @param test         which entries may match
- * @param knows        whether there are statistics of a column
+ * @param knows        whether there are statistics for a column
  */
 final class FileEvaluator(
     folder: TableFolder,
@@ -43,9 +43,9 @@ final class FileEvaluator(
     val knows: FilterColumn => Boolean) {
 
   /**
-   * The number of each file's entry; -1: there is none of the file as its status says it is.
+   * The number of each file's entry, or -1 if no entry matches the file's status.
    *
-   * @param files of one partition of `listing`
+   * @param files the files of one partition of `listing`
    */
   def entries(listing: FileIndex, files: Array[FileStatusWithMetadata]): Array[Int] =
     MatchedListing.of(listing)
@@ -53,19 +53,20 @@ final class FileEvaluator(
 
   private def entry(status: FileStatus): Int = {
     val name = folder.relativize(status.getPath)
-    // Read by its path, a table has no files elsewhere: what its index says of them is not its own.
+    // A table that is read by its path has no files elsewhere, so entries with absolute paths are
+    // ignored.
     val known = folder.isInCatalog || !TableFolder.isWhole(name)
     val entry = if (known) snapshot.find(name) else -1
     if (entry >= 0 && valid(entry, status)) entry else -1
   }
 
-  /** Bytes of the file of this entry. */
+  /** The size in bytes of the file with this entry. */
   def size(entry: Int): Long = snapshot.size(entry)
 
-  /** Rows of the file of this entry. */
+  /** The number of rows of the file with this entry. */
   def numRecords(entry: Int): Long = snapshot.numRecords(entry)
 
-  /** What becomes of the files of these entries, as far as their verdict is still null. */
+  /** Evaluates the files with these entries whose results are still null. */
   def judge(entries: Array[Int], verdicts: Array[PruningResult]): Unit = {
     val places = new Array[Int](entries.length)
     var count = 0
@@ -88,7 +89,7 @@ final class FileEvaluator(
     }
   }
 
-  /** Whether the file of this entry would be skipped. */
+  /** Whether the file with this entry would be skipped. */
   def skips(entry: Int): Boolean = snapshot.numRecords(entry) == 0 || !test.mayMatch(entry)
 
   private def valid(entry: Int, status: FileStatus): Boolean =

@@ -13,13 +13,13 @@ import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColum
 import io.pyzorder.skipping.predicate.{JoinKeyFilter, PredicateRules, ZValueRangeFilter}
 
 /**
- * Takes the files out of a listing that their index entries prove to hold no matching row. Its one
- * condition for keeping a file: it has no valid entry, or the filter says "may match".
+ * Removes the files from a listing that their index entries prove to hold no matching row. A file
+ * is kept exactly if it has no valid entry or the filter says "may match".
  *
- * @param table      for messages
+ * @param table      the table's name, for messages
  * @param dataSchema the columns stored in the files, as the scan reads them
  * @param options    the relation's options
- * @param properties the table's
+ * @param properties the table's properties
  */
 final class FilePruner(
     session: shim.SparkSession,
@@ -32,13 +32,13 @@ final class FilePruner(
   def isEnabled: Boolean = ZOrderConf.skippingEnabled.get(session.sessionState.conf, properties)
 
   /**
-   * The partitions with the files that must be opened, and what happened.
+   * Returns the partitions with the files that must be opened, and the outcome.
    *
    * @param listed     the partitions
-   * @param indexes    the newest snapshots of the folders that the files lie under
-   * @param predicates on the rows of the files
-   * @param unknown    others, with subqueries that have not run
-   * @param joins      filters that the keys of joins above the scan give
+   * @param indexes    the newest snapshots of the folders that contain the files
+   * @param predicates the predicates on the files' rows
+   * @param unknown    further predicates, with subqueries that have not run yet
+   * @param joins      the filters derived from the keys of joins above the scan
    */
   def prune(
       listed: ListedPartitions,
@@ -83,12 +83,14 @@ final class FilePruner(
   }
 
   /**
-   * What the index says of every file of a listing: of all of its rows too, and of columns beside
-   * those in the predicates; an index that is too large for the driver by now says nothing. Unlike
-   * for `prune`, every file that the index knows is asked for in the store again, and `predicates`
-   * must be all that the rows are filtered by.
+   * Returns what the index knows about every file of a listing, including whether all of its rows
+   * match and the statistics of columns that the predicates do not reference. An index that has
+   * become too large for the driver is ignored. Unlike `prune`, this checks every file that the
+   * index knows against the store, and `predicates` must contain every condition that filters the
+   * rows.
    *
-   * @param asked false: the store is not asked, and what is known may be of files since changed
+   * @param asked if false, the store is not checked, and the result may describe files that have
+   *              changed since
    */
   def examine(
       listed: ListedPartitions,
@@ -104,7 +106,7 @@ final class FilePruner(
     judged.map(_.examined(outcomes))
   }
 
-  /** The index does not know a file with such a verdict that is not any more as it was listed. */
+  /** Makes files with such a result unindexed if they have changed since they were listed. */
   private def forgetChanged(
       listed: ListedPartitions,
       judged: Seq[PartitionEvaluation],
@@ -120,7 +122,10 @@ final class FilePruner(
   private def load(indexes: Seq[SnapshotRef]): Seq[(SnapshotRef, IndexSnapshot)] =
     indexes.flatMap(ref => IndexStore.load(session, ref).map(ref -> _))
 
-  /** Not loaded into the driver: a Spark job asks it which files to skip, and nothing else. */
+  /**
+   * Whether the index is too large to load into the driver. A Spark job then finds the files to
+   * skip, and the index serves no other purpose.
+   */
   def isLarge(ref: SnapshotRef): Boolean =
     ref.length > ZOrderConf.indexDriverLimit.get(session.sessionState.conf, properties)
 

@@ -12,14 +12,14 @@ import io.pyzorder.publish.reading.{JournaledListing, Listing}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Where scans of a plan find their files: Spark's own file index, seen through the journal.
+ * Finds the files for the scans of a plan, by viewing Spark's own file index through the journal.
  *
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
- * @param folders         the table folders that the files can lie under
- * @param table           the table, if the catalog knows its partitions: folders of two tables can be
- *                        the same and be other partitions
+ * @param folders         the table folders that may contain the files
+ * @param table           the table, if the catalog tracks its partitions: two tables can share
+ *                        their folders and have different partitions
  */
 private[skipping] final class FileSource(
     session: shim.SparkSession,
@@ -29,10 +29,10 @@ private[skipping] final class FileSource(
     val folders: Seq[TableFolder],
     val table: Option[TableIdentifier]) {
 
-  /** The state that the plan reads, once it is fixed by PlanState. */
+  /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
-  /** The same source, of a plan that has fixed nothing. */
+  /** The same source for a plan that has not fixed its state. */
   def unfixed: FileSource =
     new FileSource(session, wrapped, options, partitionSchema, folders, table)
 
@@ -42,19 +42,19 @@ private[skipping] final class FileSource(
       table == other.table && options == other.options &&
       partitionSchema == other.partitionSchema && folders == other.folders)
 
-  /** What journal and index are: the fixed state's, or those of this moment. */
+  /** The journal and index of the fixed state, or the current ones. */
   def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
 
-  /** The fixed state, or what the files are at this moment. */
+  /** The fixed state, or the current one. */
   def state: TableState = fixed.getOrElse(current())
 
-  /** What the files are at this moment. */
+  /** The current state of the files. */
   def current(): TableState = {
     val seen = TableState.Seen.now(session, folders)
     new TableState(seen, listing(seen.indexes))
   }
 
-  /** Lets the next `current` list anew. */
+  /** Makes the next `current` list the files again. */
   def forget(): Unit = JournaledListing.forget(wrapped)
 
   private def listing(indexes: Seq[SnapshotRef]): Listing =
@@ -63,17 +63,17 @@ private[skipping] final class FileSource(
 }
 
 /**
- * A table's files at one moment, and what the index said of them.
+ * A table's files at one moment, and the index snapshots that describe them.
  *
- * @param listing asks the store no more, unless there is no journal
+ * @param listing does not access the store again, unless there is no journal
  */
 private[skipping] final class TableState(val seen: TableState.Seen, val listing: Listing) {
 
   private var isNew = listing.isFresh
 
   /**
-   * Whether the store has just been asked for the files: true for the first scan at most. A later
-   * one has to ask whether a file that it would skip is still the one that was listed.
+   * Whether the store has just been listed. This is true for the first scan at most. A later scan
+   * must check whether each file that it would skip is still the listed one.
    */
   def takeFresh(): Boolean = synchronized {
     val fresh = isNew
@@ -84,12 +84,12 @@ private[skipping] final class TableState(val seen: TableState.Seen, val listing:
 
 private[skipping] object TableState {
 
-  /** What journal and index of the folders are at one moment. */
+  /** The journals and indexes of the folders at one moment. */
   final case class Seen(journals: Seq[String], indexes: Seq[SnapshotRef])
 
   object Seen {
     def now(session: shim.SparkSession, folders: Seq[TableFolder]): Seen =
-      if (folders.isEmpty) Seen(Nil, Nil) // what most queries find, before anything costs time
+      if (folders.isEmpty) Seen(Nil, Nil) // the most common case, at no cost
       else {
         val conf = session.sessionState.newHadoopConf()
         Seen(

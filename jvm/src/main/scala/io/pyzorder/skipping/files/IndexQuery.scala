@@ -12,13 +12,16 @@ import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.skipping.predicate.{FileTest, IndexFilter}
 
 /**
- * A filter put to an index that is too large for the driver. A Spark job binds it to the columns of
- * one row group a task, as the driver does to those of a whole snapshot, and gives back one bit an
- * entry. The bits are kept, for one query is planned in several steps that ask the same.
+ * Evaluates a filter on an index that is too large for the driver. A Spark job with one task per
+ * row group binds the filter to the row group's columns, as the driver does for a whole snapshot,
+ * and returns one bit per entry. The bits are cached, because the planning steps of one query
+ * evaluate the same filter repeatedly.
  */
 private[skipping] object IndexQuery {
 
-  /** @param settings the session's: a predicate evaluated on files of one value may read them */
+  /**
+   * @param settings the session's settings, which a predicate evaluated on constant files may read
+   */
   private final case class Question(
       ref: SnapshotRef,
       filter: IndexFilter,
@@ -33,7 +36,7 @@ private[skipping] object IndexQuery {
       })
       .build[Question, Bits]()
 
-  /** Which entries may match; None: the index cannot be read (one warning). */
+  /** Which entries may match, or None if the index cannot be read, which logs a single warning. */
   def apply(
       session: shim.SparkSession,
       ref: SnapshotRef,
@@ -60,7 +63,7 @@ private[skipping] object IndexQuery {
     IndexStore.checkIntact(hadoopConf, ref)
     val groups = IndexStore.rowGroups(hadoopConf, ref)
     val (file, columns) = (IndexStore.dataFile(ref), ref.columns.toList)
-    // A predicate evaluated on files of one value may ask for the session's settings.
+    // A predicate evaluated on constant files may read the session's settings.
     val bits = SQLExecution.withSQLConfPropagated(session) {
       val parts = context.parallelize(groups.zipWithIndex, math.max(1, groups.length))
         .map(TaskFunction((group: (Int, Int)) => {
@@ -88,7 +91,7 @@ private[skipping] object IndexQuery {
     override def mayMatch(file: Int): Boolean = {
       val found = java.util.Arrays.binarySearch(starts, file)
       var group = if (found >= 0) found else -found - 2
-      while (starts(group + 1) == file) group += 1 // row groups without rows
+      while (starts(group + 1) == file) group += 1 // skip empty row groups
       val i = file - starts(group)
       (groups(group)(i >> 6) & (1L << (i & 63))) != 0
     }

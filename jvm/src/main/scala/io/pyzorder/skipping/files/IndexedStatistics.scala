@@ -8,10 +8,10 @@ import io.pyzorder.skipping.predicate.{BoundComparison, ColumnStatisticsView, Fi
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * A snapshot's column as the judge asks for it.
+ * The statistics of a snapshot's column.
  *
- * @param temporal the scan's temporal read settings: bounds that depend on them are unknown in a
- *                 file whose entry was made under others
+ * @param temporal the scan's temporal read settings. Bounds that depend on them are unknown for a
+ *                 file whose entry was made under different settings.
  */
 final class IndexedStatistics(snapshot: IndexSnapshot, column: ColumnArrays, temporal: String)
     extends ColumnStatisticsView {
@@ -45,10 +45,10 @@ final class IndexedStatistics(snapshot: IndexSnapshot, column: ColumnArrays, tem
   private def agrees(file: Int): Boolean =
     !column.settingsDependent(file) || snapshot.readSettings(file).temporal == temporal
 
-  /** Both bounds are known, and values of the file. */
+  /** Whether both bounds are known and are values of the file. */
   def exact(file: Int): Boolean = bounded(file) && column.exact(file)
 
-  /** Number of nulls; -1: unknown. */
+  /** The number of nulls, or -1 if unknown. */
   def nullCount(file: Int): Long = if (agrees(file)) column.nullCount(file) else -1L
 
   override def against(value: Any): BoundComparison = (column.bounds, value) match {
@@ -82,7 +82,7 @@ final class IndexedStatistics(snapshot: IndexSnapshot, column: ColumnArrays, tem
 
   private def compare(a: Double, b: Double): Int = if (a < b) -1 else if (a > b) 1 else 0
 
-  /** Unscaled decimals can be compared only at one scale. */
+  /** Unscaled decimals are comparable only at the same scale. */
   private def hasColumnsScale(value: Any): Boolean = (value, column.dataType) match {
     case (d: Decimal, t: DecimalType) =>
       d.scale == t.scale && d.precision <= Decimal.MAX_LONG_DIGITS

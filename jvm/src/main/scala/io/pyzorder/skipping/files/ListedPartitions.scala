@@ -3,11 +3,11 @@ package io.pyzorder.skipping.files
 import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
 
 /**
- * The partitions that a listing gives for some filters, none lazily: Spark 3.5 may list lazily,
- * which must not put off the counting.
+ * The partitions that a listing returns for some filters. They are materialized, because Spark 3.5
+ * may list lazily, which would delay counting.
  *
- * @param listing gives the same FileStatus objects each time, until it is refreshed
- * @param isFresh the store has just been asked
+ * @param listing returns the same FileStatus objects until it is refreshed
+ * @param isFresh whether the store has just been listed
  */
 final case class ListedPartitions(
     listing: FileIndex,

@@ -9,11 +9,11 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMetadata}
 
 /**
- * The numbers of a listing's files in an index snapshot: found once, since hashing a path takes
- * longer than judging its file, and kept for as long as the listing is.
+ * The entry numbers of a listing's files in an index snapshot. They are looked up once, because
+ * hashing a path takes longer than evaluating its file, and are kept as long as the listing.
  *
- * A listing gives the same FileStatus objects until it is refreshed, so the files of a partition
- * are known again by the objects themselves, and a mistake is not possible.
+ * A listing returns the same FileStatus objects until it is refreshed. A partition's files are
+ * therefore recognized by object identity, which cannot confuse two versions of a file.
  */
 private[skipping] final class MatchedListing {
   import MatchedListing._
@@ -21,12 +21,12 @@ private[skipping] final class MatchedListing {
   private val snapshots = mutable.HashMap.empty[String, OfSnapshot]
 
   /**
-   * The number of each file's entry; -1: it has none.
+   * The number of each file's entry, or -1 if it has none.
    *
    * @param table    the folder of the snapshot's table, with the settings that entries depend on
-   * @param snapshot the name of the snapshot, which no other of the table has
-   * @param files    one partition's
-   * @param find     the number of one file
+   * @param snapshot the snapshot's name, unique within the table
+   * @param files    the files of one partition
+   * @param find     finds the number of one file's entry
    */
   def entries(
       table: String,
@@ -54,7 +54,7 @@ private[skipping] final class MatchedListing {
 private[skipping] object MatchedListing {
 
   private final class OfSnapshot(val snapshot: String) {
-    val partitions = mutable.HashMap.empty[Path, Partition] // by the first file
+    val partitions = mutable.HashMap.empty[Path, Partition] // by first file
   }
 
   private final class Partition(files: Array[FileStatus], val entries: Array[Int]) {
@@ -67,10 +67,10 @@ private[skipping] object MatchedListing {
     }
   }
 
-  /** By the identity of the listing, and gone with it: nothing kept here refers to the listing. */
+  /** Keyed by the listing's identity and dropped with it. No value refers to the listing. */
   private val cache: Cache[FileIndex, MatchedListing] =
     CacheBuilder.newBuilder().weakKeys().build[FileIndex, MatchedListing]()
 
-  /** What is known of this listing. */
+  /** The cached lookups for this listing. */
   def of(listing: FileIndex): MatchedListing = cache.get(listing, () => new MatchedListing)
 }

@@ -10,11 +10,11 @@ import org.apache.spark.sql.execution.datasources.{
 import io.pyzorder.skipping.predicate.FileOutcomes
 
 /**
- * One listed partition put to the judges of one scan. A file below two indexed folders: the first
- * one's valid entry counts.
+ * Evaluates one listed partition with the evaluators of one scan. For a file below two indexed
+ * folders, the first valid entry is used.
  *
- * @param listing which gave the partition
- * @param judges  one for each index that the partition's files can be in
+ * @param listing the listing that returned the partition
+ * @param judges  one evaluator for each index that may contain the partition's files
  */
 private[skipping] final class PartitionEvaluation(
     val directory: PartitionDirectory,
@@ -23,10 +23,10 @@ private[skipping] final class PartitionEvaluation(
 
   private val listed: Array[FileStatusWithMetadata] = directory.files.toArray
 
-  /** By the number of the judge and that of the file; not ours to change: the listing keeps it. */
+  /** By evaluator and file. The arrays belong to the cached listing and must not be modified. */
   private val entries: Array[Array[Int]] = judges.map(_.entries(listing, listed))
 
-  /** By the number of the file. */
+  /** By file. */
   private val verdicts: Array[PruningResult] = {
     val each = new Array[PruningResult](listed.length)
     judges.indices.foreach(number => judges(number).judge(entries(number), each))
@@ -38,7 +38,7 @@ private[skipping] final class PartitionEvaluation(
     each
   }
 
-  /** The files with such a verdict, as listed. */
+  /** The files with a matching result, as listed. */
   def filesOf(matters: PruningResult => Boolean): Seq[FileStatus] = {
     val found = ArrayBuffer.empty[FileStatus]
     var i = 0
@@ -49,7 +49,7 @@ private[skipping] final class PartitionEvaluation(
     found.toSeq
   }
 
-  /** Takes back what the index says of the files that are not any more as listed. */
+  /** Marks files as unindexed that have changed since they were listed. */
   def forget(changed: FileStatus => Boolean): Unit = {
     var i = 0
     while (i < listed.length) {
@@ -61,9 +61,9 @@ private[skipping] final class PartitionEvaluation(
   }
 
   /**
-   * The partition without the files to be skipped; what becomes of each is counted.
+   * Returns the partition without the files to skip, and counts each file's result.
    *
-   * @param withoutJoins what judges that do not know the keys of joins say; empty: nothing
+   * @param withoutJoins evaluators without the join keys, or empty if they would skip nothing
    */
   def pruned(counts: SkippingCounts, withoutJoins: Array[FileEvaluator]): PartitionDirectory = {
     val kept = ArrayBuffer.empty[FileStatusWithMetadata]
@@ -83,7 +83,7 @@ private[skipping] final class PartitionEvaluation(
     directory.copy(files = kept.toIndexedSeq)
   }
 
-  /** Every file with what the index says of it, and of its rows' outcomes by each judge. */
+  /** Every file, with its index entry and the outcomes for its rows. */
   def examined(outcomes: Array[FileOutcomes]): ExaminedPartition =
     ExaminedPartition(
       directory.values,

@@ -11,26 +11,25 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
 
 /**
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
- * sizes and modification times, and the snapshots of the index that describe them. The first scan
- * or metadata answer that executes fixes the states of all tables for all scans in the plan,
- * however much later they start. A fixed file that an OPTIMIZE moves is opened where it lies by
- * then.
+ * sizes and modification times, and the index snapshots that describe them. The first scan or
+ * metadata answer to execute fixes the states of all tables for all scans in the plan, however much
+ * later they start. If an OPTIMIZE moves a fixed file, the file is opened at its new place.
  *
- * Why the plan owns the state, and not an execution: a physical scan keeps its list of files, so
- * that a plan which is executed again could mix old lists with new ones.
- * Every DataFrame action plans anew and sees the newest state. Planning and EXPLAIN fix nothing.
+ * The plan rather than the execution owns the state, because a physical scan keeps its list of
+ * files, so a plan that is executed again could mix old lists with new ones. Every DataFrame action
+ * creates a new plan and sees the newest state. Planning and EXPLAIN fix nothing.
  *
- * One plan is what one QueryExecution optimizes, subqueries included, and what adaptive execution
- * makes of it later: the tracker of the QueryExecution is there whenever the optimizer runs, and
- * the rules of adaptive execution copy the file indexes, which hold the state. So it lives exactly
- * as long as the plan.
+ * A plan is what one QueryExecution optimizes, including subqueries, and whatever adaptive
+ * execution makes of it later. The QueryExecution's tracker is available whenever the optimizer
+ * runs, and the rules of adaptive execution copy the file indexes, which hold the state. The state
+ * therefore lives exactly as long as the plan.
  */
 private[skipping] final class PlanState {
   import PlanState._
 
   private val sources = ArrayBuffer.empty[FileSource]
 
-  /** The plan's only source that reads these files in this way. */
+  /** The plan's single source that reads these files in this way. */
   def source(candidate: FileSource): FileSource = synchronized {
     sources.find(_.readsLike(candidate)).getOrElse {
       sources += candidate
@@ -39,9 +38,10 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Fixes the files of a source and of all others in the plan: two partitions of a table, a table
-   * and a path below it or a partition of it that lies elsewhere are one state too. Another source
-   * that cannot be listed waits for a scan of its own, which may never come.
+   * Fixes the files of a source together with those of all other sources in the plan. Two
+   * partitions of a table belong to one state, and so do a table and a path below it or one of its
+   * partitions at another location. If another source cannot be listed, it remains unfixed until a
+   * scan of its own executes, which may never happen.
    */
   def fix(source: FileSource): Unit = synchronized {
     if (source.fixed.isEmpty) {
@@ -54,7 +54,7 @@ private[skipping] final class PlanState {
     }
   }
 
-  /** What a source is fixed with; where there is no journal, that is Spark's to say. */
+  /** The sources fixed together with this one. Without a journal, the listing is left to Spark. */
   private def openWith(source: FileSource): Seq[FileSource] =
     if (source.folders.isEmpty) Seq(source)
     else source +: sources.toSeq.filter(other =>
@@ -63,17 +63,17 @@ private[skipping] final class PlanState {
 
 private[skipping] object PlanState {
 
-  /** Options such as pathGlobFilter let two lists of one folder differ for good. */
+  /** Limited because options such as pathGlobFilter can make two lists differ permanently. */
   private val MaxTries = 3
 
   private val plans: Cache[QueryPlanningTracker, PlanState] =
     CacheBuilder.newBuilder().weakKeys().build[QueryPlanningTracker, PlanState]()
 
-  /** The state of the plan that is being optimized by this thread. */
+  /** The state of the plan that this thread is optimizing. */
   def ofPlan(): PlanState =
     QueryPlanningTracker.get.fold(new PlanState)(plans.get(_, () => new PlanState))
 
-  /** The lists, those that differ from one another made anew until none does. */
+  /** Lists sources that disagree again, until all agree or no tries remain. */
   @tailrec private def agreeing(
       lists: Seq[Listed],
       list: FileSource => Option[Listed],
@@ -89,7 +89,7 @@ private[skipping] object PlanState {
 
   private type File = (Path, Long, Long)
 
-  /** What one source shows, and below which folders it has looked for it. */
+  /** The files that one source lists, and the folders in which it looked for them. */
   private final class Listed(val source: FileSource, val state: TableState) {
 
     private val index: Option[PartitioningAwareFileIndex] =
@@ -109,9 +109,9 @@ private[skipping] object PlanState {
     }
 
     /**
-     * Whether both show the same files wherever both have looked. If something changed between the
-     * two, they do not. Lists of different folders are no less one state than a single list of both
-     * would be, which asks for one folder after the other as well.
+     * Whether both list the same files wherever both have looked. If something changed between the
+     * two listings, they do not. Lists of disjoint folders are as much one state as a single list
+     * of both would be, because that lists one folder after the other too.
      */
     def agrees(other: Listed): Boolean =
       !(roots.exists(other.above) || other.roots.exists(above)) ||

@@ -6,20 +6,20 @@ import org.apache.hadoop.fs.FileStatus
 
 import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
 
-/** Counts the three outcomes over the files of a listing. */
+/** Counts the selected, skipped and unindexed files of a listing. */
 private[skipping] final class SkippingCounts {
   private var selected, skipped, skippedByJoins, unindexed = 0
   private var selectedBytes, skippedBytes = 0L
   private val opened = ArrayBuffer.empty[FileStatus]
 
-  /** A file of so many bytes is skipped. */
+  /** Counts a skipped file of this size. */
   def skip(bytes: Long, byJoins: Boolean): Unit = {
     skipped += 1
     skippedBytes += bytes
     if (byJoins) skippedByJoins += 1
   }
 
-  /** A file is opened. */
+  /** Counts a file that is opened. */
   def open(file: FileStatus, verdict: PruningResult): Unit = {
     if (verdict == PruningResult.Selected) selected += 1 else unindexed += 1
     selectedBytes += file.getLen
@@ -27,10 +27,11 @@ private[skipping] final class SkippingCounts {
   }
 
   /**
-   * What happened, as EXPLAIN shows it.
+   * The outcome, as EXPLAIN shows it.
    *
-   * @param nanos time since the listing
-   * @param asked whether any index was asked: if not, a file that is opened is not called unindexed
+   * @param nanos the time since the listing
+   * @param asked whether any index was evaluated; if not, an opened file is not counted as
+   *              unindexed
    */
   def outcome(
       table: String,

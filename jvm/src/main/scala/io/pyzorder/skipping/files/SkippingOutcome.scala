@@ -5,21 +5,23 @@ import org.apache.hadoop.fs.FileStatus
 import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
 
 /**
- * What skipping did to one scan's files, after partition pruning.
+ * The effect of skipping on one scan's files, after partition pruning.
  *
- * @param table         the table's name, or the folder's for a path
- * @param selected      files that are opened although the index knows them
- * @param skipped       files proved to hold no matching row
- * @param skippedByJoins those of the skipped that only the keys of joins prove to be of no use
- * @param unindexed     files that are opened because the index does not know them as they are now
- * @param selectedBytes size of the files that are opened
- * @param totalBytes    size of all
- * @param nanos         time the index took, without listing the files
- * @param filter        the filter over the index
- * @param joins         the part of the filter that joins gave
- * @param reasons       why the index, or part of the predicate, was of no use; empty: all was used
- * @param openedFiles   the files that are opened
- * @param answered      files that are not opened because the index answers for all of their rows
+ * @param table          the table's name, or the folder's name for a path
+ * @param selected       the number of files that are opened although the index knows them
+ * @param skipped        the number of files proved to hold no matching row
+ * @param skippedByJoins the number of skipped files that would be opened without join keys
+ * @param unindexed      the number of files that are opened because the index does not know them in
+ *                       their current version
+ * @param selectedBytes  the total size of the files that are opened
+ * @param totalBytes     the total size of all files
+ * @param nanos          the time spent on the index, excluding the listing of the files
+ * @param filter         the filter over the index
+ * @param joins          the part of the filter that is derived from join keys
+ * @param reasons        why the index or parts of the predicate were not used; empty if all were
+ * @param openedFiles    the files that are opened
+ * @param answered       the number of files that are not opened because the index answers for all
+ *                       of their rows
  */
 final case class SkippingOutcome(
     table: String,
@@ -36,13 +38,13 @@ final case class SkippingOutcome(
     openedFiles: Seq[FileStatus],
     answered: Int = 0) {
 
-  /** All files of the selected partitions. */
+  /** The number of files in the selected partitions. */
   def total: Int = selected + skipped + unindexed + answered
 
-  /** Paths of the files that are opened. */
+  /** The paths of the files that are opened. */
   def opened: Seq[String] = openedFiles.map(_.getPath.toString)
 
-  /** As EXPLAIN shows it. */
+  /** The outcome as EXPLAIN shows it. */
   def summary: String =
     s"$table: $selected of $total files selected, $skipped skipped, " +
       s"$unindexed unindexed" +
@@ -56,7 +58,7 @@ final case class SkippingOutcome(
 
 object SkippingOutcome {
 
-  /** Of a scan that reads all of its files, whatever an index may know of them. */
+  /** The outcome of a scan that reads all of its files, whatever an index may know about them. */
   def unserved(table: String, files: Int, bytes: Long, reason: String): SkippingOutcome =
     SkippingOutcome(
       table, selected = 0, skipped = 0, skippedByJoins = 0, unindexed = files,

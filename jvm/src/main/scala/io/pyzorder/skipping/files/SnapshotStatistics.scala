@@ -7,23 +7,26 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.skipping.predicate.FilterColumn
 
-/** How a scan reads columns: what decides which of an index's statistics are true for it. */
+/** How a scan reads columns. This decides which of an index's statistics are valid for it. */
 final case class ColumnReading(dataSchema: StructType, caseSensitive: Boolean, temporal: String)
 
-/** A snapshot's columns as one scan may use them. */
+/** The statistics of a snapshot's columns that one scan may use. */
 final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
     extends (FilterColumn => Option[IndexedStatistics]) {
 
   private val asked = mutable.HashMap.empty[FilterColumn, Option[IndexedStatistics]]
 
-  /** The column's statistics, its functions aside; None: none, or not as the scan reads it. */
+  /**
+   * The statistics of the column, ignoring functions of it, or None if there are none or the scan
+   * reads the column differently.
+   */
   override def apply(column: FilterColumn): Option[IndexedStatistics] =
     asked.getOrElseUpdate(column,
       snapshot.columnFor(reading.dataSchema, column.path, reading.caseSensitive)
         .filter(_.dataType == column.dataType)
         .map(new IndexedStatistics(snapshot, _, reading.temporal)))
 
-  /** Whether there should be statistics, without loading them. */
+  /** Whether statistics should exist, without loading them. */
   def has(column: FilterColumn): Boolean =
     snapshot.typeFor(reading.dataSchema, column.path, reading.caseSensitive)
       .contains(column.dataType)

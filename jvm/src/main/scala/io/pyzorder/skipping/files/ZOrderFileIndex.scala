@@ -12,21 +12,22 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
 import io.pyzorder.storage.TableFolder
 
 /**
- * Wraps the file index of a Parquet or ORC relation: lists through the journal, then drops the
+ * Wraps the file index of a Parquet or ORC relation. It lists through the journal, then drops the
  * files that the index proves to hold no matching row.
  *
- * The filters come with each call of `listFiles` and are never part of the object: Spark merges
- * and reuses scans whose relations are equal, and then lists once for the filters of both. Equal
- * are two with an equal wrapped index, the same states of journal and index, and equal join keys:
- * those are part of the object, because Spark knows of no filter there that it could pass.
+ * Filters are passed with each call of `listFiles` and are never part of the object, because Spark
+ * merges and reuses scans whose relations are equal, and then lists once for the filters of both.
+ * Two instances are equal if their wrapped indexes, the states of journal and index, and their join
+ * keys are equal. Join keys are part of the object because Spark does not know of them and cannot
+ * pass them as filters.
  *
- * @param source     where the files are found
- * @param plan       what all scans of the plan share
+ * @param source     finds the files
+ * @param plan       the state that all scans of the plan share
  * @param dataSchema the columns stored in the files
- * @param table      for messages
- * @param properties the table's; empty for a path
- * @param joins      filters that the keys of joins above the scan give, once they are known
- * @param estimate   bytes that will be read, for the cost model only; None: all
+ * @param table      the table's name, for messages
+ * @param properties the table's properties; empty for a path
+ * @param joins      the filters derived from the keys of joins above the scan, once they are known
+ * @param estimate   the number of bytes that will be read, for the cost model only; None for all
  */
 final class ZOrderFileIndex private (
     session: shim.SparkSession,
@@ -47,7 +48,7 @@ final class ZOrderFileIndex private (
 
   private val pruner = new FilePruner(session, table, ownSchema, source.options, properties)
 
-  /** The last listing, for showing it: what is read is listed anew. */
+  /** The last listing, kept only for display: scans list again. */
   private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
 
   override def rootPaths: Seq[Path] = wrapped.rootPaths
@@ -73,19 +74,21 @@ final class ZOrderFileIndex private (
     answer(partitionFilters, dataFilters).partitions
   }
 
-  /** What skipping does to the files that the filters select, those with subqueries aside. */
+  /**
+   * The effect of skipping on the files that the filters select, ignoring filters with subqueries.
+   */
   override def outcome(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): SkippingOutcome =
     answer(partitionFilters, dataFilters).outcome
 
   /**
-   * Every file of the partitions that the filters select, none skipped, and what the index says of
-   * it at this moment.
+   * Returns every file of the partitions that the filters select, without skipping any, and what
+   * the index currently knows about it.
    *
-   * @param partitionFilters on the partition columns alone
-   * @param dataFilters      all others that the rows are filtered by
-   * @param asked            false: without asking the store whether the files are as they were
+   * @param partitionFilters the filters on partition columns only
+   * @param dataFilters      all other filters on the rows
+   * @param asked            if false, the store is not checked for changed files
    */
   def examine(
       partitionFilters: Seq[Expression],
@@ -95,37 +98,37 @@ final class ZOrderFileIndex private (
     pruner.examine(listed(now, partitionFilters, Nil), now.seen.indexes, dataFilters, asked)
   }
 
-  /** Fixes what the plan reads of the table, when a scan or an answer of the index executes. */
+  /** Fixes the state that the plan reads, when a scan or a metadata answer executes. */
   def fix(): Unit = plan.fix(source)
 
-  /** Whether all the files are in the store as the listing says. */
+  /** Whether all files in the store still match the listing. */
   def areUnchanged(files: Seq[FileStatus]): Boolean =
     ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator).isEmpty
 
-  /** The same index, telling the cost model another size. */
+  /** The same index with a different size for the cost model. */
   def withEstimate(bytes: Long): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
 
-  /** The same index for a scan below joins that use no row but those of files with these keys. */
+  /** The same index for a scan below joins that use only rows from files with these keys. */
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)
 
-  /** The same index, for a plan that another plan's scans have become a part of. */
+  /** The same index for another plan, into which scans of this index's plan have been merged. */
   private[skipping] def in(other: PlanState): ZOrderFileIndex = {
     val own = other.source(source.unfixed)
     new ZOrderFileIndex(
       session, own, other, dataSchema, table, properties, joins, estimate, seen)
   }
 
-  /** Whether some of the files may have been in an index when the query was planned. */
+  /** Whether some of the files may have been indexed when the query was planned. */
   def wasIndexed: Boolean = seen.indexes.nonEmpty
 
-  /** Whether files may be skipped, and some of them be in an index, now. */
+  /** Whether files may currently be skipped and some of them may be indexed. */
   def maySkip: Boolean = pruner.isEnabled && indexes.nonEmpty
 
-  /** Whether that index can be asked for more than which files to skip. */
+  /** Whether the index can also be used for more than skipping files. */
   def mayAnswer: Boolean = maySkip && !indexes.exists(pruner.isLarge)
 
   private def indexes: Seq[SnapshotRef] = source.seen.indexes
@@ -165,7 +168,7 @@ final class ZOrderFileIndex private (
       files, files.listFiles(partitionFilters, dataFilters).toIndexedSeq, state.takeFresh())
   }
 
-  /** A column of both schemas has the folder's value, whatever the files hold. */
+  /** A column in both schemas has the value from the folder's name, whatever the files hold. */
   private def ownSchema: StructType = {
     val same = session.sessionState.conf.resolver
     StructType(dataSchema.filterNot(f => partitionSchema.exists(p => same(p.name, f.name))))
@@ -200,7 +203,7 @@ object ZOrderFileIndex {
       partitions: Seq[PartitionDirectory],
       outcome: SkippingOutcome)
 
-  /** The index of a relation in a plan, which has no estimate yet. */
+  /** The index of a relation in a plan, without an estimate. */
   private[skipping] def apply(
       session: shim.SparkSession,
       source: FileSource,

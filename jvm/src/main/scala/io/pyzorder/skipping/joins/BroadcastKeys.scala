@@ -9,24 +9,24 @@ import org.apache.spark.sql.execution.pyzorder.BuildSide
 import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
 
 /**
- * One of a join's keys, as the columns of a plan on the join's scanned side give it.
+ * A join key, expressed in the columns of a plan on the join's scanned side.
  *
- * @param ordinal its place among the join's keys
+ * @param ordinal its position among the join's keys
  */
 private[skipping] final case class JoinedKey(column: Expression, ordinal: Int) {
 
-  /** The same below a projection that names these expressions. */
+  /** The same key below a projection that defines these expressions. */
   def below(named: Map[ExprId, Expression]): JoinedKey = copy(column = column.transform {
     case a: AttributeReference if named.contains(a.exprId) => named(a.exprId)
   })
 
   /**
-   * The column of the relation's files that the key is, or a widening cast of it, as the relation
-   * spells it; None: it is something else, or a partition column.
+   * The column of the relation's files that the key consists of, or a widening cast of it, as the
+   * relation spells it. None if the key is anything else, or a partition column.
    *
-   * Spark compares the keys of a hash join by their bytes, and has therefore made one NaN of all
-   * and 0.0 of -0.0, on both sides. So compares `=`, and the index with it: of the column that is
-   * normalized the same files are asked for.
+   * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
+   * every NaN to a single NaN, and -0.0 to 0.0. `=` treats these values as equal too, and so does
+   * the index, so the column and its normalized form select the same files.
    */
   def of(relation: LogicalRelation, files: HadoopFsRelation): Option[Expression] = {
     val known = relation.output
@@ -51,18 +51,17 @@ private[skipping] object JoinedKey {
 
   private val NoId = ExprId(0, new java.util.UUID(0L, 0L))
 
-  /** The same for every reading of a table; Spark numbers the columns anew each time. */
+  /** The same attribute for every reading of a table. Spark assigns new ids each time. */
   private def unnumbered(a: AttributeReference): AttributeReference =
     AttributeReference(a.name, a.dataType, nullable = true, a.metadata)(NoId)
 }
 
 /**
- * The keys of one join whose one side has been broadcast; looked through when they are first asked
- * for.
+ * The keys of a join with one broadcast side. They are read on first use.
  *
  * @param built   the keys on the broadcast side
- * @param scanned those they must equal, in the same order
- * @param maxKeys of more values only the least and the greatest are used
+ * @param scanned the keys that they must equal, in the same order
+ * @param maxKeys with more distinct values than this, only the least and the greatest are used
  */
 private[skipping] final class BroadcastKeys(
     build: BuildSide,
@@ -70,10 +69,13 @@ private[skipping] final class BroadcastKeys(
     scanned: Seq[Expression],
     maxKeys: Int) {
 
-  /** The keys of the scanned side. */
+  /** The keys on the scanned side. */
   val wanted: Seq[JoinedKey] = scanned.zipWithIndex.map { case (e, i) => JoinedKey(e, i) }
 
-  /** The filter that the key gives over the column; None: none, or `present` has it already. */
+  /**
+   * The filter that the key gives on the column. Returns None if it gives none, or if `present`
+   * already contains it.
+   */
   def filter(
       key: JoinedKey,
       column: Expression,

@@ -16,31 +16,34 @@ import io.pyzorder.common.ZOrderConf
 import io.pyzorder.skipping.files.ZOrderFileIndex
 
 /**
- * Once one side of a hash join has been broadcast, lets the other side's scan, which is planned
- * after that, skip the files that hold none of its keys. Runs each time adaptive execution
- * optimizes the rest of a plan; without adaptive execution, never.
+ * Skips files by the keys of a broadcast join. Once one side of a hash join has been broadcast, the
+ * other side's scan, which is planned afterwards, skips the files that hold none of the keys. The
+ * rule runs each time adaptive execution optimizes the rest of a plan, and never without adaptive
+ * execution.
  *
- * Which joins. The scanned side must be one whose rows without a partner leave no trace:
- *  - inner: either side;
- *  - left semi (IN, EXISTS): the left side. A left row without a partner is dropped.
+ * In an eligible join, rows of the scanned side that have no partner must not affect the result:
+ * - inner: either side;
+ * - left semi (IN, EXISTS): the left side, because a left row without a partner is dropped.
  *
  * An outer join keeps the rows of its preserved side, an anti join (NOT EXISTS, NOT IN) returns
- * just those without a partner, an existence join (IN below OR) says of them "false": there a
- * skipped file is a lost row. The other side of an outer join could be pruned by the keys of the
- * preserved one, but Spark broadcasts the preserved side for no hash join.
+ * exactly the rows without a partner, and an existence join (IN below OR) returns "false" for them.
+ * In these joins, skipping a file would lose rows. The other side of an outer join could be pruned
+ * by the keys of the preserved side, but Spark never broadcasts the preserved side in a hash join.
  *
- * The pair of keys must be compared by `=`, which is TRUE for no null. Spark gives the keys of
- * `a <=> b` as coalesce(a, …) and isnull(a), which are no columns. All pairs must be equal for two
- * rows to join, therefore each gives a filter of its own; other conditions only drop more.
+ * A pair of keys must be compared by `=`, which is never TRUE for a null. Spark represents the keys
+ * of `a <=> b` as coalesce(a, …) and isnull(a), which are not columns. Two rows join only if all
+ * pairs are equal, so each pair gives a filter of its own. Any further conditions only drop more
+ * rows.
  *
- * Sorted and shuffled joins give nothing: both sides' shuffles start together, when the plan
- * starts, and a finished shuffle tells its size but not its keys. A join that becomes a broadcast
- * after its small side was shuffled has shuffled, and read, the large side too. Nor is anything
- * gained where Spark keeps the plan it has, because the new one seems to cost more.
+ * Sort-merge and shuffled hash joins give no filter. The shuffles of both sides start together when
+ * the plan starts, and a finished shuffle reveals its size but not its keys. If a join becomes a
+ * broadcast join after its small side was shuffled, the large side has been read and shuffled too.
+ * The rule also has no effect where Spark keeps its current plan because the new one seems more
+ * expensive.
  */
 case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
-  /** So many rows a key at most are looked through for the keys; a driver has more to do. */
+  /** The maximum number of rows, per allowed key, that the driver scans to collect the keys. */
   private val RowsPerKey = 100L
 
   override def apply(plan: LogicalPlan): LogicalPlan =
@@ -77,14 +80,16 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def deterministic(join: Join): Boolean = join.condition.forall(_.deterministic)
 
   /**
-   * The plan without files that hold only rows whose keys equal none of the other side's; `wanted`
-   * are the keys as the plan's own columns give them. It may be taken below
-   *  - a filter or projection: they treat each row for itself;
-   *  - a join, on a side each of whose rows decides its results for itself: either side of an inner
-   *    one, the left side of left outer, semi and anti ones, the right side of a right outer one;
-   * of deterministic expressions only, since what rand() gives a row depends on the rows before.
-   * Nowhere else: LIMIT, windows, aggregates, samples, observed metrics depend on what other rows
-   * there are.
+   * The plan without the files whose rows' keys all differ from the other side's keys. `wanted`
+   * holds the keys in terms of the plan's own columns. The filter may be pushed below
+   * - a filter or projection, which treats each row independently;
+   * - a join, on a side each of whose rows decides its results independently: either side of an
+   *   inner join, the left side of a left outer, semi or anti join, and the right side of a right
+   *   outer join.
+   *
+   * All expressions must be deterministic, because the value of rand() for a row depends on the
+   * rows before it. The filter is not pushed below anything else: the results of LIMIT, windows,
+   * aggregates, samples and observed metrics depend on which other rows exist.
    */
   private def withKeys(
       plan: LogicalPlan,

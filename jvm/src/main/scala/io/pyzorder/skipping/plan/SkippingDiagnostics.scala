@@ -18,10 +18,10 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, ZOrderFileIndex}
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * What a query asks of the rows of its scans that skips no file although it could be thought to:
- * conditions that Spark keeps from the scan (those that are not deterministic and, Spark 3.5, those
- * with a subquery) and the keys of joins.
- * For showing alone; PruneByJoinKeys decides.
+ * Conditions on the rows of a query's scans that skip no file although one might expect them to.
+ * These are conditions that Spark does not pass to the scan (nondeterministic ones and, in Spark
+ * 3.5, those with a subquery) and join keys. They are used only for display. PruneByJoinKeys makes
+ * the decisions.
  */
 final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelper {
 
@@ -29,11 +29,11 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
 
   visit(plan, Nil, SkippingDiagnostics.NotAdaptive)
 
-  /** Sentences, in the order in which rows meet the conditions. */
+  /** The reasons for one scan, in the order in which its rows meet the conditions. */
   def of(scan: FileSourceScanExec): Seq[String] =
     Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
 
-  /** An expression of a plan's columns that rows are judged by, and why no file is. */
+  /** An expression over a plan's columns that filters rows, and the reason why it skips no file. */
   private case class WorkloadFilter(expression: Expression, why: String => String)
 
   private def visit(
@@ -105,13 +105,13 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     case _ => false
   }
 
-  /** As SQL names it; what `IN` below OR becomes has no name there. */
+  /** The name of the join in SQL. The join that `IN` below OR becomes has no such name. */
   private def nameOf(join: BroadcastHashJoinExec): String = join.joinType match {
     case _: ExistenceJoin => "EXISTENCE"
     case other => other.sql
   }
 
-  /** Of those that a file could be judged by, had nothing been in the way. */
+  /** Notes the conditions that could have skipped files if nothing had prevented it. */
   private def note(scan: FileSourceScanExec, asked: Seq[WorkloadFilter]): Unit =
     scan.relation.location match {
       case index: ZOrderFileIndex if !index.maySkip =>
@@ -135,7 +135,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
   private def hasSubquery(expression: Expression): Boolean =
     expression.exists(_.isInstanceOf[PlanExpression[_]])
 
-  /** As FilePruner spells columns: without the table's name. */
+  /** Spells columns as FilePruner does, without the table's name. */
   private def spelled(expression: Expression): Expression = {
     val plain = expression match {
       case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child
@@ -152,6 +152,6 @@ object SkippingDiagnostics {
   private case object HasNotRun extends Phase
   private case object HasRun extends Phase
 
-  /** Of all scans of a plan, its subqueries' too. */
+  /** The diagnostics of all scans in a plan, including those in subqueries. */
   def apply(plan: SparkPlan): SkippingDiagnostics = new SkippingDiagnostics(plan)
 }

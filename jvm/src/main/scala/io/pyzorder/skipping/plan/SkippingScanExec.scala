@@ -13,8 +13,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch
 import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome}
 
 /**
- * Passes a file scan's rows or batches through as they are, and shows in EXPLAIN and in the Spark
- * UI what skipping did to the scan's files.
+ * Passes a file scan's rows or batches through unchanged, and shows in EXPLAIN and the Spark UI how
+ * skipping affected the scan's files.
  */
 case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
 
@@ -41,7 +41,9 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     "filesUnindexed" -> SQLMetrics.createMetric(sparkContext, "number of files unindexed"),
     "pruningTime" -> SQLMetrics.createTimingMetric(sparkContext, "skipping time"))
 
-  /** What skipping does to the scan's files; None: the child is not a scan of ours any more. */
+  /**
+   * The effect of skipping on the scan's files, or None if the child is no longer a scan of ours.
+   */
   def outcome: Option[SkippingOutcome] = scan.flatMap { scan =>
     scan.relation.location match {
       case index: ReportingFileIndex => Some(index.outcome(scan.partitionFilters, scan.dataFilters))
@@ -64,7 +66,7 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     batches
   }
 
-  /** Of the files that the scan has listed by now. */
+  /** Sends the metrics of the files that the scan has listed. */
   private def sendMetrics(): Unit = outcome.foreach { outcome =>
     metrics("filesTotal").set(outcome.total)
     metrics("filesSelected").set(outcome.selected)
@@ -76,7 +78,9 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     SQLMetrics.postDriverMetricUpdates(sparkContext, execution, metrics.values.toSeq)
   }
 
-  /** A plan must be printable even when its files are not to be listed any more. */
+  /**
+   * The outcome, or the error: a plan must be printable even if its files can no longer be listed.
+   */
   private def summary: String =
     try outcome.map(_.summary).getOrElse("")
     catch { case NonFatal(failure) => s"files cannot be listed: ${failure.getMessage}" }

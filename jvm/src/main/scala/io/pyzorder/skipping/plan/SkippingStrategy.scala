@@ -8,8 +8,8 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation
 import io.pyzorder.skipping.files.ReportingFileIndex
 
 /**
- * Plans a scan as Spark does, and puts a SkippingScanExec over it that tells what was skipped.
- * Bucketed scans go without: Spark's rules about buckets look for the scan itself.
+ * Plans a scan as Spark does, and adds a SkippingScanExec above it to report what was skipped.
+ * Bucketed scans have none, because Spark's bucketing rules look for the scan itself.
  */
 object SkippingStrategy extends SparkStrategy {
 

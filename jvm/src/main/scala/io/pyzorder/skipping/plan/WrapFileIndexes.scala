@@ -16,10 +16,11 @@ import io.pyzorder.publish.reading.{JournaledListing, ZOrderOrcFileFormat, ZOrde
 import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
 
 /**
- * Gives every Parquet and ORC relation the ZOrderFileIndex, before Spark would prune its partitions:
- * the ZOrderFileIndex does that, when a scan lists its files.
- * A table that has no `_zorder` yet gets it too: a scan planned now must find its files after the
- * first OPTIMIZE. The filters above a relation only tell the cost model what will be read.
+ * Wraps the file index of every Parquet and ORC relation in a ZOrderFileIndex. This runs before
+ * Spark would prune the relation's partitions, because the ZOrderFileIndex prunes them when a scan
+ * lists its files. A table without a `_zorder` folder is wrapped too, because a scan planned now
+ * must find its files after the first OPTIMIZE. The filters above a relation are used only to tell
+ * the cost model how much will be read.
  */
 case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -28,7 +29,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     withoutFilters(withFilters(joined(plan, state), state), state)
   }
 
-  /** Scans that another plan has wrapped see the state of this one. */
+  /** Gives the scans that another plan has wrapped the state of this one. */
   private def joined(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transform {
     case relation: LogicalRelation if isOther(relation, state) =>
       val files = relation.relation.asInstanceOf[HadoopFsRelation]
@@ -45,8 +46,8 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     }
 
   /**
-   * In one step: a relation with an estimate equals one without, and Spark drops a rewriting whose
-   * result equals what was there.
+   * Wraps and estimates in one step. A relation with an estimate equals one without, and Spark
+   * discards a rewrite whose result equals its input.
    */
   private def withFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transformDown {
     case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
@@ -65,7 +66,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     case _ => false
   }
 
-  /** Exactly Spark's classes: a subclass belongs to somebody who knows more about the files. */
+  /** Only Spark's own classes qualify: a subclass may know more about the files. */
   private def isSparks(location: FileIndex): Boolean =
     location.getClass == classOf[InMemoryFileIndex] ||
       location.getClass == classOf[CatalogFileIndex]
@@ -110,15 +111,16 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
       })
     val (partitionFilters, dataFilters) =
       DataSourceUtils.getPartitionFiltersAndDataFilters(files.partitionSchema, usable)
-    // Spark has sized up all partitions, unless they were listed already.
+    // Spark's size covers all partitions, unless they have already been listed.
     val selectsPartitions =
       partitionFilters.nonEmpty && index.wrapped.isInstanceOf[CatalogFileIndex]
     lazy val outcome = index.outcome(partitionFilters, dataFilters)
     if (!selectsPartitions && !(index.wasIndexed && outcome.skipped > 0)) relation
     else {
       val bytes = math.max(1L, outcome.selectedBytes)
-      // Statistics of ANALYZE TABLE go before the index's size. Rows and columns stay: the cost
-      // model takes the filter off them itself.
+      // Statistics from ANALYZE TABLE take precedence over the index's size, so they are capped.
+      // Row counts and column statistics stay, because the cost model applies the filter to them
+      // itself.
       val catalogTable = relation.catalogTable.map(table =>
         table.copy(stats = table.stats.map((stats: CatalogStatistics) =>
           stats.copy(sizeInBytes = stats.sizeInBytes.min(bytes)))))
