@@ -27,32 +27,34 @@ import io.pyzorder.storage.{CreateIfAbsent, ExactFileIndex, FileSystems, Incarna
 import io.pyzorder.storage.{MetadataFiles, RunNumber, TableFolder}
 
 /**
- * The index table of a table: immutable snapshots under `_zorder/_index`, each a data file and a
- * pointer that is created last and only if nobody else created it. The greatest pointer counts.
+ * A table's index: immutable snapshots under `_zorder/_index`, each consisting of a data file and a
+ * pointer. The pointer is written last, and only if it does not exist yet. The pointer with the
+ * greatest version is current.
  */
 object IndexStore {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** Older snapshots than this many are deleted when a new one is published. */
+  /** The number of snapshots kept after a new one is published. */
   private val KeptSnapshots = 10
 
-  /** What is kept of each entry beside its columns, about. */
+  /** The approximate heap size of an entry without its columns. */
   private val EntryBytes = 64L
 
-  /** The life that a table had when it was last asked for. */
+  /** The last known incarnation of each table. */
   private val lives: Cache[TableFolder, String] =
     CacheBuilder.newBuilder().maximumSize(10000).build[TableFolder, String]()
 
-  /** The data files of large indexes that had the checksum of their pointer, by pointer. */
+  /** The pointers of large indexes whose data files were found to have the pointer's checksum. */
   private val intact: Cache[SnapshotRef, java.lang.Boolean] =
     CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()
 
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
   /**
-   * The newest snapshot's pointer, with one listing and one small read; None: there is no index, or
-   * its pointer cannot be read, or is of another table or life of the table (one warning).
+   * The newest snapshot's pointer, found by one listing and one small read. Returns None if there
+   * is no index, or if the pointer is unreadable or belongs to another table or incarnation of the
+   * table, which logs a single warning.
    */
   def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -73,8 +75,8 @@ object IndexStore {
   }
 
   /**
-   * The columns of the newest pointer that can be read, be the index itself of use or not: what
-   * building it anew starts from. Nil: no pointer can be read; None: there is no index.
+   * The columns of the newest readable pointer, from which an index is rebuilt, whether or not the
+   * index itself is usable. Returns Nil if no pointer is readable, and None if there is no index.
    */
   def lastColumns(hadoopConf: Configuration, folder: TableFolder): Option[Seq[IndexedColumn]] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -86,9 +88,10 @@ object IndexStore {
   }
 
   /**
-   * An index that was copied in from elsewhere could have entries that fit files here by accident.
-   * What is known of the table's life is asked for again only where it does not fit: the file that
-   * tells it is never changed, and an overwrite that takes it away takes the index with it.
+   * Whether the pointer belongs to the table's current incarnation. The entries of an index copied
+   * from elsewhere could match files here by accident. The incarnation is read again only if the
+   * known one does not match, because its file never changes and an overwrite that removes this
+   * file also removes the index.
    */
   private def ofThisLife(hadoopConf: Configuration, ref: SnapshotRef): Boolean =
     lives.getIfPresent(ref.folder) == ref.incarnation ||
@@ -97,7 +100,10 @@ object IndexStore {
         now == ref.incarnation
       }
 
-  /** The snapshot a pointer names; None: it is missing, damaged or unreadable (one warning). */
+  /**
+   * Loads the snapshot of a pointer. Returns None if it is missing, damaged or unreadable, which
+   * logs a single warning.
+   */
   def load(session: shim.SparkSession, ref: SnapshotRef): Option[IndexSnapshot] =
     SnapshotCache.get(session, ref) {
       try Some(read(session, ref))
@@ -109,16 +115,18 @@ object IndexStore {
     }
 
   /**
-   * Publishes a new snapshot: the latest one's entries after `change`. Whoever publishes at the
-   * same time makes this load the newer snapshot and change that one, so that `columns` and
-   * `change` may be called several times. An unreadable index counts as one without entries.
+   * Publishes a new snapshot with the latest one's entries after `change`. If another writer
+   * publishes at the same time, this loads the newer snapshot and changes that one instead, so
+   * `columns` and `change` may be called several times. An unreadable index is treated as one
+   * without entries.
    *
-   * @param columns from the columns that had statistics to those that shall have them
-   * @param properties the table's, which may deny columns; empty for a path
-   * @param change  from the entries to those that shall be kept; statistics of columns that are not
-   *                kept, or not with the same type, are gone from what it is given
-   * @param life    of the table, as a writer saw it; None: as it is now, or begun by this
-   * @return the pointer of the new snapshot
+   * @param columns    maps the columns that had statistics to those that will have them
+   * @param properties the table's properties, which may deny columns; empty for a path
+   * @param change     maps the old entries to the new ones; its input no longer has statistics of
+   *                   columns that are dropped or change their type
+   * @param life       the table's incarnation as seen by a writer; None for the current one, which
+   *                   is created if there is none
+   * @return the pointer to the new snapshot
    */
   def publish(
       session: shim.SparkSession,
@@ -130,7 +138,7 @@ object IndexStore {
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
     val hadoopConf = session.sessionState.newHadoopConf()
     val fileSystem = folder.index.getFileSystem(hadoopConf)
-    CreateIfAbsent.of(hadoopConf, folder.index) // an error, before anything is made
+    CreateIfAbsent.of(hadoopConf, folder.index) // may throw, so before anything is written
     MetadataFiles.makeFolder(hadoopConf, folder.index)
     var published: Option[SnapshotRef] = None
     while (published.isEmpty) {
@@ -141,13 +149,13 @@ object IndexStore {
     published.get
   }
 
-  /** Removes the index; the table is read whole from now on. */
+  /** Removes the index. From then on the table's files are all read. */
   def drop(session: shim.SparkSession, folder: TableFolder): Unit =
     MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)
 
   /**
-   * Takes away the snapshots that were replaced by a time, in milliseconds of the store's clock:
-   * they still tell minima and maxima of rows that are gone.
+   * Deletes the snapshots that were replaced by a given time, in milliseconds of the store's clock.
+   * They still contain minima and maxima of rows that no longer exist.
    */
   def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -156,12 +164,12 @@ object IndexStore {
       val pointer = new Path(folder.index, SnapshotRef.pointerName(next))
       val replaced =
         try Some(fileSystem.getFileStatus(pointer).getModificationTime)
-        catch { case _: FileNotFoundException => None } // by another's turn
+        catch { case _: FileNotFoundException => None } // deleted by another process
       if (replaced.exists(_ <= by)) delete(fileSystem, folder, version)
     }
   }
 
-  /** Removes the snapshots of a life of the table that is over. */
+  /** Removes the snapshots of a former incarnation of the table. */
   def removeOf(hadoopConf: Configuration, folder: TableFolder, incarnation: String): Unit = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
     versions(fileSystem, folder).foreach { version =>
@@ -173,7 +181,7 @@ object IndexStore {
     }
   }
 
-  /** The index table as a relation over exactly the snapshot's data file. */
+  /** The index table as a relation over the snapshot's data file. */
   def relation(session: shim.SparkSession, ref: SnapshotRef): LogicalPlan = {
     val path = dataFile(ref)
     val files = Seq(ExactFileIndex.status(path, ref.length, 0L))
@@ -217,7 +225,7 @@ object IndexStore {
       try CreateIfAbsent.of(conf, pointer).create(pointer, ref.toJson.getBytes(UTF_8))
       catch {
         case NonFatal(failure) =>
-          // Not where the pointer arrived all the same, or may have.
+          // Keep the data file if the pointer was created after all, or may have been.
           if (Try(!fileSystem.exists(pointer)).getOrElse(false)) fileSystem.delete(data, false)
           throw failure
       }
@@ -229,14 +237,14 @@ object IndexStore {
     }
   }
 
-  /** The entries with only the statistics that are still of use. */
+  /** The entries, with only the statistics that remain usable. */
   private def withColumns(snapshot: IndexSnapshot, kept: Seq[IndexedColumn]): Seq[FileEntry] = {
     val names = kept.filter(snapshot.columns.contains).map(_.name).toSet
     snapshot.entries.map(entry =>
       entry.copy(statistics = entry.statistics.filter { case (name, _) => names(name) }))
   }
 
-  /** The snapshot, not from the cache; throws when it is missing or damaged. */
+  /** Reads the snapshot, bypassing the cache. Throws if it is missing or damaged. */
   private[pyzorder] def read(session: shim.SparkSession, ref: SnapshotRef): IndexSnapshot = {
     checkEntries(ref)
     checkMemory(ref)
@@ -263,8 +271,9 @@ object IndexStore {
   }
 
   /**
-   * Before memory is taken for entries: Parquet writes a value that is the same in all rows once,
-   * so that a small forged file could have thousands of millions. No two of ours have one path.
+   * Checks the number of entries before allocating memory for them. Parquet stores a value that is
+   * the same in all rows only once, so a small forged file could claim billions of rows. In a
+   * genuine snapshot no two entries share a path, so each takes at least one byte.
    */
   private def checkEntries(ref: SnapshotRef): Unit =
     if (ref.numFiles < 0 || ref.numFiles > ref.length) {
@@ -272,7 +281,10 @@ object IndexStore {
         s"${ref.numFiles} entries cannot be told apart in ${ref.length} bytes")
     }
 
-  /** Also a file with holes in it, which takes no room on a disk, takes its length here. */
+  /**
+   * Checks the memory that the snapshot needs. Even a sparse file, which takes no disk space, needs
+   * memory for its full length.
+   */
   private def checkMemory(ref: SnapshotRef): Unit = {
     val needed = ref.length + ref.numFiles * EntryBytes
     val most = Runtime.getRuntime.maxMemory / 2
@@ -287,9 +299,9 @@ object IndexStore {
     new IllegalStateException("its bytes do not have the checksum of its pointer")
 
   /**
-   * Throws unless the snapshot's file has the checksum of its pointer. Parquet's own checksums
-   * cover values only, not the places and encodings that tell where and how they stand. The file
-   * is read once a process, and not kept.
+   * Throws unless the snapshot's file has the checksum in its pointer. Parquet's own checksums
+   * cover only values, not the offsets and encodings needed to find and decode them. The file is
+   * read once per process and is not cached.
    */
   def checkIntact(hadoopConf: Configuration, ref: SnapshotRef): Unit = {
     checkEntries(ref)
@@ -302,14 +314,14 @@ object IndexStore {
     }
   }
 
-  /** How many entries each row group of the snapshot's file holds. */
+  /** The number of entries in each row group of the snapshot's file. */
   def rowGroups(hadoopConf: Configuration, ref: SnapshotRef): Seq[Int] = {
     val groups = SnapshotReader.rowGroups(HadoopInputFile.fromPath(dataFile(ref), hadoopConf))
     if (groups.map(_.toLong).sum != ref.numFiles) throw damaged
     groups
   }
 
-  /** The entries of one row group of a snapshot's file, `numFiles` of them; for tasks. */
+  /** The `numFiles` entries of one row group of a snapshot's file, for use in tasks. */
   def readPart(
       hadoopConf: Configuration,
       dataFile: Path,
@@ -322,11 +334,11 @@ object IndexStore {
       columns, reader.files(), column => Some(reader.column(column)), () => reader.paths())
   }
 
-  /** One warning that a snapshot cannot be used. */
+  /** Warns once that a snapshot cannot be used. */
   def warn(ref: SnapshotRef, failure: Throwable): Unit =
     warn(ref.folder, dataFile(ref).toString, failure)
 
-  /** The Parquet file of a snapshot. */
+  /** The Parquet data file of a snapshot. */
   def dataFile(ref: SnapshotRef): Path = new Path(ref.folder.index, ref.file)
 
   private def pointerAt(
@@ -341,14 +353,14 @@ object IndexStore {
     ref
   }
 
-  /** The versions that pointers exist of, in order. */
+  /** The versions that have a pointer, in ascending order. */
   private def versions(fileSystem: FileSystem, folder: TableFolder): Array[Long] =
     FileSystems.list(fileSystem, folder.index)
       .flatMap(status => SnapshotRef.versionOf(status.getPath.getName)).sorted.toArray
 
   /**
-   * Takes away old snapshots, pointer last: for a while nobody asks for them any more, but those
-   * that hold something of a denied column at once.
+   * Deletes old snapshots, each one's pointer last. Recent ones stay for a while, since readers may
+   * still use them, except that those with values of a denied column are deleted at once.
    */
   private def deleteOld(
       fileSystem: FileSystem,

@@ -3,10 +3,10 @@ package io.pyzorder.index.store
 import java.lang.ref.SoftReference
 
 /**
- * The bytes of a snapshot, of which a query reads the columns it names: kept for as long as the
- * driver has memory to spare, else read again.
+ * The bytes of a snapshot, from which a query reads the columns that it references. They are kept
+ * while the driver has memory to spare, and are read again otherwise.
  *
- * @param read reads and checks them; throws when that fails
+ * @param read reads and verifies the bytes, or throws
  */
 private[index] final class SnapshotBytes(read: () => Array[Byte]) {
 

@@ -7,9 +7,9 @@ import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.memory.IndexSnapshot
 
 /**
- * The snapshots loaded on this driver, bounded by the bytes they take. The key is the data file:
- * its name holds a random id, so that a table made anew never meets the snapshot of its former
- * life.
+ * The snapshots loaded on this driver, bounded by their total size. The key is the data file, whose
+ * name contains a random id, so a recreated table never matches a snapshot of its former
+ * incarnation.
  */
 private[index] object SnapshotCache {
 
@@ -19,7 +19,7 @@ private[index] object SnapshotCache {
 
   private var cache: Cache[Key, IndexSnapshot] = _
 
-  /** The loaded snapshot, else what `load` gives, which is kept when it is a snapshot. */
+  /** The cached snapshot, or the one returned by `load`, which is then cached. */
   def get(session: shim.SparkSession, ref: SnapshotRef)(
       load: => Option[IndexSnapshot]): Option[IndexSnapshot] = {
     val snapshots = current(ZOrderConf.indexCacheSize.get(session.sessionState.conf))
@@ -30,7 +30,7 @@ private[index] object SnapshotCache {
     }
   }
 
-  /** The snapshot takes more room than before: weigh it again. */
+  /** Recomputes the weight of a snapshot that has grown. */
   def grown(ref: SnapshotRef): Unit = synchronized {
     if (cache != null) {
       Option(cache.getIfPresent(keyOf(ref))).foreach(cache.put(keyOf(ref), _))
@@ -39,12 +39,12 @@ private[index] object SnapshotCache {
 
   private def keyOf(ref: SnapshotRef): Key = (ref.folder.root.toString, ref.file)
 
-  /** A changed limit begins with an empty cache. */
+  /** The cache for this limit. Changing the limit clears the cache. */
   private def current(wanted: Long): Cache[Key, IndexSnapshot] = synchronized {
     if (cache == null || limit != wanted) {
       limit = wanted
       cache = CacheBuilder.newBuilder()
-        .concurrencyLevel(1) // else an entry may take a quarter of the room at most
+        .concurrencyLevel(1) // with more segments, an entry could take only a fraction of the limit
         .maximumWeight(math.max(1L, wanted / WeightUnit))
         .weigher[Key, IndexSnapshot](new Weigher[Key, IndexSnapshot] {
           override def weigh(key: Key, snapshot: IndexSnapshot): Int =
@@ -55,6 +55,6 @@ private[index] object SnapshotCache {
     cache
   }
 
-  /** Weights are counted in KiB, for they must fit an Int. */
+  /** Weights are in KiB because they must fit in an Int. */
   private val WeightUnit = 1024L
 }

@@ -10,10 +10,10 @@ import org.apache.hadoop.fs.{FileSystem, Path}
 
 import io.pyzorder.storage.FileSystems
 
-/** Whole files of the index, written and read in one piece. */
+/** Reads and writes whole files of the index. */
 private[index] object SnapshotFiles {
 
-  /** A pointer takes about 200 bytes a column. */
+  /** A pointer takes about 200 bytes per column. */
   private val MaxTextBytes = 32 << 20
 
   def checksum(bytes: Array[Byte]): Long = {
@@ -22,7 +22,7 @@ private[index] object SnapshotFiles {
     crc.getValue
   }
 
-  /** Of a file of any length. */
+  /** The checksum of a file of any length. */
   def checksum(fileSystem: FileSystem, path: Path): Long = {
     val in = new CheckedInputStream(FileSystems.open(fileSystem, path), new CRC32())
     try {
@@ -32,7 +32,7 @@ private[index] object SnapshotFiles {
     } finally in.close()
   }
 
-  /** Writes a file that nobody else knows the name of yet; all of it or, with an error, none. */
+  /** Writes a file whose name nobody else knows yet. On error, the partial file is deleted. */
   def write(fileSystem: FileSystem, path: Path, bytes: Array[Byte]): Unit = {
     val fs = FileSystems.withoutChecksums(fileSystem)
     try {
@@ -46,7 +46,7 @@ private[index] object SnapshotFiles {
     }
   }
 
-  /** The file's bytes, which must be exactly `length` many. */
+  /** The file's bytes, of which there must be exactly `length`. */
   def readBytes(fileSystem: FileSystem, path: Path, length: Long): Array[Byte] = {
     val found = fileSystem.getFileStatus(path).getLen
     if (found != length) {

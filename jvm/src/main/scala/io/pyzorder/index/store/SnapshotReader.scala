@@ -24,13 +24,14 @@ import io.pyzorder.index.model.{IndexSchema, IndexedColumn, IndexedColumns, Read
 import io.pyzorder.storage.TableFolder
 
 /**
- * Reads a snapshot's Parquet file into primitive arrays, column by column, without a Spark job and
- * without the session's settings: the format alone says what a value is.
+ * Reads a snapshot's Parquet file into primitive arrays, column by column. It needs no Spark job
+ * and ignores session settings, because the format alone determines the values.
  *
- * @param input    the file, each time it is read
- * @param numFiles the rows that are read
- * @param only     the number of the row group that is read; None: all are
- * @param ignored  told of each entry whose path leaves the table's folder, which finds no file
+ * @param input    opens the file for each read
+ * @param numFiles the number of rows to read
+ * @param only     the only row group to read, or None for all
+ * @param ignored  called for each entry whose path is not a valid file name; such an entry matches
+ *                 no file
  */
 private[index] final class SnapshotReader(
     input: () => InputFile,
@@ -38,9 +39,9 @@ private[index] final class SnapshotReader(
     only: Option[Int] = None,
     ignored: String => Unit = _ => ()) {
 
-  /** What is known of each file beside its columns. */
+  /** The properties of each file other than column statistics. */
   def files(): FileArrays = {
-    checkLength() // before arrays of that length are made
+    checkLength() // before arrays of that length are allocated
     val paths = new PathTable.Builder(numFiles)
     each(IndexSchema.Path) { (i, reader) =>
       val path = reader.getBinary.toStringUsingUTF8
@@ -58,7 +59,7 @@ private[index] final class SnapshotReader(
       settings.result())
   }
 
-  /** The files' paths, which `files` keeps only the hashes of. */
+  /** The files' paths, of which `files` keeps only the hashes. */
   def paths(): Array[String] = {
     val values = new Array[String](numFiles)
     each(IndexSchema.Path)((i, reader) => values(i) = reader.getBinary.toStringUsingUTF8)
@@ -81,7 +82,7 @@ private[index] final class SnapshotReader(
     new ColumnArrays(column.dataType, flags, PackedLongs.of(nullCounts), bounds.result())
   }
 
-  /** A file is bounded where both values are there; one alone does not count. */
+  /** Reads the bounds. A file is bounded only if both values are present. */
   private def readBounds(column: IndexedColumn, bounds: BoundsBuilder, flags: Array[Byte]): Unit = {
     val seen = new Array[Byte](numFiles)
     def fill(name: String)(set: (Int, ColumnReader) => Unit): Unit =
@@ -145,7 +146,7 @@ private[index] final class SnapshotReader(
     }
   }
 
-  /** Calls `take` with the file's number for every value of the column that is not null. */
+  /** Calls `take` with the file's number for every non-null value of the column. */
   private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit = {
     val reader = ParquetFileReader.open(input(), SnapshotReader.options())
     try {
@@ -182,23 +183,28 @@ private[index] final class SnapshotReader(
 
 private[index] object SnapshotReader {
 
-  /** Names of clustering columns; Parquet writes a forged list of one name in a few bytes. */
+  /**
+   * The maximum number of clustering columns. In Parquet, a forged list that repeats one name takes
+   * only a few bytes.
+   */
   private val MaxListLength = 10000
 
-  /** Bounds are at most TruncatedBounds.MaxBytes long, and one character. */
+  /** Valid bounds have at most TruncatedBounds.MaxBytes bytes plus one character. */
   private val MaxBoundBytes = 1024
 
-  /** The rows of each row group. */
+  /** The number of rows in each row group. */
   def rowGroups(input: InputFile): Seq[Int] = {
     val reader = ParquetFileReader.open(input, options())
     try reader.getRowGroups.asScala.map(group => Math.toIntExact(group.getRowCount)).toList
     finally reader.close()
   }
 
-  /** What Parquet would else read from Hadoop's files for each reader; nothing of it matters. */
+  /**
+   * Keeps Parquet from loading Hadoop's configuration files for each reader. None of them matter.
+   */
   private val noSettings = new Configuration(false)
 
-  /** Made for each reader: they hold its decompressors, which only one thread may use. */
+  /** Options for one reader. They hold its decompressors, which only one thread may use. */
   private def options(): ParquetReadOptions =
     HadoopReadOptions.builder(noSettings).usePageChecksumVerification(true).build()
 
@@ -233,7 +239,7 @@ private[index] object SnapshotReader {
   }
 }
 
-/** Bytes in memory as Parquet's reader wants them. */
+/** In-memory bytes as an input file for Parquet's reader. */
 private[index] final class MemoryInputFile(bytes: Array[Byte]) extends InputFile {
 
   override def getLength: Long = bytes.length.toLong

@@ -8,14 +8,14 @@ import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.storage.{RunNumber, TableFolder}
 
 /**
- * The pointer to one snapshot: what `_zorder/_index/_v<20 digits>.json` says.
+ * The pointer to one snapshot: the contents of `_zorder/_index/_v<20 digits>.json`.
  *
- * @param version     1, 2, ...; the greatest is the table's index
- * @param incarnation the life of the table it was written in
- * @param file        name of the data file beside the pointer, which no other snapshot has
- * @param length      bytes of the data file
- * @param checksum    CRC-32 of the data file
- * @param numFiles    entries in it
+ * @param version     1, 2, ...; the greatest version is the table's current index
+ * @param incarnation the incarnation of the table for which it was written
+ * @param file        the name of the data file beside the pointer, unique among all snapshots
+ * @param length      the size of the data file in bytes
+ * @param checksum    the CRC-32 of the data file
+ * @param numFiles    the number of entries in the data file
  * @param columns     the columns with statistics
  */
 final case class SnapshotRef(
@@ -28,10 +28,10 @@ final case class SnapshotRef(
     numFiles: Int,
     columns: Seq[IndexedColumn]) {
 
-  /** The name of the pointer of this version. */
+  /** The file name of this pointer. */
   def pointer: String = SnapshotRef.pointerName(version)
 
-  /** The pointer's text. */
+  /** The pointer's contents. */
   def toJson: String = {
     val json = SnapshotRef.mapper.createObjectNode()
     json.put("formatVersion", SnapshotRef.FormatVersion)
@@ -54,7 +54,7 @@ final case class SnapshotRef(
 
 object SnapshotRef {
 
-  /** The version of the index table's format that this writes, and the newest it reads. */
+  /** The version of the index table's format that is written, and the newest that can be read. */
   val FormatVersion: Int = 1
 
   private val mapper = new ObjectMapper()
@@ -66,13 +66,13 @@ object SnapshotRef {
   /** `_v00000000000000000007.json` for 7. */
   def pointerName(version: Long): String = f"_v$version%020d.json"
 
-  /** The version a file of `_zorder/_index` points to, None: it is no pointer. */
+  /** The version that a file of `_zorder/_index` points to, or None if it is not a pointer. */
   def versionOf(fileName: String): Option[Long] = fileName match {
     case Pointer(digits) => RunNumber.of(digits.dropWhile(_ == '0')).filter(_ < RunNumber.Greatest)
     case _ => None
   }
 
-  /** The pointer of this text; throws when the text is not whole, or of a newer format. */
+  /** Parses a pointer. Throws if the text is incomplete or in a newer format. */
   def fromJson(folder: TableFolder, text: String): SnapshotRef = {
     val json = mapper.readTree(text)
     val format = required(json, "formatVersion").asInt()
@@ -95,7 +95,7 @@ object SnapshotRef {
       }.toList)
   }
 
-  /** The data file lies beside its pointer; another name is not followed. */
+  /** Checks that the data file lies beside its pointer. Any other name is rejected. */
   private def dataFile(name: String): String = name match {
     case DataFile() => name
     case _ => throw new IllegalArgumentException(s"$name is no name of a snapshot's file")

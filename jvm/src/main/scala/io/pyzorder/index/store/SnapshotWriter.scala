@@ -19,12 +19,10 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexSchema, IndexedColumn}
 
-/**
- * Turns entries into the Parquet bytes of a snapshot, in memory and with Spark's own row writer.
- */
+/** Writes entries as the Parquet bytes of a snapshot, in memory and with Spark's own row writer. */
 object SnapshotWriter {
 
-  /** The session's settings must not change the format: it is read without asking them. */
+  /** Fixed because session settings must not change the format, which is read without them. */
   private val fixedSettings: Seq[(String, String)] = Seq(
     SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key -> "TIMESTAMP_MICROS",
     SQLConf.PARQUET_REBASE_MODE_IN_WRITE.key -> "CORRECTED",
@@ -32,10 +30,12 @@ object SnapshotWriter {
     SQLConf.PARQUET_WRITE_LEGACY_FORMAT.key -> "false",
     SQLConf.PARQUET_FIELD_ID_WRITE_ENABLED.key -> "false")
 
-  /** About so many bytes, compressed; what one task reads of an index that Spark is asked for. */
+  /**
+   * The approximate compressed size of a row group, the unit that one task reads in a Spark query.
+   */
   private val RowGroupSize = 4L * 1024 * 1024
 
-  /** The bytes of a snapshot with `entries`' statistics of `columns`. */
+  /** The bytes of a snapshot with the entries' statistics for `columns`. */
   def bytesOf(
       session: shim.SparkSession,
       columns: Seq[IndexedColumn],
