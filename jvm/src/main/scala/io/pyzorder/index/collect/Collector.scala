@@ -15,21 +15,21 @@ import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.storage.FileRef
 
 /**
- * Collects the statistics of data files: from their footers where these are provably right, and by
- * one scan of the columns and files for which they are not.
+ * Collects the statistics of data files, from footers where these are provably right, and otherwise
+ * by one scan of the affected columns and files.
  */
 object Collector {
 
   private val log = LoggerFactory.getLogger(getClass)
 
   /**
-   * The entries of `data.files`. A file whose footer cannot be read, that has gone, or that was
-   * written to in between, has none: it stays unindexed and is always read.
+   * The entries of `data.files`. A file that has no readable footer, no longer exists, or was
+   * modified in the meantime has no entry, so it stays unindexed and is always read.
    *
-   * The entries are valid for the sizes and modification times given, so these must have been
-   * listed before this is called.
+   * The entries are valid for the given sizes and modification times, so the files must have been
+   * listed before this call.
    *
-   * @param columns columns of `data.dataSchema`, spelled as it spells them
+   * @param columns columns of `data.dataSchema`, spelled as in that schema
    */
   def collect(
       session: shim.SparkSession,
@@ -86,9 +86,9 @@ object Collector {
   }
 
   /**
-   * What a scan found, as far as other scans read it too. Under the rebase mode EXCEPTION the scan
-   * has read dates as stored, where a query would fail, or, should the file tell its calendar, read
-   * another value: only modern ones are the same for all.
+   * The part of a scan's statistics that is valid for other scans too. Under the rebase mode
+   * EXCEPTION the scan has read dates as stored, where a query would fail or, if the file records
+   * its calendar, read other values. Only modern dates are the same for all scans.
    */
   private def readable(
       session: shim.SparkSession,
@@ -106,14 +106,14 @@ object Collector {
     else known.copy(bounds = None, exact = false, settingsDependent = true)
   }
 
-  /** Other ways to find a column in a file depend on more than this index keeps. */
+  /** Whether columns are found by name. Other ways depend on more than this index records. */
   private def findsByName(session: shim.SparkSession, data: DataFiles): Boolean =
     !ReadSettings.matchesFieldIds(session, data.dataSchema) &&
       !ReadSettings.matchesPositions(session, data.options)
 
   /**
-   * A column whose values Spark takes from the folder, although files have it, has none here; nor
-   * has one that the table has lost.
+   * Whether the column is read from the files. Spark takes a partition column's values from the
+   * folder even if the files contain it, and the table may have lost the column since.
    */
   private def fromFiles(data: DataFiles, column: IndexedColumn): Boolean =
     !data.partitionSchema.fieldNames.exists(_.equalsIgnoreCase(column.path.head)) &&
@@ -144,7 +144,7 @@ object Collector {
     }
   }
 
-  /** One footer; None: it cannot be read. */
+  /** Reads one footer. Returns None if it cannot be read. */
   private def footer(
       path: String,
       orc: Boolean,

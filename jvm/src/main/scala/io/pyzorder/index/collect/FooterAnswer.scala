@@ -4,22 +4,22 @@ import org.apache.spark.sql.types.{DataType, StructType}
 
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn, IndexedColumns}
 
-/** What a footer tells of one column. */
+/** What a footer reveals about one column. */
 sealed trait FooterAnswer extends Serializable
 
 object FooterAnswer {
 
-  /** These statistics are right, for the reason given beside the rule that gave them. */
+  /** The statistics are right, for the reason stated beside the rule that produced them. */
   final case class Known(statistics: ColumnStatistics) extends FooterAnswer
 
   /**
-   * The footer does not tell, but Spark can read the column: let it.
+   * The footer does not suffice, but Spark can read the column, so it should be scanned.
    *
-   * @param settingsDependent another temporal read setting may read other values
+   * @param settingsDependent whether other temporal read settings may read other values
    */
   final case class Scan(settingsDependent: Boolean) extends FooterAnswer
 
-  /** The footer does not tell, and a scan might fail, or tell other readers something wrong. */
+  /** The footer does not suffice, and a scan might fail or be wrong for other readers. */
   val Unknown: FooterAnswer = Known(ColumnStatistics.unknown)
 
   /** Every row is null. */
@@ -31,11 +31,11 @@ object FooterAnswer {
       empty = true,
       settingsDependent = false))
 
-  /** Only the number of nulls, which are not all of the rows. */
+  /** Only the number of nulls, without bounds. Not all rows are null. */
   def nullsOnly(nullCount: Long): FooterAnswer =
     Known(ColumnStatistics.unknown.copy(nullCount = Some(nullCount)))
 
-  /** Bounds of the values that are not null, of a type without NaN. */
+  /** The bounds of the non-null values of a type without NaN. */
   def bounded(
       least: Any,
       greatest: Any,
@@ -52,18 +52,18 @@ object FooterAnswer {
 }
 
 /**
- * One file's footer.
+ * The contents of one file's footer.
  *
- * @param numRecords rows of the file
- * @param answers    one a column asked for, in their order
+ * @param numRecords the number of rows in the file
+ * @param answers    one answer for each requested column, in order
  */
 final case class FileFooter(numRecords: Long, answers: Array[FooterAnswer])
 
 /**
- * What is asked of footers; goes to the executors.
+ * What to read from the footers. It is sent to the executors.
  *
  * @param caseSensitive  how names are compared
- * @param datetimeRebase the rebase mode of Parquet files that do not tell their calendar
+ * @param datetimeRebase the rebase mode of Parquet files that do not record their calendar
  */
 final case class FooterQuestion(
     columns: Array[FooterColumn],
@@ -75,8 +75,8 @@ final case class FooterQuestion(
 }
 
 /**
- * @param isChar     predicates are about padded values
- * @param hasDefault files without the column read as something that depends on the reader
+ * @param isChar     whether predicates apply to padded values
+ * @param hasDefault whether the value read from files without the column depends on the reader
  */
 final case class FooterColumn(
     path: Array[String],
@@ -86,7 +86,7 @@ final case class FooterColumn(
 
 object FooterColumn {
 
-  /** The question about a column of a schema. */
+  /** The request for a column of a schema. */
   def of(schema: StructType, column: IndexedColumn): FooterColumn = {
     val fields = IndexedColumns.fieldsOf(schema, column.path, _ == _).getOrElse(
       throw new IllegalArgumentException(s"no column ${column.name} in ${schema.simpleString}"))

@@ -12,17 +12,17 @@ import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
 
 /**
- * Reads statistics out of a Parquet footer, where they are provably those of the values Spark
- * reads.
+ * Reads statistics from a Parquet footer where they provably describe the values that Spark reads.
  *
- * Which statistics parquet-mr shows us at all is already a choice it makes soundly: the old `min`
- * and `max` fields only where their order was signed and is right, none of writers known to have
- * written wrong ones (PARQUET-251), none of a column whose order it does not know. ParquetRules
- * says what a pair of shown bounds means as a value of Spark's type.
+ * parquet-mr already makes a sound choice of the statistics that it exposes. It exposes the old
+ * `min` and `max` fields only if they were ordered as signed values and that order is right, and no
+ * statistics from writers known to have written wrong ones (PARQUET-251) or for columns whose order
+ * it does not know. ParquetRules defines what a pair of exposed bounds means as values of Spark's
+ * type.
  */
 private[index] object FooterStatistics {
 
-  /** The answers of one file's footer; throws what the reader throws. */
+  /** Reads the answers from one file's footer. Propagates the reader's exceptions. */
   def read(path: Path, conf: Configuration, question: FooterQuestion): FileFooter = {
     val options = HadoopReadOptions.builder(conf, path).useSignedStringMinMax(false).build()
     val reader = ParquetFileReader.open(HadoopInputFile.fromPath(path, conf), options)
@@ -41,8 +41,8 @@ private[index] object FooterStatistics {
       question: FooterQuestion,
       column: FooterColumn): FooterAnswer =
     find(footer.getFileMetaData.getSchema, column.path.toList, question) match {
-      // A column that a file lacks reads as null. With a default only readers who know the default
-      // see it, and others see null in the same file: unknown is right for both.
+      // A column that the file lacks reads as null. If the column has a default, only readers that
+      // know the default see it, while others see null in the same file. Unknown is right for both.
       case Absent =>
         if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown
@@ -64,7 +64,7 @@ private[index] object FooterStatistics {
     def scan: FooterAnswer = FooterAnswer.Scan(ParquetRules.scanDependsOnSettings(leaf, origin))
     val nulls = chunks.map(nullCount)
     if (chunks.map(_.getValueCount).sum != numRecords) {
-      FooterAnswer.Unknown // not one value a row: the schema is not what it seems
+      FooterAnswer.Unknown // not one value per row, so the schema is not what it seems
     } else if (nulls.contains(None)) {
       if (column.isChar) FooterAnswer.Unknown else scan
     } else {
@@ -79,7 +79,9 @@ private[index] object FooterStatistics {
     }
   }
 
-  /** Nulls of one column chunk; a count greater than the values there are is not believed. */
+  /**
+   * The nulls in a column chunk, or None if their number is unknown or exceeds that of the values.
+   */
   private def nullCount(chunk: ColumnChunkMetaData): Option[Long] = {
     val statistics: Statistics[_] = chunk.getStatistics
     val required = chunk.getPrimitiveType.isRepetition(Type.Repetition.REQUIRED)
@@ -92,7 +94,7 @@ private[index] object FooterStatistics {
     }
   }
 
-  /** The column's chunk of every row group; None: one is missing or encrypted. */
+  /** The column's chunk in every row group, or None if one is missing or encrypted. */
   private def chunksOf(
       footer: ParquetMetadata,
       path: List[String]): Option[Seq[ColumnChunkMetaData]] = {
@@ -110,9 +112,9 @@ private[index] object FooterStatistics {
   private final case class Present(path: List[String], leaf: PrimitiveType) extends Found
 
   /**
-   * The leaf that Spark reads a column from: the one field of that name at each step. Several are
-   * an error or the reader's choice; lists, maps and repeated fields have no value of their own a
-   * row.
+   * Finds the leaf from which Spark reads a column, by following the only field with the given name
+   * at each step. Several such fields are an error or leave the choice to the reader. Lists, maps
+   * and repeated fields do not have one value per row.
    */
   private def find(group: GroupType, path: List[String], question: FooterQuestion): Found = {
     val fields = group.getFields.asScala.filter(f => question.sameName(f.getName, path.head))

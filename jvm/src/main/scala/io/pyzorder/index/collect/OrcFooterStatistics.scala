@@ -15,14 +15,12 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.pyzorder.index.memory.LongBounds
 import io.pyzorder.index.model.{Calendars, IndexedColumns, TruncatedBounds}
 
-/**
- * Reads statistics out of an ORC footer, where they are provably those of the values Spark reads.
- */
+/** Reads statistics from an ORC footer where they provably describe the values that Spark reads. */
 private[index] object OrcFooterStatistics {
 
   /**
-   * The answers of one file's footer; None: the file has no columns, which Spark takes for no rows.
-   * Throws what the reader throws.
+   * Reads the answers from one file's footer. Returns None if the file has no columns, in which
+   * case Spark reads no rows. Propagates the reader's exceptions.
    */
   def read(path: Path, conf: Configuration, question: FooterQuestion): Option[FileFooter] = {
     val reader = OrcFile.createReader(path, OrcFile.readerOptions(conf))
@@ -33,8 +31,8 @@ private[index] object OrcFooterStatistics {
         None
       } else {
         val numRecords = reader.getNumberOfRows
-        // Files of old Hives name their columns _col0, _col1, ...: Spark then takes columns by
-        // their place in the reader's schema, so that another schema reads other values.
+        // Files from old Hive versions name their columns _col0, _col1, and so on. Spark then finds
+        // columns by their position in the reader's schema, so another schema reads other values.
         val byPlace = names.forall(_.startsWith("_col"))
         Some(FileFooter(numRecords,
             question.columns.map { column =>
@@ -52,7 +50,7 @@ private[index] object OrcFooterStatistics {
       question: FooterQuestion,
       column: FooterColumn): FooterAnswer =
     find(reader.getSchema, column.path.toList, question) match {
-      // See FooterStatistics: null for readers without the default.
+      // As in FooterStatistics, readers without the default see null.
       case Absent =>
         if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown
@@ -68,7 +66,8 @@ private[index] object OrcFooterStatistics {
     val scan = FooterAnswer.Scan(Calendars.isTemporal(column.dataType))
     val all = reader.getStatistics
     val statistics = if (leaf.getId < all.length) all(leaf.getId) else null
-    // A writer that keeps no statistics leaves counts at 0, the root's too, which must be all rows.
+    // A writer without statistics leaves all counts at 0, including the root's, which must equal
+    // the number of rows.
     val counted = statistics != null && all(0).getNumberOfValues == numRecords &&
       statistics.getNumberOfValues <= numRecords
     if (!counted) {
@@ -82,9 +81,9 @@ private[index] object OrcFooterStatistics {
   }
 
   /**
-   * Bounds of a column with values; None: let Spark scan it. Floats are always scanned, because
-   * writers treat NaN and the sign of zero each in their own way; timestamps, because their bounds
-   * are told in another zone and precision; binaries have none.
+   * The bounds of a column with values, or None if Spark must scan it. Floats are always scanned,
+   * because writers differ in their treatment of NaN and the sign of zero. Timestamps are scanned
+   * because their bounds use another zone and precision. Binaries have no bounds.
    */
   private def bounds(
       reader: Reader,
@@ -109,7 +108,7 @@ private[index] object OrcFooterStatistics {
         val trues = booleans.getTrueCount
         val values = statistics.getNumberOfValues
         if (trues < 0 || trues > values) None else answer(trues == values, trues > 0)
-      // Stored in the hybrid or the proleptic calendar, which agree on modern dates.
+      // Dates are stored in the hybrid or the proleptic calendar, which agree on modern dates.
       case (dates: DateColumnStatistics, DateType)
           if dates.getMinimumDayOfEpoch <= dates.getMaximumDayOfEpoch &&
             isInt(dates.getMinimumDayOfEpoch) && isInt(dates.getMaximumDayOfEpoch) &&
@@ -134,9 +133,9 @@ private[index] object OrcFooterStatistics {
   }
 
   /**
-   * A bound that the footer keeps whole. It cuts long ones (then there is no minimum or maximum),
-   * and keeps text as characters: bytes that are no UTF-8 have become U+FFFD there, whose order is
-   * another than theirs.
+   * A bound that the footer stores in full. A footer truncates long bounds (then there is no
+   * minimum or maximum) and stores text as characters. In it, bytes that are not valid UTF-8 have
+   * become U+FFFD, which sorts differently.
    */
   private def text(bound: String): Option[Array[Byte]] =
     Option(bound).filter(_.indexOf('\ufffd') < 0).map(UTF8String.fromString(_).getBytes)
@@ -153,7 +152,7 @@ private[index] object OrcFooterStatistics {
         nullCount)
     }
 
-  /** ORC's own conversions keep these values, or there are none. */
+  /** Whether ORC's own conversion preserves the values, or none takes place. */
   private def isReadable(leaf: TypeDescription, dataType: DataType): Boolean =
     (leaf.getCategory, dataType) match {
       case (Category.BOOLEAN, BooleanType) => true
@@ -186,7 +185,10 @@ private[index] object OrcFooterStatistics {
   private case object Unclear extends Found
   private final case class Present(leaf: TypeDescription) extends Found
 
-  /** The one field of that name at each step; several are an error or the reader's choice. */
+  /**
+   * Finds the only field with the given name at each step. Several such fields are an error or
+   * leave the choice to the reader.
+   */
   private def find(
       struct: TypeDescription,
       path: List[String],

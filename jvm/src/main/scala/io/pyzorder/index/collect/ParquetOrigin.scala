@@ -3,13 +3,14 @@ package io.pyzorder.index.collect
 import org.apache.parquet.hadoop.metadata.FileMetaData
 
 /**
- * Who wrote a Parquet file, as far as Spark reads its values by it.
+ * The properties of a Parquet file's writer that affect how Spark reads the values.
  *
- * @param byParquetMr     the footers' bounds are values of the file where the type is not cut
- *                        short, and INT96 is not converted between zones
- * @param datetimeRebase  CORRECTED, LEGACY or EXCEPTION: how dates and INT64 timestamps are read
- * @param datetimeByFile  the file itself says so, whatever the settings are
- * @param int96ByFile     the file itself says that its INT96 timestamps are not rebased
+ * @param byParquetMr    whether the writer is parquet-mr; then the footer's bounds are values of
+ *                       the file unless the type allows truncation, and INT96 is not converted
+ *                       between zones
+ * @param datetimeRebase how dates and INT64 timestamps are read: CORRECTED, LEGACY or EXCEPTION
+ * @param datetimeByFile whether the file itself determines this, regardless of settings
+ * @param int96ByFile    whether the file itself records that its INT96 timestamps are not rebased
  */
 private[index] final case class ParquetOrigin(
     byParquetMr: Boolean,
@@ -24,9 +25,9 @@ private[index] object ParquetOrigin {
   private val LegacyInt96 = "org.apache.spark.legacyINT96"
 
   /**
-   * Spark's rule: a file that names a Spark from 3.0 on (INT96: 3.1), and not the legacy key, keeps
-   * the proleptic calendar; one that names an older Spark or the key keeps the hybrid one; of
-   * others the setting decides.
+   * Applies Spark's rule. A file that names Spark 3.0 or later (3.1 for INT96) without the legacy
+   * key uses the proleptic calendar. A file that names an older Spark, or a newer one with the key,
+   * uses the hybrid calendar. For a file that names no Spark version, the setting decides.
    */
   def of(metadata: FileMetaData, modeBySetting: String): ParquetOrigin = {
     val keys = metadata.getKeyValueMetaData

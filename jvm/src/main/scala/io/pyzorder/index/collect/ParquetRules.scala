@@ -13,15 +13,15 @@ import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 import io.pyzorder.index.memory.LongBounds
 import io.pyzorder.index.model.{Calendars, IndexedColumns, TruncatedBounds}
 
-/** What a Parquet column's stored values are as values of a Spark type, and what its bounds are. */
+/** Relates a Parquet column's stored values and bounds to the values of a Spark type. */
 private[index] object ParquetRules {
 
-  /** What Spark reads unsigned 64-bit integers as. */
+  /** The type in which Spark reads unsigned 64-bit integers. */
   private val UnsignedLong: DataType = DecimalType(20, 0)
 
   /**
-   * Spark reads the column as this type without a change of value, or fails. What is not listed is
-   * left unknown: it may fail in one version and be converted in another.
+   * Whether Spark reads the column in this type without changing any value, or fails. Combinations
+   * that are not listed are left unknown, because one version may fail where another converts.
    */
   def isReadable(leaf: PrimitiveType, dataType: DataType): Boolean = {
     val annotation = leaf.getLogicalTypeAnnotation
@@ -49,7 +49,7 @@ private[index] object ParquetRules {
     }
   }
 
-  /** Bounds of the column are of any use; else only its nulls are. */
+  /** Whether bounds of the column are usable, rather than only its null counts. */
   def hasBounds(column: FooterColumn): Boolean = column.dataType match {
     case _ if column.isChar => false
     case string: StringType => IndexedColumns.isBinaryOrdered(string)
@@ -57,10 +57,10 @@ private[index] object ParquetRules {
   }
 
   /**
-   * Values that Spark reads from the column may depend on the temporal settings. INT96 does unless
-   * the file says that it is not rebased and its writer is one Spark does not convert for; dates
-   * and INT64 timestamps unless the file names its calendar, or (which the scan shows) all are
-   * modern.
+   * Whether the values that Spark reads from the column may depend on the temporal settings. INT96
+   * values do unless the file records that it is not rebased and Spark does not convert for its
+   * writer. Dates and INT64 timestamps do unless the file records its calendar or all values are
+   * modern (which the scan determines).
    */
   def scanDependsOnSettings(leaf: PrimitiveType, origin: ParquetOrigin): Boolean =
     (leaf.getPrimitiveTypeName, leaf.getLogicalTypeAnnotation) match {
@@ -71,7 +71,7 @@ private[index] object ParquetRules {
       case _ => false
     }
 
-  /** The bounds of row groups that each have a value and the writer's bounds of it. */
+  /** The bounds of row groups that each have a value and the writer's bounds for it. */
   def bounds(
       groups: Seq[Statistics[_]],
       leaf: PrimitiveType,
@@ -82,11 +82,12 @@ private[index] object ParquetRules {
     def answer(least: Any, greatest: Any, exact: Boolean): FooterAnswer =
       FooterAnswer.bounded(least, greatest, exact, nullCount)
     column.dataType match {
-      // NaN is left out of footers, or in them, by writer; the sign of zero too.
+      // Writers differ in whether footers include NaN, and in the sign of zero.
       case FloatType | DoubleType => scan
       case StringType | BinaryType if leaf.getPrimitiveTypeName == BINARY =>
-        // The order of strings and of plain binaries is that of unsigned bytes for both. A writer
-        // may cut bounds short, soundly, so they enclose; equal bounds leave one value only.
+        // Both sides order strings and plain binaries by unsigned bytes. A writer may soundly
+        // truncate bounds, so they enclose the values. If both bounds are equal, there is only one
+        // value.
         val least = groups.map(bytesOf(_, least = true)).reduce(lesser)
         val greatest = groups.map(bytesOf(_, least = false)).reduce(greater)
         TruncatedBounds.of(least, greatest, column.dataType == StringType) match {
@@ -95,7 +96,7 @@ private[index] object ParquetRules {
             answer(text(a, column.dataType), text(b, column.dataType), exact)
           case None => FooterAnswer.nullsOnly(nullCount)
         }
-      case StringType | BinaryType => scan // of fixed length
+      case StringType | BinaryType => scan // fixed length
       case decimal: DecimalType => decimals(groups, leaf, decimal, origin, answer, scan)
       case BooleanType =>
         val pairs = groups.map(g => (boolean(g.genericGetMin), boolean(g.genericGetMax)))
@@ -105,7 +106,7 @@ private[index] object ParquetRules {
       case _ if isSigned(leaf.getLogicalTypeAnnotation) =>
         val (least, greatest) = longs(groups)
         if (!fitsInto(least, column.dataType) || !fitsInto(greatest, column.dataType)) {
-          FooterAnswer.Unknown // Spark cuts the values down to the narrower type
+          FooterAnswer.Unknown // Spark truncates the values to the narrower type
         } else {
           answer(
             LongBounds.toCatalyst(least, column.dataType),
@@ -117,9 +118,10 @@ private[index] object ParquetRules {
   }
 
   /**
-   * Dates and INT64 timestamps. Where the file says CORRECTED, or the least value is modern, Spark
-   * reads what is stored. Else with the setting CORRECTED it reads what is stored too, but with
-   * another setting something else; and the setting EXCEPTION would make a scan fail.
+   * The bounds of dates and INT64 timestamps. If the file says CORRECTED or the least value is
+   * modern, Spark reads values as stored. Otherwise it reads them as stored only with the setting
+   * CORRECTED. Another setting reads other values, and the setting EXCEPTION would make a scan
+   * fail.
    */
   private def temporal(
       groups: Seq[Statistics[_]],
@@ -153,8 +155,8 @@ private[index] object ParquetRules {
   }
 
   /**
-   * Footers give decimals of INT32 and INT64 in numeric order; of bytes only where parquet-mr
-   * wrote.
+   * The bounds of decimals. Footers order decimals stored as INT32 and INT64 numerically, but
+   * decimals stored as bytes only if parquet-mr wrote them.
    */
   private def decimals(
       groups: Seq[Statistics[_]],
@@ -176,7 +178,7 @@ private[index] object ParquetRules {
         val values = groups.flatMap(g => Seq(unscaled(g.genericGetMin), unscaled(g.genericGetMax)))
           .map(v => new JBigDecimal(v, stored.getScale))
         val ends = Seq(values.reduce(_ min _), values.reduce(_ max _))
-        // A value of more digits than its column declares reads as null or fails.
+        // A value with more digits than its column declares reads as null or fails.
         if (ends.exists(_.precision > stored.getPrecision)) {
           FooterAnswer.Unknown
         } else {
@@ -225,7 +227,10 @@ private[index] object ParquetRules {
     case _ => false
   }
 
-  /** The type Spark gives a column of unsigned integers, which holds all of them. */
+  /**
+   * Whether the type is the one that Spark assigns to a column of these unsigned integers, which
+   * holds all of them.
+   */
   private def unsignedFits(annotation: LogicalTypeAnnotation, dataType: DataType): Boolean =
     annotation match {
       case int: IntLogicalTypeAnnotation if !int.isSigned =>
@@ -255,7 +260,7 @@ private[index] object ParquetRules {
   private def isDecimal(annotation: LogicalTypeAnnotation): Boolean =
     annotation.isInstanceOf[DecimalLogicalTypeAnnotation]
 
-  /** The Spark type has room for every value of the column, at the same scale. */
+  /** Whether the Spark type has the same scale and enough digits for every value of the column. */
   private def holds(annotation: LogicalTypeAnnotation, decimal: DecimalType): Boolean =
     annotation match {
       case stored: DecimalLogicalTypeAnnotation =>
@@ -263,7 +268,7 @@ private[index] object ParquetRules {
       case _ => false
     }
 
-  /** Bytes that Spark reads as they are. */
+  /** Whether Spark reads the bytes unchanged. */
   private def isText(annotation: LogicalTypeAnnotation): Boolean = annotation match {
     case null => true
     case _: StringLogicalTypeAnnotation | _: EnumLogicalTypeAnnotation |

@@ -13,10 +13,10 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{JobDescription, TaskFunction}
 
-/** The numbers of rows that data files say they hold, read from their footers. */
+/** The row counts recorded in the footers of data files. */
 object RowCounts {
 
-  /** Rows of all the files together; one Spark job. */
+  /** The total number of rows in the files, computed by one Spark job. */
   def sum(session: shim.SparkSession, files: Seq[Path]): Long =
     if (files.isEmpty) {
       0L
@@ -30,7 +30,7 @@ object RowCounts {
         counts.collect()).sum
     }
 
-  /** Rows of one Parquet or ORC file; an empty file has none. */
+  /** The number of rows in one Parquet or ORC file. An empty file has none. */
   def of(hadoopConf: Configuration, path: Path): Long = {
     val fs = path.getFileSystem(hadoopConf)
     val length = fs.getFileStatus(path).getLen
@@ -39,7 +39,7 @@ object RowCounts {
     else orc(hadoopConf, path)
   }
 
-  /** By the last bytes of a file that is not empty. */
+  /** Whether a non-empty file is Parquet, according to its last bytes. */
   private[pyzorder] def isParquet(hadoopConf: Configuration, path: Path, length: Long): Boolean =
     tail(hadoopConf, path, length).startsWith("PAR")
 

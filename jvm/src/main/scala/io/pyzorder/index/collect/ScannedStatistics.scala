@@ -22,17 +22,18 @@ import io.pyzorder.common.{JobDescription, TaskFunction}
 import io.pyzorder.index.model.{ColumnStatistics, DataFiles, IndexedColumn, ReadSettings}
 import io.pyzorder.storage.ExactFileIndex
 
-/** Statistics from one Spark job that reads the values themselves, as every query reads them. */
+/** Statistics from one Spark job that reads the values themselves, as every query does. */
 private[index] object ScannedStatistics {
 
-  /** Rows read and, by IndexedColumn.name, statistics of them. */
+  /** The number of rows read and, by IndexedColumn.name, their statistics. */
   type Scanned = (Long, Map[String, ColumnStatistics])
 
   /**
    * Scans columns of files.
    *
-   * @param wanted columns by the file's number in `data.files`; files without are not read
-   * @return by the file's number; a file without rows is missing
+   * @param wanted the columns by the file's position in `data.files`; files without columns are not
+   *               read
+   * @return the statistics by the file's position, without files that have no rows
    */
   def of(
       session: shim.SparkSession,
@@ -53,7 +54,9 @@ private[index] object ScannedStatistics {
     }
   }
 
-  /** One relation whose only partition column is the file's number, projected to flat columns. */
+  /**
+   * Scans a relation whose only partition column is the file's position, projected to flat columns.
+   */
   private def scan(
       session: shim.SparkSession,
       data: DataFiles,
@@ -100,14 +103,14 @@ private[index] object ScannedStatistics {
     })
   }
 
-  /** The format's reader, and none of ours around it: exactly these files, or an error. */
+  /** The format's own reader without our wrapper: it reads exactly these files or fails. */
   private def formatOf(format: String): FileFormat =
     if (format == "orc") new OrcFileFormat else new ParquetFileFormat
 
   /**
-   * A file that is missing or corrupt must be an error, for its rows would be missing from the
-   * statistics. Under the rebase mode EXCEPTION old dates are read as they are stored; Collector
-   * then takes only the modern ones.
+   * The options of the scan. A missing or corrupt file must be an error, because its rows would be
+   * missing from the statistics. Under the rebase mode EXCEPTION, old dates are read as stored, and
+   * Collector then uses only the modern ones.
    */
   private def scanOptions(
       session: shim.SparkSession,
@@ -141,7 +144,7 @@ private[index] object ScannedStatistics {
     Iterator.from(0).map(i => s"_zorder_file_$i").find(name => !taken(name)).get
   }
 
-  /** A file may have been read in several pieces. */
+  /** Merges the parts of each file, which may have been read in several splits. */
   private def merged(parts: Seq[(Int, Scanned)], columns: Seq[IndexedColumn]): Map[Int, Scanned] = {
     val types = columns.map(c => c.name -> c.dataType).toMap
     def merge(a: Scanned, b: Scanned): Scanned =

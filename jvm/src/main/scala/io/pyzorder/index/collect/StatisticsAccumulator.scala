@@ -10,16 +10,16 @@ import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 import io.pyzorder.index.memory.LongBounds
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumns, TruncatedBounds}
 
-/** One column's statistics in the making. */
+/** Accumulates one column's statistics. */
 private[index] sealed abstract class StatisticsAccumulator {
 
-  /** Nulls so far. */
+  /** The number of nulls so far. */
   var nulls: Long = 0L
 
-  /** Takes note of a value that is not null. */
+  /** Adds a non-null value. */
   def update(row: SpecializedGetters, ordinal: Int): Unit
 
-  /** What is known of the values so far. */
+  /** The statistics of the values so far. */
   def result: ColumnStatistics
 
   protected def statistics(
@@ -39,8 +39,8 @@ private[index] sealed abstract class StatisticsAccumulator {
 private[index] object StatisticsAccumulator {
 
   /**
-   * The cell for a field's values. Of CHAR only nulls are counted, because predicates are about
-   * padded values; of collated strings too, because their order is not that of their bytes.
+   * The accumulator for a field's values. For CHAR only nulls are counted, because predicates apply
+   * to padded values. The same holds for collated strings, which are not in byte order.
    */
   def of(field: StructField): StatisticsAccumulator = field.dataType match {
     case _ if IndexedColumns.isChar(field) => new NullsAccumulator
@@ -62,7 +62,7 @@ private[index] object StatisticsAccumulator {
     case d: DecimalType =>
       (row, i) =>
         row match {
-          case unsafe: UnsafeRow => unsafe.getLong(i) // as it lies there, without an object
+          case unsafe: UnsafeRow => unsafe.getLong(i) // the raw long, without allocating an object
           case _ => row.getDecimal(i, d.precision, d.scale).toUnscaledLong
         }
     case time if IndexedColumns.isTime(time) => (row, i) => row.getLong(i)
@@ -80,12 +80,12 @@ private final class NullsAccumulator extends StatisticsAccumulator {
   override def result: ColumnStatistics = statistics(None, empty = !values)
 }
 
-/** A value as a long; a function of Scala's would make objects of the numbers. */
+/** Reads a value as a long. A Scala function would box the numbers. */
 private trait LongValue {
   def apply(row: SpecializedGetters, ordinal: Int): Long
 }
 
-/** A value as a double. */
+/** Reads a value as a double. */
 private trait DoubleValue {
   def apply(row: SpecializedGetters, ordinal: Int): Double
 }
@@ -110,7 +110,9 @@ private final class LongAccumulator(dataType: DataType, value: LongValue)
       Some((LongBounds.toCatalyst(min, dataType), LongBounds.toCatalyst(max, dataType))))
 }
 
-/** NaN is kept apart; -0.0 and 0.0 are equal, as in Spark's comparisons, and stay as they come. */
+/**
+ * Tracks NaN separately. -0.0 and 0.0 are equal, as in Spark's comparisons, and keep their sign.
+ */
 private final class DoubleAccumulator(dataType: DataType, value: DoubleValue)
     extends StatisticsAccumulator {
 
@@ -140,7 +142,7 @@ private final class DoubleAccumulator(dataType: DataType, value: DoubleValue)
   private def typed(value: Double): Any = if (dataType == FloatType) value.toFloat else value
 }
 
-/** Decimals of more than 18 digits. */
+/** Accumulates decimals of more than 18 digits. */
 private final class DecimalAccumulator(dataType: DecimalType) extends StatisticsAccumulator {
 
   private var min: Decimal = _
@@ -156,7 +158,10 @@ private final class DecimalAccumulator(dataType: DecimalType) extends Statistics
     if (min == null) statistics(None, empty = true) else statistics(Some((min, max)))
 }
 
-/** Strings of binary order, and binaries: unsigned bytes, the shorter of equal beginnings first. */
+/**
+ * Accumulates binaries and strings in binary order, which compare as unsigned bytes, with a prefix
+ * before any longer value.
+ */
 private[index] final class BytesAccumulator(dataType: DataType) extends StatisticsAccumulator {
 
   private var min: Array[Byte] = _
@@ -175,7 +180,10 @@ private[index] final class BytesAccumulator(dataType: DataType) extends Statisti
   private var minPrefix = 0L
   private var maxPrefix = 0L
 
-  /** In the common case, a value between the bounds, its first eight bytes tell. */
+  /**
+   * Whether the value is below the minimum or above the maximum. In the common case of a value
+   * between them, its first eight bytes suffice.
+   */
   private def isOutside(value: UTF8String): Boolean = {
     val prefix = signedPrefix(value)
     prefix < minPrefix || prefix > maxPrefix ||
@@ -183,14 +191,14 @@ private[index] final class BytesAccumulator(dataType: DataType) extends Statisti
     prefix == maxPrefix && compare(value, maxString) > 0
   }
 
-  /** The first eight bytes, zeros behind the end, as a number in their order. */
+  /** The first eight bytes, padded with zeros, as a number in their order. */
   private def signedPrefix(value: UTF8String): Long = value.getPrefix ^ Long.MinValue
 
-  /** Of values with the same first eight bytes. */
+  /** Compares values that share their first eight bytes. */
   private def compare(a: UTF8String, b: UTF8String): Int =
     if (a.numBytes == b.numBytes && a.numBytes <= 8) 0 else shim.compareBytes(a, b)
 
-  /** Takes note of a value, which may be reused afterwards. */
+  /** Adds a value, whose array may be reused afterwards. */
   def take(value: Array[Byte]): Unit = {
     if (min == null || ByteArray.compareBinary(value, min) < 0) {
       min = Arrays.copyOf(value, value.length)

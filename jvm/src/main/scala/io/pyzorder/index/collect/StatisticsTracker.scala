@@ -7,23 +7,23 @@ import org.apache.spark.sql.types._
 import io.pyzorder.index.model.{Calendars, ColumnStatistics, IndexedColumn, IndexedColumns}
 
 /**
- * What a writer knows of the strings or bytes that it wrote into a column.
+ * What a writer knows about the strings or bytes that it wrote to a column.
  *
- * @param bounds the least and the greatest, in the order of their bytes; None: there are none
+ * @param bounds the least and greatest value in byte order, or None if there is no value
  */
 final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], Array[Byte])])
 
 /**
- * Takes the statistics of rows as they pass, one row after the other: of those a writer puts into a
- * file, or those a scan reads from it. What it tells are the values it was shown; `written` tells
- * what Spark will read of them.
+ * Collects the statistics of rows as a writer puts them into a file or a scan reads them from it.
+ * `result` describes the values that were passed in, and `written` describes what Spark will read
+ * of them.
  *
- * Values too long to keep become bounds that enclose them; see TruncatedBounds.
+ * Values too long to store become bounds that enclose them. See TruncatedBounds.
  *
  * @param columns the columns to track
- * @param schema  the rows' schema, which the columns' paths are spelled after
- * @param isTold  of which top-level columns `tell` will tell the least and greatest strings, so
- *                that their rows need no look
+ * @param schema  the rows' schema, in which the columns' paths are spelled
+ * @param isTold  the top-level columns whose least and greatest strings `tell` will provide, so
+ *                that their values need not be inspected row by row
  */
 final class StatisticsTracker(
     columns: Seq[IndexedColumn],
@@ -38,7 +38,7 @@ final class StatisticsTracker(
 
   private val ordinals: Array[Array[Int]] = columns.map(c => ordinalsOf(schema, c.path)).toArray
 
-  /** Number of fields of each struct on the way, for InternalRow.getStruct. */
+  /** The number of fields of each struct along the path, for InternalRow.getStruct. */
   private val widths: Array[Array[Int]] = columns.map(c => widthsOf(schema, c.path)).toArray
 
   private val (told: Array[Int], shown: Array[Int]) = cells.indices.toArray.partition { i =>
@@ -47,10 +47,10 @@ final class StatisticsTracker(
 
   private var rows: Long = 0L
 
-  /** Rows shown so far. */
+  /** The number of rows so far. */
   def numRecords: Long = rows
 
-  /** Takes note of a row, which may be reused afterwards. */
+  /** Adds a row, which may be reused afterwards. */
   def update(row: InternalRow): Unit = {
     rows += 1
     var s = 0
@@ -71,7 +71,7 @@ final class StatisticsTracker(
     }
   }
 
-  /** Takes note of all values of the columns that `isTold` named, by their number in the schema. */
+  /** Adds all values of the columns that `isTold` selects, by their position in the schema. */
   def tell(bytes: Int => BytesStatistics): Unit = told.foreach { i =>
     val known = bytes(ordinals(i).head)
     cells(i).nulls += known.nullCount
@@ -81,21 +81,21 @@ final class StatisticsTracker(
     }
   }
 
-  /** The statistics of the rows shown, by IndexedColumn.name. */
+  /** The statistics of the rows so far, by IndexedColumn.name. */
   def result: Map[String, ColumnStatistics] =
     columns.zip(cells).map { case (column, cell) => column.name -> cell.result }.toMap
 
   /**
-   * The statistics of a file into which Spark wrote the rows shown.
+   * The statistics of a file to which Spark wrote these rows.
    *
-   * Parquet, with rebase mode CORRECTED: every value is read as it was written, under any settings,
-   * for the file itself names its calendar and its writer; only TIMESTAMP_MILLIS cuts microseconds
-   * down to milliseconds, which keeps order, so the bounds are cut alike. ORC keeps timestamps by
-   * the writer's zone and old dates in the hybrid calendar: bounds depend on the settings, and
-   * those before both calendars agree are unknown.
+   * In Parquet with the rebase mode CORRECTED, every value is read as it was written under any
+   * settings, because the file records its calendar and its writer. Only TIMESTAMP_MILLIS truncates
+   * microseconds to milliseconds. Truncation preserves order, so the bounds are truncated too. ORC
+   * stores timestamps in the writer's zone and old dates in the hybrid calendar. Its bounds depend
+   * on the settings and are unknown if they precede the point from which both calendars agree.
    *
    * @param format          "parquet" or "orc"
-   * @param timestampMillis the file keeps timestamps in milliseconds
+   * @param timestampMillis whether the file stores timestamps in milliseconds
    */
   def written(format: String, timestampMillis: Boolean = false): Map[String, ColumnStatistics] =
     columns.zip(cells).map { case (column, cell) =>

@@ -3,28 +3,29 @@ package io.pyzorder.index.memory
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** Least and greatest values in arrays of the type's own machine representation. */
+/** The least and greatest values, in arrays of the type's machine representation. */
 sealed abstract class BoundArrays {
 
-  /** The value as Catalyst holds it. */
+  /** The value in Catalyst's form. */
   def value(i: Int, least: Boolean, dataType: DataType): Any
 
-  /** Bytes this takes on the heap, roughly. */
+  /** The approximate heap size in bytes. */
   def estimatedBytes: Long
 }
 
-/** Takes the bounds of files one after the other. */
+/** Collects the bounds of each file. */
 sealed abstract class BoundsBuilder {
 
-  /** Keeps two values in Catalyst's form as file i's bounds. */
+  /** Stores the bounds of file i, given in Catalyst's form. */
   def set(i: Int, least: Any, greatest: Any): Unit
 
   def result(): BoundArrays
 }
 
 /**
- * Types whose order is that of a long: integers, boolean (0, 1), date (days), timestamps and
- * intervals (microseconds, months), time (nanoseconds), decimals of at most 18 digits (unscaled).
+ * Bounds of types that are ordered as longs: integers, boolean (0, 1), date (days), timestamps and
+ * intervals (microseconds, months), time (nanoseconds), and decimals of at most 18 digits
+ * (unscaled).
  */
 final class LongBounds(val mins: PackedLongs, val maxs: PackedLongs) extends BoundArrays {
 
@@ -34,7 +35,7 @@ final class LongBounds(val mins: PackedLongs, val maxs: PackedLongs) extends Bou
   override def estimatedBytes: Long = mins.estimatedBytes + maxs.estimatedBytes
 }
 
-/** Takes longs, or values in Catalyst's form. */
+/** Collects longs or values in Catalyst's form. */
 final class LongBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
   val mins = new Array[Long](numFiles)
@@ -50,7 +51,7 @@ final class LongBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
 object LongBounds {
 
-  /** The long of a value in Catalyst's form. */
+  /** Converts a value from Catalyst's form to a long. */
   def toLong(value: Any): Long = value match {
     case v: Boolean => if (v) 1L else 0L
     case v: Byte => v.toLong
@@ -60,7 +61,7 @@ object LongBounds {
     case v: Decimal => v.toUnscaledLong
   }
 
-  /** The value in Catalyst's form of a long. */
+  /** Converts a long to Catalyst's form. */
   def toCatalyst(value: Long, dataType: DataType): Any = dataType match {
     case BooleanType => value != 0
     case ByteType => value.toByte
@@ -71,7 +72,7 @@ object LongBounds {
   }
 }
 
-/** Float and double; float widened, which keeps order and value. */
+/** Bounds of float and double. Floats are widened, which preserves order and value. */
 final class DoubleBounds(val mins: Array[Double], val maxs: Array[Double]) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any = {
@@ -82,7 +83,7 @@ final class DoubleBounds(val mins: Array[Double], val maxs: Array[Double]) exten
   override def estimatedBytes: Long = 16L * mins.length
 }
 
-/** Takes doubles, or values in Catalyst's form. */
+/** Collects doubles or values in Catalyst's form. */
 final class DoubleBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
   val mins = new Array[Double](numFiles)
@@ -98,14 +99,14 @@ final class DoubleBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
 object DoubleBounds {
 
-  /** The double of a float or double. */
+  /** Converts a float or double to a double. */
   def toDouble(value: Any): Double = value match {
     case v: Float => v.toDouble
     case v: Double => v
   }
 }
 
-/** UTF8String, Array[Byte] or Decimal; null where a file is not bounded. */
+/** Bounds as UTF8String, Array[Byte] or Decimal. Null where a file is not bounded. */
 final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any =
@@ -129,7 +130,7 @@ final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) exten
   }
 }
 
-/** Takes values in Catalyst's form. */
+/** Collects values in Catalyst's form. */
 final class ObjectBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
   val mins = new Array[AnyRef](numFiles)
@@ -145,7 +146,7 @@ final class ObjectBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
 object BoundArrays {
 
-  /** Room for `numFiles` pairs of a type's bounds. */
+  /** A builder for `numFiles` pairs of bounds of a type. */
   def builder(dataType: DataType, numFiles: Int): BoundsBuilder = dataType match {
     case FloatType | DoubleType => new DoubleBoundsBuilder(numFiles)
     case d: DecimalType if d.precision > Decimal.MAX_LONG_DIGITS =>

@@ -5,13 +5,13 @@ import org.apache.spark.sql.types.DataType
 import io.pyzorder.index.model.{ColumnStatistics, IndexSchema}
 
 /**
- * One column's statistics over all files of a snapshot, file i at index i of every array. What a
- * value means is said at ColumnStatistics.
+ * One column's statistics over all files of a snapshot, with file i at index i of every array. See
+ * ColumnStatistics for the meaning of the values.
  *
  * @param dataType   the type of the bounds
- * @param flags      bits of ColumnArrays.Bounded and so on
- * @param nullCounts number of nulls; -1: unknown
- * @param bounds     least and greatest values; defined only where the file is `bounded`
+ * @param flags      combinations of ColumnArrays.Bounded and the other flags
+ * @param nullCounts the number of nulls, or -1 if unknown
+ * @param bounds     the least and greatest values, defined only where the file is `bounded`
  */
 final class ColumnArrays(
     val dataType: DataType,
@@ -31,16 +31,16 @@ final class ColumnArrays(
 
   def settingsDependent(i: Int): Boolean = (flags(i) & ColumnArrays.SettingsDependent) != 0
 
-  /** Number of nulls in file i; -1: unknown. */
+  /** The number of nulls in file i, or -1 if unknown. */
   def nullCount(i: Int): Long = nullCounts(i)
 
-  /** The least value of file i as Catalyst holds it; only where it is bounded. */
+  /** The least value of file i in Catalyst's form. Defined only where the file is bounded. */
   def minOf(i: Int): Any = bounds.value(i, least = true, dataType)
 
-  /** The greatest value of file i as Catalyst holds it; only where it is bounded. */
+  /** The greatest value of file i in Catalyst's form. Defined only where the file is bounded. */
   def maxOf(i: Int): Any = bounds.value(i, least = false, dataType)
 
-  /** Everything known of file i. */
+  /** The statistics of file i. */
   def statistics(i: Int): ColumnStatistics = ColumnStatistics(
     bounds = if (bounded(i)) Some((minOf(i), maxOf(i))) else None,
     exact = exact(i),
@@ -49,13 +49,15 @@ final class ColumnArrays(
     empty = empty(i),
     settingsDependent = settingsDependent(i))
 
-  /** The same without bounds: whatever is asked of values keeps the file; null counts stay. */
+  /**
+   * The same statistics without bounds. Predicates on values then keep the file. Null counts stay.
+   */
   def withoutBounds: ColumnArrays = {
     val kept = ColumnArrays.Empty | ColumnArrays.SettingsDependent
     withFlags(flag => ((flag & kept) | unknown).toByte)
   }
 
-  /** The same, but a file where every row is null is unknown. */
+  /** The same statistics, except that a file with only nulls is unknown. */
   def withoutAllNull: ColumnArrays = {
     val counts = Array.tabulate(numFiles)(i => if (empty(i)) -1L else nullCounts(i))
     val changed = withFlags(flag =>
@@ -63,10 +65,10 @@ final class ColumnArrays(
     new ColumnArrays(dataType, changed.flags, PackedLongs.of(counts), bounds)
   }
 
-  /** Bytes this takes on the heap, roughly. */
+  /** The approximate heap size in bytes. */
   def estimatedBytes: Long = flags.length + nullCounts.estimatedBytes + bounds.estimatedBytes
 
-  /** The flags of a file of which nothing is known. */
+  /** The flags of a file without statistics. */
   private def unknown: Byte = if (IndexSchema.hasNan(dataType)) ColumnArrays.NanSeen else 0
 
   private def withFlags(change: Byte => Byte): ColumnArrays = {
@@ -82,19 +84,19 @@ final class ColumnArrays(
 
 object ColumnArrays {
 
-  /** The least and greatest value are known, or limits that enclose them. */
+  /** The least and greatest values, or limits that enclose them, are known. */
   val Bounded: Byte = 1
 
   /** Both bounds are values of the file. */
   val Exact: Byte = 2
 
-  /** Some value is NaN, or may be. */
+  /** Some value is or may be NaN. */
   val NanSeen: Byte = 4
 
-  /** Proved: nothing but nulls and NaN. */
+  /** There is provably nothing but nulls and NaN. */
   val Empty: Byte = 8
 
-  /** The bounds hold only for scans with the entry's temporal read settings. */
+  /** The bounds are valid only for scans with the entry's temporal read settings. */
   val SettingsDependent: Byte = 16
 
   /** The flags of one file's statistics. */
@@ -108,7 +110,7 @@ object ColumnArrays {
     flags.toByte
   }
 
-  /** The arrays of `statistics`, one file each. */
+  /** The arrays for `statistics`, which has one element per file. */
   def of(dataType: DataType, statistics: Array[ColumnStatistics]): ColumnArrays = {
     val bounds = BoundArrays.builder(dataType, statistics.length)
     val flags = new Array[Byte](statistics.length)

@@ -9,14 +9,14 @@ import io.pyzorder.index.model.{ReadSettings, ZValueColumn}
 import io.pyzorder.storage.TableFolder
 
 /**
- * One immutable state of the index table, as the driver holds it: one entry a data file, the
- * columns' statistics read from the snapshot's bytes when they are first asked for.
+ * One immutable state of the index table, as held by the driver, with one entry per data file. A
+ * column's statistics are read from the snapshot's bytes on first use.
  *
  * @param columns the columns that have statistics
- * @param files   what is known of each file beside its columns
- * @param loader  a column's arrays; None: it cannot be read (which the loader has told the user)
- * @param paths   the files' paths relative to the table's folder, read anew each time
- * @param grown   called when a column has been loaded
+ * @param files   the properties of each file other than column statistics
+ * @param loader  loads a column's arrays, or returns None (and reports it) if they cannot be read
+ * @param paths   reads the files' paths, relative to the table's folder; they are not cached
+ * @param grown   called after a column has been loaded
  */
 final class IndexSnapshot(
     val columns: Seq[IndexedColumn],
@@ -29,7 +29,7 @@ final class IndexSnapshot(
 
   def numFiles: Int = files.paths.length
 
-  /** The number of the entry of a file, given relative to the table's folder; -1: there is none. */
+  /** The number of the entry for a path relative to the table's folder, or -1 if there is none. */
   def find(relativePath: String): Int = files.paths.find(relativePath)
 
   def size(i: Int): Long = files.sizes(i)
@@ -40,10 +40,14 @@ final class IndexSnapshot(
 
   def clusteredBy(i: Int): Seq[String] = files.clusteredBy(i)
 
-  /** The settings entry i was collected under; entries with equal ones share one object. */
+  /**
+   * The settings under which entry i was collected. Entries with equal settings share one object.
+   */
   def readSettings(i: Int): ReadSettings = files.readSettings(i)
 
-  /** The arrays of the column of exactly this path; None: not indexed, or unreadable. */
+  /**
+   * The arrays of the column with exactly this path, or None if it is not indexed or unreadable.
+   */
   def column(path: Seq[String]): Option[ColumnArrays] =
     columns.find(_.path == path).flatMap { column =>
       val known = loaded.get(path)
@@ -58,19 +62,20 @@ final class IndexSnapshot(
     }
 
   /**
-   * The arrays of a column as a scan with `schema` may use them; None: nothing may be used. Those
-   * of a ZValueColumn, unless the scan has a column of that name.
+   * The arrays of a column that a scan with `schema` may use, or None if it may use nothing. A
+   * ZValueColumn's arrays are returned unless the scan has a column of that name.
    *
-   * The scan must read the column as the type the bounds were read as, else their order or value
-   * may be another. Two cases in which the same type is not enough:
-   *  - The field has a default for files that lack it: an entry cannot tell such a file, collected
-   *    by a reader who knew no default, from one of stored nulls. So files of nulls are unknown.
-   *  - The field is CHAR: predicates are about padded values, bounds may be of unpadded ones, and
-   *    padding does not keep the order. So only null counts are used.
+   * The scan must read the column in the type in which the bounds were read, because the order or
+   * the values may differ otherwise. In two cases the same type is not enough:
+   * - The field has a default for files that lack it. An entry that was collected without knowledge
+   *   of the default cannot distinguish such a file from a file of stored nulls. Files with only
+   *   nulls are therefore unknown.
+   * - The field is CHAR. Predicates apply to padded values, but bounds may come from unpadded ones,
+   *   and padding does not preserve order. Only null counts are therefore used.
    *
    * @param schema        the relation's data schema, with its fields' metadata
-   * @param path          names as the schema spells them
-   * @param caseSensitive whether the scan's names differ by case
+   * @param path          the names, spelled as in the schema
+   * @param caseSensitive whether the scan compares names case-sensitively
    */
   def columnFor(
       schema: StructType,
@@ -80,7 +85,7 @@ final class IndexSnapshot(
       this.column(column.path).map(arrays => guarded(arrays, fields))
     }
 
-  /** The type of the column that `columnFor` would load; None: there is none. */
+  /** The type of the column that `columnFor` would load, or None if there is none. */
   def typeFor(schema: StructType, path: Seq[String], caseSensitive: Boolean): Option[DataType] =
     resolve(schema, path, caseSensitive).map(_._1.dataType)
 
@@ -108,14 +113,14 @@ final class IndexSnapshot(
     if (fields.exists(IndexedColumns.hasDefault)) typed.withoutAllNull else typed
   }
 
-  /** Bytes of all that has been loaded so far, roughly. */
+  /** The approximate heap size in bytes of everything loaded so far. */
   def estimatedBytes: Long = {
     var bytes = files.estimatedBytes
     loaded.values().forEach(column => column.foreach(bytes += _.estimatedBytes))
     bytes
   }
 
-  /** The entries as objects, for those who change the index. */
+  /** The entries as objects, for code that changes the index. Invalid file names are left out. */
   def entries: Seq[FileEntry] = {
     val arrays = columns.flatMap(c => column(c.path).map(c.name -> _))
     val names = paths()
@@ -133,7 +138,8 @@ final class IndexSnapshot(
 }
 
 /**
- * What an index snapshot keeps of each file beside its columns; file i at index i of every array.
+ * The properties of each file in an index snapshot other than column statistics, with file i at
+ * index i of every array.
  */
 final class FileArrays(
     val paths: PathTable,
@@ -143,7 +149,7 @@ final class FileArrays(
     val clusteredBy: InternedValues[Seq[String]],
     val readSettings: InternedValues[ReadSettings]) {
 
-  /** Bytes this takes on the heap, roughly. */
+  /** The approximate heap size in bytes. */
   def estimatedBytes: Long =
     paths.estimatedBytes + sizes.estimatedBytes + modificationTimes.estimatedBytes +
       numRecords.estimatedBytes + clusteredBy.estimatedBytes + readSettings.estimatedBytes

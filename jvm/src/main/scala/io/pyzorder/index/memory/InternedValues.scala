@@ -4,18 +4,18 @@ import java.util.{HashMap => JHashMap}
 
 import scala.collection.mutable.ArrayBuffer
 
-/** One value for each file, of which there are few different ones: equal ones are one object. */
+/** One value per file, with few distinct values. Equal values share one object. */
 final class InternedValues[T](numbers: PackedLongs, values: IndexedSeq[T]) {
 
   def apply(i: Int): T = values(numbers(i).toInt)
 
-  /** Bytes this takes on the heap, roughly, without the few values. */
+  /** The approximate heap size in bytes, excluding the few distinct values. */
   def estimatedBytes: Long = numbers.estimatedBytes
 }
 
 object InternedValues {
 
-  /** Takes one value for each file, in their order. */
+  /** Collects one value per file, in file order. */
   final class Builder[K, T](numFiles: Int, valueOf: K => T) {
 
     private val numbers = new Array[Long](numFiles)
@@ -24,7 +24,7 @@ object InternedValues {
     private var last: K = _
     private var lastNumber = -1
 
-    /** The value of file i is the one that `key` stands for. */
+    /** Sets the value of file i to the value that `key` stands for. */
     def set(i: Int, key: K): Unit = {
       if (lastNumber < 0 || key != last) {
         last = key
@@ -41,7 +41,7 @@ object InternedValues {
       new InternedValues(PackedLongs.of(numbers), values.toIndexedSeq)
   }
 
-  /** The values that `keys`, one for each file, stand for. */
+  /** The values that `keys`, with one element per file, stand for. */
   def of[K, T](keys: Array[K])(valueOf: K => T): InternedValues[T] = {
     val builder = new Builder[K, T](keys.length, valueOf)
     keys.indices.foreach(i => builder.set(i, keys(i)))

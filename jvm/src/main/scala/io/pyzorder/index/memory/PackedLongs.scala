@@ -1,8 +1,8 @@
 package io.pyzorder.index.memory
 
 /**
- * Longs in as few bytes as the range they lie in needs: each is kept as its distance from the
- * least one. Sizes, times and counts of the files of one table lie close together.
+ * Longs stored in as few bytes as their range needs, as distances from the least one. The sizes,
+ * times and counts of one table's files lie close together.
  */
 sealed abstract class PackedLongs {
 
@@ -10,7 +10,7 @@ sealed abstract class PackedLongs {
 
   def length: Int
 
-  /** Bytes this takes on the heap, roughly. */
+  /** The approximate heap size in bytes. */
   def estimatedBytes: Long
 }
 
@@ -20,10 +20,10 @@ object PackedLongs {
   private val UnsignedShort = 0xffffL
   private val UnsignedInt = 0xffffffffL
 
-  /** The same longs, which are not kept themselves unless nothing shorter holds them. */
+  /** Packs the values. The array itself is kept only if no shorter representation holds them. */
   def of(values: Array[Long]): PackedLongs = {
     val least = if (values.isEmpty) 0L else values.min
-    // As an unsigned number it is right even where the difference of two longs overflows.
+    // As an unsigned number, the range is right even if the difference of two longs overflows.
     val range = if (values.isEmpty) 0L else values.max - least
     def fits(greatest: Long): Boolean = java.lang.Long.compareUnsigned(range, greatest) <= 0
     if (range == 0) new Same(values.length, least)

@@ -7,17 +7,16 @@ import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.unsafe.Platform
 
 /**
- * Finds the number of a path among many by 128 bits of its hash; the paths themselves would take
- * most of the memory of an index. Two paths of a million have the same 128 bits with a chance of
- * 10^-26, and such a file would have to have the size and the modification time of the other one
- * as well before it is taken for it. The seeds of the two halves are drawn anew for each JVM, so
- * that nobody can make up two such names.
+ * Finds the number of a path by 128 bits of its hash. The paths themselves would take most of an
+ * index's memory. Among a million paths, the chance that two share these 128 bits is 10^-26, and
+ * one file is mistaken for another only if their sizes and modification times are equal too. Each
+ * JVM draws new seeds for the two halves, so nobody can construct two colliding names.
  */
 final class PathTable private (hashes: Array[Long], slots: Array[Int]) {
 
   def length: Int = hashes.length / 2
 
-  /** The number of the path; -1: it is none of them. */
+  /** The number of the path, or -1 if it is not in the table. */
   def find(path: String): Int = {
     val hash = PathTable.hashOf(path)
     var slot = PathTable.slotOf(hash.high, slots.length)
@@ -28,7 +27,7 @@ final class PathTable private (hashes: Array[Long], slots: Array[Int]) {
   private def is(number: Int, hash: PathTable.Hash): Boolean =
     hashes(2 * number) == hash.high && hashes(2 * number + 1) == hash.low
 
-  /** Bytes this takes on the heap, roughly. */
+  /** The approximate heap size in bytes. */
   def estimatedBytes: Long = 8L * hashes.length + 4L * slots.length
 }
 
@@ -49,24 +48,24 @@ object PathTable {
   private def hashOf(bytes: Array[Byte], seed: Long): Long =
     XXH64.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length, seed)
 
-  /** `slots` is a power of two. */
+  /** The first slot for the hash. `slots` is a power of two. */
   private def slotOf(hash: Long, slots: Int): Int = (hash & (slots - 1)).toInt
 
-  /** Takes the path of each file, in their order. */
+  /** Collects each file's path, in file order. */
   final class Builder(numFiles: Int) {
 
     private val hashes = new Array[Long](2 * numFiles)
 
-    /** A file whose path is not set is never found. */
+    /** Sets the path of file i. A file without a path is never found. */
     def set(i: Int, path: String): Unit = {
       val hash = hashOf(path)
       hashes(2 * i) = hash.high
       hashes(2 * i + 1) = hash.low
     }
 
-    /** Of files with one path the last one counts. */
+    /** Builds the table. If files share a path, the last one is found. */
     def result(): PathTable = {
-      // Between a quarter and a half of the slots are taken.
+      // Between a quarter and half of the slots are used.
       val slots = Array.fill(math.max(2, Integer.highestOneBit(math.max(1, numFiles)) * 4))(-1)
       var i = 0
       while (i < numFiles) {

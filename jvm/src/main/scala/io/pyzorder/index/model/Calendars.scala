@@ -3,36 +3,41 @@ package io.pyzorder.index.model
 import org.apache.spark.sql.catalyst.util.RebaseDateTime
 import org.apache.spark.sql.types._
 
-/** Which dates and timestamps read the same whatever calendar a file was written in. */
+/** Tells which dates and timestamps read the same in whatever calendar a file was written. */
 private[pyzorder] object Calendars {
 
   private val MicrosPerMilli = 1000L
 
-  /** Types whose stored form depends on a calendar or a time zone. */
+  /** Whether the type's stored form depends on a calendar or a time zone. */
   def isTemporal(dataType: DataType): Boolean =
     dataType == DateType || dataType == TimestampType || dataType == TimestampNTZType
 
   /**
-   * The value is one at or after which the hybrid and the proleptic Gregorian calendar agree in
-   * every zone (dates 1582-10-15, timestamps about 1900): Spark's rebasing leaves it, and all
-   * values after it, unchanged. Spark's own check in the mode EXCEPTION is the same.
+   * Whether the value lies at or after the point from which the hybrid and the proleptic Gregorian
+   * calendars agree in every zone (1582-10-15 for dates, about 1900 for timestamps). Spark's
+   * rebasing leaves this value and all later ones unchanged. Spark's own check in EXCEPTION mode is
+   * the same.
    */
   def isModern(value: Any, dataType: DataType): Boolean = (value, dataType) match {
     case (days: Int, DateType) => days >= RebaseDateTime.lastSwitchJulianDay
     case (micros: Long, _) => micros >= RebaseDateTime.lastSwitchJulianTs
   }
 
-  /** All values of a column of these statistics are modern; false when there are no bounds. */
+  /**
+   * Whether all values of a column with these statistics are modern. False if there are no bounds.
+   */
   def isModern(statistics: ColumnStatistics, dataType: DataType): Boolean =
     statistics.bounds.exists { case (least, _) => isModern(least, dataType) }
 
-  /** Bounds that hold only under the same settings; those that are not modern are dropped. */
+  /**
+   * Marks the bounds as valid only under the same settings, and drops bounds that are not modern.
+   */
   def dependent(statistics: ColumnStatistics, dataType: DataType): ColumnStatistics =
     if (!isTemporal(dataType) || statistics.empty) statistics
     else if (isModern(statistics, dataType)) statistics.copy(settingsDependent = true)
     else statistics.copy(bounds = None, exact = false, settingsDependent = true)
 
-  /** Timestamps cut down to milliseconds; TIMESTAMP_NTZ is always kept in microseconds. */
+  /** Truncates timestamps to milliseconds. TIMESTAMP_NTZ is always stored in microseconds. */
   def inMillis(statistics: ColumnStatistics, dataType: DataType): ColumnStatistics =
     if (dataType != TimestampType) {
       statistics

@@ -4,15 +4,17 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.DataType
 
 /**
- * What is known of one column in one file. Values are Catalyst's internal ones (Int days, Long
- * microseconds, UTF8String, Decimal, ...), compared as Spark compares them.
+ * The statistics of one column in one file. Values are in Catalyst's internal form (Int days, Long
+ * microseconds, UTF8String, Decimal, ...) and are compared as Spark compares them.
  *
- * @param bounds    least and greatest value, NaN and null aside; None: unknown, or no such value
- * @param exact     both bounds are values of the file, not merely limits that enclose them
- * @param nullCount number of nulls, None: unknown
- * @param nanSeen   some value is NaN, or may be (always false for types without NaN)
- * @param empty     proved: no value is left when nulls and NaN are taken away
- * @param settingsDependent another read setting (see ReadSettings) may read other values
+ * @param bounds            the least and greatest values other than NaN and null; None if they are
+ *                          unknown or there is no such value
+ * @param exact             whether both bounds are values of the file, rather than limits that
+ *                          enclose them
+ * @param nullCount         the number of nulls, or None if unknown
+ * @param nanSeen           whether some value is or may be NaN (always false for types without NaN)
+ * @param empty             whether the column is proved to hold no value other than nulls and NaN
+ * @param settingsDependent whether other read settings (see ReadSettings) may read other values
  */
 final case class ColumnStatistics(
     bounds: Option[(Any, Any)],
@@ -24,7 +26,7 @@ final case class ColumnStatistics(
 
 object ColumnStatistics {
 
-  /** Nothing is known: every predicate on the column keeps the file. */
+  /** No statistics: every predicate on the column keeps the file. */
   val unknown: ColumnStatistics = ColumnStatistics(
     bounds = None,
     exact = false,
@@ -33,7 +35,7 @@ object ColumnStatistics {
     empty = false,
     settingsDependent = false)
 
-  /** What is known of a file of which two parts are known. */
+  /** Merges the statistics of two parts of a file. */
   def merge(a: ColumnStatistics, b: ColumnStatistics, dataType: DataType): ColumnStatistics = {
     val bounds =
       if (a.empty) b.bounds

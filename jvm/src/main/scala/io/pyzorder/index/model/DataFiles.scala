@@ -6,11 +6,11 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * Data files of a table, and how they are read.
+ * A table's data files and how they are read.
  *
  * @param root            the table's folder
  * @param format          "parquet" or "orc"
- * @param dataSchema      the columns Spark reads from the files, with their metadata
+ * @param dataSchema      the columns that Spark reads from the files, with their metadata
  * @param partitionSchema the columns whose values Spark takes from the folders instead
  * @param options         the relation's read options
  */
@@ -22,6 +22,6 @@ final case class DataFiles(
     options: Map[String, String],
     files: Seq[FileRef]) {
 
-  /** Where a file lies: below the root, or, of a partition with its own location, elsewhere. */
+  /** The path of a file, below the root or, in a partition with its own location, elsewhere. */
   def locate(file: FileRef): Path = new TableFolder(root).resolve(file.path)
 }

@@ -5,23 +5,23 @@ import org.apache.spark.sql.internal.SQLConf
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 
 /**
- * The columns of which an index must hold no value: not as bounds, and not in z-values. To deny a
- * struct denies its fields. Names are compared without regard to case, whatever the session says:
- * the one denied by mistake costs a file read, the other a secret.
+ * The columns whose values an index must not hold, neither in bounds nor in z-values. Denying a
+ * struct denies its fields. Names are compared without regard to case, whatever the session's
+ * setting: denying a column by mistake costs a file read, whereas missing one leaks a secret.
  */
 final class DeniedColumns private (paths: Seq[Seq[String]]) {
 
   def isEmpty: Boolean = paths.isEmpty
 
-  /** Whether nothing of this column may be recorded. */
+  /** Whether nothing about this column may be recorded. */
   def apply(column: IndexedColumn): Boolean =
     ZValueColumn.unapply(column).getOrElse(Seq(column.path)).exists(denies)
 
-  /** An error if one of these paths is denied. */
+  /** Throws an error if one of these paths is denied. */
   def check(named: Seq[Seq[String]]): Unit =
     named.find(denies).foreach(path => throw ZOrderErrors.deniedColumn(IndexedColumn.nameOf(path)))
 
-  /** Whether the column of this path is denied, or a struct that it is a field of. */
+  /** Whether the column with this path, or a struct that contains it, is denied. */
   private def denies(path: Seq[String]): Boolean =
     paths.exists { denied =>
       denied.length <= path.length &&
@@ -31,7 +31,7 @@ final class DeniedColumns private (paths: Seq[Seq[String]]) {
 
 object DeniedColumns {
 
-  /** Those that the session denies, and those that the table does: neither takes back the other. */
+  /** The columns denied by the session and by the table. Neither overrides the other. */
   def of(conf: SQLConf, properties: Map[String, String]): DeniedColumns = {
     val setting = ZOrderConf.indexDenyColumns
     new DeniedColumns(setting.get(conf) ++ setting.ofTable(properties).getOrElse(Nil))

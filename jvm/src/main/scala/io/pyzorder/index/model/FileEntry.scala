@@ -1,16 +1,18 @@
 package io.pyzorder.index.model
 
 /**
- * One data file's row of the index table.
+ * One data file's row in the index table.
  *
  * @param path             relative to the table's folder, parts joined by "/", not URL-encoded
- * @param size             bytes; together with `modificationTime` what makes the entry valid
- * @param modificationTime milliseconds since the epoch, as the file system tells it
- * @param numRecords       rows of the file
- * @param clusteredBy      names of the clustering columns of the OPTIMIZE that wrote the file, or
- *                         of the write that filled its folder, in order; empty: none
- * @param readSettings     the settings the statistics were read under (ReadSettings.fingerprint)
- * @param statistics       by IndexedColumn.name; a column that is missing is unknown
+ * @param size             the size in bytes, which with `modificationTime` decides whether the
+ *                         entry is valid
+ * @param modificationTime milliseconds since the epoch, as reported by the file system
+ * @param numRecords       the number of rows in the file
+ * @param clusteredBy      the names, in order, of the clustering columns of the OPTIMIZE that wrote
+ *                         the file, or of the write that filled its folder; empty if there are none
+ * @param readSettings     the settings under which the statistics were read
+ *                         (ReadSettings.fingerprint)
+ * @param statistics       by IndexedColumn.name; a missing column is unknown
  */
 final case class FileEntry(
     path: String,

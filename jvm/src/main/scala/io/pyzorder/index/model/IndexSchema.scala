@@ -2,7 +2,7 @@ package io.pyzorder.index.model
 
 import org.apache.spark.sql.types._
 
-/** The columns of the index table: FORMAT.md, section "Index table". */
+/** The columns of the index table. See FORMAT.md, section "Index table". */
 object IndexSchema {
 
   val Path: String = "path"
@@ -12,7 +12,7 @@ object IndexSchema {
   val ClusteredBy: String = "clustered_by"
   val ReadSettings: String = "read_settings"
 
-  /** What the index table says of a file, whatever columns are indexed. */
+  /** The columns that describe a file, whichever columns are indexed. */
   val fileFields: Seq[StructField] = Seq(
     StructField(Path, StringType, nullable = false),
     StructField(Size, LongType, nullable = false),
@@ -29,10 +29,10 @@ object IndexSchema {
   def empty(column: IndexedColumn): String = column.name + "_empty"
   def settingsDependent(column: IndexedColumn): String = column.name + "_settings_dependent"
 
-  /** NaN is asked for only where the type has it. */
+  /** Whether the type has NaN, so that the index table has a `nan_seen` column for it. */
   def hasNan(dataType: DataType): Boolean = dataType == FloatType || dataType == DoubleType
 
-  /** What the index table says of one column of a file. No two columns' names can be equal. */
+  /** The columns for one indexed column's statistics. Their names never collide with another's. */
   def columnFields(column: IndexedColumn): Seq[StructField] = {
     val nan =
       if (hasNan(column.dataType)) Seq(StructField(nanSeen(column), BooleanType, nullable = false))
@@ -46,7 +46,7 @@ object IndexSchema {
       StructField(settingsDependent(column), BooleanType, nullable = false))
   }
 
-  /** The schema of a snapshot with statistics of `columns`. */
+  /** The schema of a snapshot with the statistics of `columns`. */
   def of(columns: Seq[IndexedColumn]): StructType =
     StructType((fileFields ++ columns.flatMap(columnFields)).toArray)
 }

@@ -6,16 +6,18 @@ import org.apache.spark.sql.types._
 
 import io.pyzorder.common.ZOrderErrors
 
-/** Which columns of a table the index keeps statistics of. */
+/** Decides which of a table's columns have statistics in the index. */
 object IndexedColumns {
 
-  /** The metadata under which Spark keeps what files without the column read as. */
+  /**
+   * The metadata key under which Spark keeps the value that is read from files without the column.
+   */
   private[pyzorder] val ExistsDefault = "EXISTS_DEFAULT"
 
-  /** The metadata under which Spark keeps that a string is CHAR(n) or VARCHAR(n). */
+  /** The metadata key under which Spark records that a string is CHAR(n) or VARCHAR(n). */
   private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"
 
-  /** Types whose values have an order, and bounds that the index table can hold. */
+  /** Whether the type's values are ordered and the index table can hold their bounds. */
   def supports(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType | FloatType | DoubleType |
         DateType | TimestampType | TimestampNTZType | BinaryType => true
@@ -23,23 +25,23 @@ object IndexedColumns {
     case other => isTime(other)
   }
 
-  /** TIME(p), which the oldest Spark served does not have. */
+  /** Whether the type is TIME(p), which the oldest supported Spark does not have. */
   def isTime(dataType: DataType): Boolean = dataType.typeName.matches("time\\(\\d+\\)")
 
-  /** Strings that compare as unsigned bytes; of others byte order says nothing. */
+  /** Whether strings of the type compare as unsigned bytes, which other collations do not. */
   def isBinaryOrdered(string: StringType): Boolean = string == StringType
 
   /**
-   * The first `limit` leaf columns of a schema that can have statistics, struct fields included.
+   * The first `limit` leaf columns of a schema that can have statistics, including struct fields.
    */
   def default(schema: StructType, limit: Int): Seq[IndexedColumn] =
     leaves(Nil, schema).take(limit).toList
 
   /**
-   * The columns of these names, spelled as the schema spells them.
+   * Resolves names to columns, spelled as in the schema.
    *
-   * @param names parts of each name, as a parser splits them
-   * @param table how messages call the table
+   * @param names the parts of each name, as split by a parser
+   * @param table the table's name, for messages
    * @throws ZOrderException unknownColumn, ambiguousColumn, unsupportedType, duplicateColumn
    */
   def resolve(
@@ -71,7 +73,9 @@ object IndexedColumns {
     }
   }
 
-  /** The fields along a path, from the column to the leaf; None: no such path, or not only one. */
+  /**
+   * The fields along a path, from the column to the leaf, or None unless there is exactly one path.
+   */
   private[pyzorder] def fieldsOf(
       schema: StructType,
       path: Seq[String],
@@ -86,11 +90,11 @@ object IndexedColumns {
       case _ => None
     }
 
-  /** Files without this field read as something else than null. */
+  /** Whether files without this field read as something other than null. */
   private[pyzorder] def hasDefault(field: StructField): Boolean =
     field.metadata.contains(ExistsDefault)
 
-  /** The field is CHAR(n): its values are padded after the scan. */
+  /** Whether the field is CHAR(n), whose values are padded after the scan. */
   private[pyzorder] def isChar(field: StructField): Boolean =
     field.dataType.typeName.startsWith("char") ||
       field.metadata.contains(CharVarchar) &&

@@ -8,16 +8,16 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
 /**
- * The settings of a scan on which it depends what values a file's bytes read as.
+ * The settings of a scan that decide what values a file's bytes are read as.
  *
- * @param structural which column of a file a name means, and as what it is read: the statistics of
- *                   a file serve only scans with the same text
- * @param temporal   how stored dates and timestamps become Spark's: must be the same only where a
- *                   column's statistics say `settingsDependent`
+ * @param structural which column of a file a name refers to, and as what it is read; a file's
+ *                   statistics are valid only for scans with the same text
+ * @param temporal   how stored dates and timestamps become Spark's; must be the same only for
+ *                   columns whose statistics are `settingsDependent`
  */
 final case class ReadSettings(structural: String, temporal: String) {
 
-  /** Both, as the index table keeps them. */
+  /** Both texts, as stored in the index table. */
   def fingerprint: String = structural + ReadSettings.Separator + temporal
 }
 
@@ -25,7 +25,7 @@ object ReadSettings {
 
   private val Separator = " | "
 
-  /** What a fingerprint was made of; a text that is none agrees with no scan. */
+  /** Parses a fingerprint. An invalid text matches no scan. */
   def parse(fingerprint: String): ReadSettings = {
     val cut = fingerprint.indexOf(Separator)
     if (cut < 0) ReadSettings("unreadable: " + fingerprint, "")
@@ -33,8 +33,8 @@ object ReadSettings {
   }
 
   /**
-   * The settings of a scan by `session` with the relation's `options`, in which names differ in
-   * nothing but case.
+   * The settings of a scan by `session` with the relation's `options`, whose names are compared
+   * without regard to case.
    */
   def of(
       session: shim.SparkSession,
@@ -45,14 +45,15 @@ object ReadSettings {
   }
 
   /**
-   * Columns are found by field id, not by name: no statistics are kept of such a table. Spark looks
-   * for the ids that the schema has; Delta's extension switches the setting on in every session.
+   * Whether columns are found by field id rather than by name. Such tables have no statistics.
+   * Spark looks for ids only if the schema has them, and Delta's extension enables the setting in
+   * every session.
    */
   def matchesFieldIds(session: shim.SparkSession, schema: StructType): Boolean =
     session.sessionState.conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED) &&
       ParquetUtils.hasFieldIds(schema)
 
-  /** ORC columns are found by position, not by name: no statistics are kept under this setting. */
+  /** Whether ORC columns are found by position, not by name. Such tables have no statistics. */
   def matchesPositions(session: shim.SparkSession, options: Map[String, String]): Boolean =
     new Lookup(session, options).other("orc.force.positional.evolution").toLowerCase(Locale.ROOT) ==
       "true"
@@ -85,12 +86,12 @@ object ReadSettings {
     }.mkString(";")
   }
 
-  /** The rebase mode of Parquet dates and INT64 timestamps of files that do not tell their own. */
+  /** The rebase mode of Parquet dates and INT64 timestamps in files without a recorded calendar. */
   private[index] def datetimeRebase(
       session: shim.SparkSession,
       options: Map[String, String]): String = datetimeRebase(new Lookup(session, options))
 
-  /** The rebase mode of Parquet INT96 timestamps of files that do not tell their own. */
+  /** The rebase mode of Parquet INT96 timestamps in files without a recorded calendar. */
   private[index] def int96Rebase(session: shim.SparkSession, options: Map[String, String]): String =
     int96Rebase(new Lookup(session, options))
 
@@ -112,7 +113,9 @@ object ReadSettings {
 
     def option(name: String): Option[String] = lowered.get(name.toLowerCase(Locale.ROOT))
 
-    /** A key of Hadoop's: Spark lays options over session settings over the context's. */
+    /**
+     * A Hadoop key's value. In Spark, options override session settings, and these the context's.
+     */
     def other(key: String): String =
       option(key)
         .orElse(Option(conf.getConfString(key, null)))

@@ -8,12 +8,13 @@ import java.util.Arrays
 /**
  * Short bounds for long strings and binaries, in the order of unsigned bytes.
  *
- * Proof. A beginning of a value is not greater than the value, so the lower bound may be cut
- * anywhere. For the upper bound let p be the beginning of the greatest value m, and q be p up to
- * some byte below 0xFF, with a greater byte in its place: m, which begins with p, is less than q at
- * that byte, and every other value is not greater than m. In text the same holds of characters,
- * for UTF-8 keeps the order of code points and none is the beginning of another; so that bounds of
- * text stay text. When p holds nothing that can be raised the column stays unbounded.
+ * Proof. A prefix of a value is not greater than the value, so the lower bound may be cut anywhere.
+ * For the upper bound, let p be a prefix of the greatest value m. Let q be p up to and including
+ * some byte below 0xFF, with that byte increased. m begins with p, so m is less than q at that
+ * byte, and every other value is at most m. For text the same holds with characters in place of
+ * bytes, because UTF-8 preserves the order of code points and no character's encoding is a prefix
+ * of another's. The bounds of text therefore remain text. If p contains nothing that can be
+ * increased, the column has no bounds.
  */
 private[index] object TruncatedBounds {
 
@@ -22,7 +23,9 @@ private[index] object TruncatedBounds {
 
   def fits(value: Array[Byte]): Boolean = value.length <= MaxBytes
 
-  /** Bounds of at most MaxBytes bytes (and one character) each; None: there is no upper one. */
+  /**
+   * Bounds of at most MaxBytes bytes (plus one character) each, or None if there is no upper bound.
+   */
   def of(min: Array[Byte], max: Array[Byte], isText: Boolean): Option[(Array[Byte], Array[Byte])] =
     upper(max, isText).map(bound => (lower(min), bound))
 
@@ -58,19 +61,19 @@ private[index] object TruncatedBounds {
       None
     } else {
       val last = prefix.codePointBefore(end)
-      // Surrogates are no characters of their own: U+E000 follows U+D7FF.
+      // Surrogates are not characters, so U+E000 follows U+D7FF.
       val next = if (last == Character.MIN_SURROGATE - 1) Character.MAX_SURROGATE + 1 else last + 1
       Some(prefix.substring(0, end - Character.charCount(last)) +
         new String(Character.toChars(next)))
     }
   }
 
-  /** The text of UTF-8 bytes; None: they are something else. */
+  /** The text encoded by UTF-8 bytes, or None if they are not valid UTF-8. */
   private def decode(bytes: Array[Byte]): Option[String] =
     try Some(UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString)
     catch { case _: CharacterCodingException => None }
 
-  /** The beginning, not cut inside a character where the bytes are UTF-8. */
+  /** A prefix of the value, not cut within a character if the bytes are UTF-8. */
   private def cut(value: Array[Byte]): Array[Byte] = {
     var end = MaxBytes
     while (end > MaxBytes - 4 && (value(end) & 0xc0) == 0x80) end -= 1
