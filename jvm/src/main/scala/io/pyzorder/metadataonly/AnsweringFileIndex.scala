@@ -6,9 +6,10 @@ import org.apache.spark.sql.types.DataType
 import io.pyzorder.skipping.files.{ExaminedPartition, PruningResult}
 
 /**
- * Lists the files that an aggregation must read, and answers for the others. A file needs no
- * reading when it is as the index knows it and either no row of it passes the filters, or all do
- * and the index tells every aggregate of them exactly.
+ * Lists the files that an aggregation must read, and computes the aggregates of the other files
+ * from the index. A file is not read if the index knows its current version and either no row
+ * passes the filters, or all rows pass and the index has the exact value of every aggregate for
+ * them.
  */
 final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggregate])
     extends PlanBoundFileIndex(scan) {
@@ -19,7 +20,7 @@ final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggrega
 
   private val functions: IndexedSeq[IndexedAggregate] = aggregates.toIndexedSeq
 
-  /** Types of the answer's fields. */
+  /** The types of the answer's fields. */
   private[pyzorder] def dataTypes: Seq[DataType] = aggregates.map(_.dataType)
 
   override protected def decide(): AnsweringFileIndex.Answers = {
@@ -52,9 +53,10 @@ final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggrega
 object AnsweringFileIndex {
 
   /**
-   * @param row      the aggregation buffers after all rows of the files that are answered for
-   * @param answered number of these files
-   * @param inexact  what the index does not tell of some file all of whose rows count
+   * @param row      the aggregation buffers after all rows of the answered files
+   * @param answered the number of answered files
+   * @param inexact  the aggregates for which the index lacks an exact value for some file all of
+   *                 whose rows pass
    */
   final class Answers(
       val row: InternalRow,

@@ -5,10 +5,10 @@ import org.apache.hadoop.fs.FileStatus
 import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
 
 /**
- * Lists files that are enough for `LIMIT limit` without an order, where any rows do that pass the
- * filters. When files whose rows all pass have that many, no other file is opened, whatever it
- * holds; so that of the others it need not even be known that they are as the index says. Else
- * all are opened that may have one.
+ * Lists enough files for `LIMIT limit` without an order, where any rows that pass the filters will
+ * do. If files all of whose rows pass have enough rows, no other file is opened, whatever it holds,
+ * so it does not matter whether the index is still valid for the others. Otherwise every file that
+ * may have a matching row is opened.
  */
 final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFileIndex(scan) {
 
@@ -29,7 +29,7 @@ final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFil
     }
   }
 
-  /** The first files that have enough rows; None: so many are not known. */
+  /** The first files that together have enough rows, or None if there are not enough known rows. */
   private def enough(files: Seq[ExaminedFile]): Option[Seq[FileStatus]] = {
     var rows = 0L
     val chosen = files.filter { file =>

@@ -9,14 +9,15 @@ import org.apache.spark.sql.execution.{SQLExecution, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 
 /**
- * Stands between the two halves of an aggregation without grouping: passes on the partial buffers
- * of the files that are read, and adds one row of buffers for the files that the index answers for.
+ * Stands between the two halves of an aggregation without grouping. It passes on the partial
+ * buffers of the files that are read, and adds one row of buffers for the files that the index
+ * answers for.
  *
- * Nothing of the answer is in the plan. Both the row and the list of files to read are one decision
- * of the AnsweringFileIndex, made when the plan first executes, from the listing that the scan
- * would use, the newest index and the files' status in the store at that moment: so that a query
- * planned earlier counts what is there when it runs, as plain Spark does, and no file is counted
- * twice or not at all.
+ * No part of the answer is in the plan. The row and the list of files to read are a single decision
+ * of the AnsweringFileIndex. It is made when the plan first executes, from the listing that the
+ * scan uses, the newest index, and the files' status in the store at that moment. A query that was
+ * planned earlier therefore counts what exists when it runs, as plain Spark does, and every file is
+ * counted exactly once.
  */
 case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileIndex)
     extends UnaryExecNode {
@@ -47,7 +48,7 @@ case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileInd
 
   private def read(answers: AnsweringFileIndex.Answers): Int = answers.files.count(_._2)
 
-  /** A plan must be printable even when its files are not to be listed any more. */
+  /** The numbers of files, or the error, because a plan must print even if listing files fails. */
   private def summary: String =
     try {
       val answers = index.preview()

@@ -10,8 +10,8 @@ import io.pyzorder.skipping.files.{IndexedStatistics, KnownFile}
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * An aggregate function as the index answers it for all rows of a file: the value that Spark's own
- * aggregation buffer, which is one field, has after these rows.
+ * An aggregate function that the index can answer for all rows of a file. The answer is the value
+ * that Spark's aggregation buffer, which has a single field, holds after these rows.
  */
 sealed abstract class IndexedAggregate {
 
@@ -22,19 +22,19 @@ sealed abstract class IndexedAggregate {
   def initial: Any
 
   /**
-   * The buffer after all rows of a file; None: the index does not tell it exactly.
+   * The buffer after all rows of a file, or None if the index has no exact value.
    *
    * @param partition the values of the file's partition columns
    */
   def of(file: KnownFile, partition: InternalRow): Option[Any]
 
-  /** The buffer after the rows of two buffers. */
+  /** The buffer after the rows of both buffers. */
   def merge(a: Any, b: Any): Any
 }
 
 object IndexedAggregate {
 
-  /** The aggregate over a scan; None: the index never answers it. */
+  /** The aggregate over a scan, or None if the index never answers it. */
   def of(aggregate: AggregateExpression, scan: IndexedScan): Option[IndexedAggregate] =
     if (aggregate.isDistinct || aggregate.filter.isDefined) None
     else aggregate.aggregateFunction match {
@@ -58,13 +58,13 @@ object IndexedAggregate {
       }
     }
 
-  /** `count(*)`: rows. */
+  /** `count(*)` counts the rows. */
   case object CountRows extends Counting {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] = Some(file.numRecords)
     override def toString: String = "count(*)"
   }
 
-  /** `count(c)`: rows less nulls, whose number must be known. NaN is a value. */
+  /** `count(c)`: rows minus nulls, whose number must be known. NaN is a value. */
   final case class CountValues(column: FilterColumn) extends Counting {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] =
       file.facts(column).map(_.nullCount(file.entry)).collect {
@@ -73,7 +73,7 @@ object IndexedAggregate {
     override def toString: String = s"count(${column.sql("")})"
   }
 
-  /** `count(p)` of a partition column, which has one value in all rows of a file. */
+  /** `count(p)` of a partition column, whose value is the same in all rows of a file. */
   final case class CountPartitionValues(ordinal: Int) extends Counting {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] =
       Some(if (partition.isNullAt(ordinal)) 0L else file.numRecords)
@@ -86,10 +86,10 @@ object IndexedAggregate {
   }
 
   /**
-   * `min(c)`, `max(c)`. Only from bounds that are values of the file, read as this scan reads them.
-   * Three kinds of floating values are read instead: NaN, which is greater than the bounds tell;
-   * what may be NaN; and zero, for which of -0.0 and 0.0 Spark returns depends on the rows' order.
-   * Of CHAR and collated strings there are no bounds.
+   * `min(c)` and `max(c)`. They are taken only from bounds that are values of the file as this scan
+   * reads them. Files with three kinds of floating-point values are read instead: NaN, which is
+   * greater than the bounds show; values that may be NaN; and zero, because whether Spark returns
+   * -0.0 or 0.0 depends on the order of the rows. CHAR and collated strings have no bounds.
    */
   final case class Extreme(column: FilterColumn, least: Boolean) extends Least(least) {
     override def dataType: DataType = column.dataType
@@ -105,14 +105,14 @@ object IndexedAggregate {
       else Some(if (least) facts.min(entry) else facts.max(entry)).filterNot(isZero)
   }
 
-  /** `min(p)`, `max(p)` of a partition column; only files with rows are asked. */
+  /** `min(p)` and `max(p)` of a partition column. Only files with rows are considered. */
   final case class PartitionExtreme(ordinal: Int, dataType: DataType, least: Boolean)
       extends Least(least) {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] =
       Some(if (partition.isNullAt(ordinal)) null else partition.get(ordinal, dataType))
   }
 
-  /** The least or the greatest value so far; null: there was none. */
+  /** The least or the greatest value so far, or null if there was none. */
   sealed abstract class Least(least: Boolean) extends IndexedAggregate {
     override def initial: Any = null
     override def merge(a: Any, b: Any): Any =

@@ -14,11 +14,11 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, PredicateRules}
 
 /**
- * A scan of an indexed relation, below nothing but deterministic projections and filters: every
- * row of a file for which all filters are TRUE is a row of the plan, and no other row is.
+ * A scan of an indexed relation below deterministic projections and filters only. The rows of the
+ * plan are exactly the file rows for which all filters are TRUE.
  *
- * @param partitionFilters on partition columns alone; the listing applies them
- * @param dataFilters      all the others, names as the relation spells them
+ * @param partitionFilters the filters on partition columns only, which the listing applies
+ * @param dataFilters      all other filters, with names spelled as in the relation
  */
 final case class IndexedScan(
     plan: LogicalPlan,
@@ -31,14 +31,14 @@ final case class IndexedScan(
 
   private def files: HadoopFsRelation = relation.relation.asInstanceOf[HadoopFsRelation]
 
-  /** The column of the files that an expression over the plan's output is. */
+  /** The files' column that an expression over the plan's output stands for. */
   def column(expression: Expression): Option[FilterColumn] = {
     val resolved = IndexedScan.spelled(relation, resolve(expression))
     if (resolved.references.exists(a => partitionColumns.exists(_.exprId == a.exprId))) None
     else FilterColumn.unapply(resolved).filter(_.through.isEmpty)
   }
 
-  /** The number of the partition column that an expression over the plan's output is. */
+  /** The ordinal of the partition column that an expression over the plan's output stands for. */
   def partitionColumn(expression: Expression): Option[Int] = resolve(expression) match {
     case a: AttributeReference =>
       Some(partitionColumns.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)
@@ -46,8 +46,8 @@ final case class IndexedScan(
   }
 
   /**
-   * Whether all rows of a partition pass the filters on partition columns. The listing has seen to
-   * it; should it ever list more, the scan must read them.
+   * Whether all rows of a partition pass the filters on partition columns. The listing ensures
+   * this. If it ever lists more, the scan must read the partition.
    */
   def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
     try filter.eval(partition) == true
@@ -60,7 +60,7 @@ final case class IndexedScan(
       BoundReference(i, a.dataType, a.nullable)
   })
 
-  /** The filters without what differs between two plans of one query: the attributes' ids. */
+  /** The filters without the attribute ids, which differ between two plans of the same query. */
   def normalizedFilters: Set[Expression] = (partitionFilters ++ dataFilters).map(_.transform {
     case a: AttributeReference =>
       AttributeReference(a.name, a.dataType, a.nullable, a.metadata)(ExprId(0L))
@@ -82,8 +82,8 @@ final case class IndexedScan(
 object IndexedScan {
 
   /**
-   * The scan that the plan is; None: it is something else, may drop rows of the files, or has
-   * filters of which no file's rows are ever known to pass.
+   * The scan that the plan consists of. Returns None if the plan is anything else, may drop rows of
+   * the files, or has filters that the index can never prove to pass all rows of a file.
    */
   def of(plan: LogicalPlan): Option[IndexedScan] = plan match {
     case PhysicalOperation(projects, filters, relation: LogicalRelation) =>
@@ -125,13 +125,13 @@ object IndexedScan {
       case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
     }
 
-  /** A filter that says the same of a row whenever, and wherever in a file, the row is read. */
+  /** Whether the filter's result does not depend on when, or where in a file, a row is read. */
   private def isPlain(filter: Expression, relation: LogicalRelation): Boolean =
     filter.deterministic && filter.resolved &&
       !filter.exists(_.isInstanceOf[PlanExpression[_]]) &&
       filter.references.subsetOf(relation.outputSet)
 
-  /** Then a scan leaves out rows that the index counts. */
+  /** Whether the scan ignores corrupt files, in which case it omits rows that the index counts. */
   private def ignoresCorruptFiles(files: HadoopFsRelation): Boolean =
     files.options.find(_._1.equalsIgnoreCase("ignoreCorruptFiles")) match {
       case Some((_, value)) => !value.trim.equalsIgnoreCase("false")

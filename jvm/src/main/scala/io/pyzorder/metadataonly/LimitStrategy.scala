@@ -13,9 +13,10 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.skipping.plan.SkippingStrategy
 
 /**
- * Plans `ORDER BY c LIMIT n` and `LIMIT n` of an indexed relation as Spark does, over a scan that
- * opens only the files that the first n rows, or any n rows, can be in. What Spark plans otherwise
- * (OFFSET, a limit above spark.sql.execution.topKSortFallbackThreshold) it plans itself.
+ * Plans `ORDER BY c LIMIT n` and `LIMIT n` on an indexed relation as Spark does, over a scan that
+ * opens only the files that can hold the first n rows, or any n rows. Plans that Spark treats
+ * differently (OFFSET, or a limit above spark.sql.execution.topKSortFallbackThreshold) are left to
+ * Spark.
  */
 final case class LimitStrategy(session: shim.SparkSession) extends SparkStrategy {
 

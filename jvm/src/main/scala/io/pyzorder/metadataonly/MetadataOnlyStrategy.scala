@@ -14,9 +14,9 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.skipping.plan.SkippingStrategy
 
 /**
- * Plans COUNT, MIN and MAX of an indexed relation, without grouping, so that files the index
- * answers for are not read. It is a strategy and no rewriting of the logical plan: all that Spark
- * merges, caches and reuses by comparing logical plans never sees a difference.
+ * Plans COUNT, MIN and MAX on an indexed relation without grouping, so that files for which the
+ * index has the answer are not read. It is a strategy rather than a rewrite of the logical plan, so
+ * whatever Spark merges, caches and reuses by comparing logical plans sees no difference.
  */
 final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkStrategy {
 
@@ -45,7 +45,7 @@ final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkS
       plan <- withAnswers(whole, read, index)
     } yield plan
 
-  /** None: the partial aggregation is not what this knows. */
+  /** Inserts the answers, or returns None if the plan does not have the expected form. */
   private def withAnswers(
       whole: SparkPlan,
       read: SparkPlan,

@@ -10,29 +10,30 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome}
 import io.pyzorder.skipping.predicate.PredicateRules
 
 /**
- * The file index of a scan whose files depend on what stands above it: on the aggregates, or on
- * order and limit. It belongs to one physical plan and is made while that is planned, so that no
- * rule of the optimizer ever meets it; and what it depends on is part of its equality.
+ * The file index of a scan whose files depend on the operators above it: on the aggregates, or on
+ * order and limit. It belongs to one physical plan and is created during physical planning, so no
+ * optimizer rule ever sees it. Its equality includes everything that it depends on.
  *
- * The filters are those of the whole plan, as IndexedScan found them, not those that Spark hands to
- * `listFiles`: Spark hands over only what a scan can use.
+ * It uses the filters of the whole plan, as found by IndexedScan, rather than those that Spark
+ * passes to `listFiles`, because Spark passes only the filters that a scan can use.
  */
 abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex {
 
-  /** What becomes of the listed files. */
+  /** The decision about the listed files. */
   protected type Decision <: PlanBoundFileIndex.Decision
 
   protected def decide(): Decision
 
-  /** What an equal index must have too, beside the wrapped index and the filters. */
+  /** What two equal indexes must share besides the wrapped index and the filters. */
   protected def identity: Any
 
   private var shown: Option[(Long, Decision)] = None
   private var taken: Option[Decision] = None
 
   /**
-   * The decision that the execution of the plan goes by, made when it is first asked for. It stays
-   * the same from then on, for the scan and for whoever counts on what the scan leaves out.
+   * The decision that the plan's execution uses. It is made on first use and never changes
+   * afterwards, neither for the scan nor for the operator that accounts for the files that the scan
+   * leaves out.
    */
   private[pyzorder] final def take(): Decision = synchronized {
     taken.getOrElse {
@@ -43,7 +44,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
     }
   }
 
-  /** For showing only: the decision taken, else the one that would be taken about now. */
+  /** For display only: the decision that was made, or else a preview of it, which may be reused. */
   private[pyzorder] final def preview(): Decision = synchronized {
     val now = System.nanoTime()
     taken.orElse(shown.collect { case (at, d) if now - at < PlanBoundFileIndex.ShownNanos => d })
@@ -55,9 +56,9 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
   }
 
   /**
-   * The listed files and what the index says of them.
+   * The listed files, with what the index knows about them.
    *
-   * @param asked whether the store was asked if the files still are what the index knows
+   * @param asked whether to check in the store that the files are still those that the index knows
    */
   protected final def examined(asked: Boolean = true): IndexedSeq[ExaminedPartition] =
     scan.index.examine(scan.partitionFilters, scan.dataFilters, asked)
@@ -117,16 +118,16 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
 object PlanBoundFileIndex {
 
-  /** EXPLAIN and the UI ask several times for one text. */
+  /** EXPLAIN and the UI request the decision several times for a single text. */
   private val ShownNanos = 1000000000L
 
-  /** @param partitions each file with whether it must be opened */
+  /** @param partitions the files, each with a flag that tells whether it must be opened */
   abstract class Decision(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])]) {
 
-    /** Files that are not opened because the index answers for all of their rows. */
+    /** The number of files that are not opened because the index answers for all of their rows. */
     def answered: Int
 
-    /** Why files are opened that the index might have answered for. */
+    /** Why files are opened for which the index might have had the answer. */
     def reasons: Seq[String]
 
     private[pyzorder] val files: Seq[(ExaminedFile, Boolean)] =
@@ -139,7 +140,7 @@ object PlanBoundFileIndex {
     }
   }
 
-  /** Files left out because nothing of them is needed; no answer comes from the index. */
+  /** Leaves out files that are not needed. Nothing is answered from the index. */
   final class Needed(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
       extends Decision(partitions) {
     override def answered: Int = 0

@@ -6,32 +6,33 @@ import io.pyzorder.skipping.files.{ExaminedFile, IndexedStatistics, KnownFile, P
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * `ORDER BY column … LIMIT limit`: which files can hold one of the first rows.
+ * Finds the files that can hold one of the first rows of `ORDER BY column … LIMIT limit`.
  *
- * Proof. Let `last` be a place in the order such that at least `limit` rows that pass the filters
- * are known to stand at it or before it. A file whose rows all stand strictly beyond `last` adds
- * none to the first `limit` rows; further sort keys only decide among rows of one place, and ties
- * at `last` itself keep their files. Rows are known to pass only in files of which all do, and
- * only as many as the index has counted. A counted file has a row at `last` or before it, so that
- * it is never itself left out. NaN is above every bound and what may be NaN is not counted on
- * where it would stand last; a null stands before or after all values, as the query says, and
- * nulls that are not counted may be anywhere.
+ * Proof. Let `last` be a position in the order such that at least `limit` rows that pass the
+ * filters are known to be at or before it. A file whose rows are all strictly beyond `last`
+ * contributes none of the first `limit` rows. Further sort keys only order rows at the same
+ * position, and files with rows at `last` itself are kept. Rows are known to pass only in files all
+ * of whose rows pass, and only as many as the index has counted. A counted file has a row at or
+ * before `last`, so it is never left out itself. NaN is above every bound. In ascending order it
+ * sorts last, so the values of a file that may contain NaN are not counted. In descending order it
+ * sorts before all other values, so such a file is not beyond any value. Nulls are before or after
+ * all values, as the query specifies, and nulls that have not been counted may be anywhere.
  */
 final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Boolean, limit: Int) {
 
-  /** Whether each file must be opened. */
+  /** Tells which files must be opened. */
   def open(files: Seq[ExaminedFile]): ExaminedFile => Boolean = {
     val facts = files.iterator.flatMap(_.known).flatMap(_.facts(column)).take(1).toSeq.headOption
     val last = facts.flatMap(lastPlace(files, _))
     file => file.verdict != PruningResult.Skipped && !last.exists(place => isBeyond(file, place))
   }
 
-  /** None: the place of the nulls that come first; else the place of a value. */
+  /** The position of a value, or None for the position of nulls that come first. */
   private type Place = Option[Any]
 
   private final case class Group(place: Place, rows: Long)
 
-  /** The place that `limit` rows do not go beyond; None: so many are not known. */
+  /** A position that at least `limit` rows are known not to be beyond, or None if there is none. */
   private def lastPlace(files: Seq[ExaminedFile], any: IndexedStatistics): Option[Place] = {
     val order: Ordering[Any] = if (ascending) any.ordering else any.ordering.reverse
     val groups = files.filter(_.verdict == PruningResult.Selected).flatMap(_.known).filter(
@@ -49,11 +50,12 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
     }.map(_.place)
   }
 
-  /** Rows of a file, each group with a place that none of it is beyond. */
+  /** Groups of rows of a file, each with a position that none of its rows is beyond. */
   private def groupsOf(file: KnownFile): Seq[Group] = file.facts(column).toSeq.flatMap { facts =>
     val nulls = facts.nullCount(file.entry)
     val first = if (nullsFirst && nulls > 0) Seq(Group(None, nulls)) else Nil
-    // Of unknown nulls that come first none is beyond the values; of others nothing is known.
+    // If nulls come first, an unknown number of them is not beyond the values either, so all rows
+    // count. If they come last, nothing is known about the number of values.
     val values = if (nulls >= 0) file.numRecords - nulls else if (nullsFirst) file.numRecords else 0
     val bounded = facts.bounded(file.entry) && !(ascending && facts.nanSeen(file.entry))
     if (!bounded || values <= 0) first
@@ -64,7 +66,7 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
   private def isBeyond(file: ExaminedFile, place: Place): Boolean = file.known.exists { known =>
     known.facts(column).exists { facts =>
       val i = known.entry
-      // Nulls that come last are beyond every value, and then `place` is a value.
+      // Nulls that come last are beyond every value, so they are beyond `place` if it is a value.
       val nulls = !facts.mayBeNull(i) || !nullsFirst && place.isDefined
       val values = !facts.mayHaveValue(i) || (place match {
         case None => true
@@ -80,7 +82,7 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
 
 object TopN {
 
-  /** The first sort key is a column with an order; None: something else. */
+  /** The top-n request, or None unless the first sort key is an orderable column. */
   def of(order: Seq[SortOrder], limit: Int, scan: IndexedScan): Option[TopN] =
     for {
       first <- order.headOption if limit > 0
