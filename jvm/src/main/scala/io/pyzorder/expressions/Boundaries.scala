@@ -9,13 +9,13 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /**
- * One column's sorted distinct boundaries, and the rank of any value among them. Numbers are kept
- * as one long[] (`OrderedBytes.longOf`), all else as whole bytes behind a long[] of their first
- * eight, so that most searches compare longs only.
+ * A column's sorted distinct boundaries, which rank any value among them. Numbers are stored as one
+ * long[] (`OrderedBytes.longOf`). All other types are stored as whole bytes together with a long[]
+ * of their first eight, so that most searches compare only longs.
  *
  * @param dataType the column's type
- * @param longs    ascending: the boundaries, or what the first eight bytes of each make
- * @param wholes   the boundaries' whole bytes, ascending; null when `longs` holds all
+ * @param longs    the boundaries, or the longs made of their first eight bytes, in ascending order
+ * @param wholes   the boundaries' whole bytes, in ascending order; null if `longs` holds everything
  */
 final class Boundaries private (
     val dataType: DataType,
@@ -23,19 +23,19 @@ final class Boundaries private (
     wholes: Array[Array[Byte]])
     extends Serializable {
 
-  /** Number of boundaries. */
+  /** The number of boundaries. */
   def size: Int = longs.length
 
   /**
-   * Where boundary i lies, as a number in the boundaries' order: of numbers and times proportional
-   * to their values, of all else to their first eight bytes.
+   * The position of boundary i as a number, in the order of the boundaries. It is proportional to
+   * the value for numbers and times, and to the first eight bytes for all other types.
    */
   def position(i: Int): Double = longs(i).toDouble
 
-  /** Number of range ids: one between any two boundaries, one at each end, one for null. */
+  /** The number of range ids: one between adjacent boundaries, one at each end, one for null. */
   def idCount: Int = size + 2
 
-  /** The range id of a value: 0 for null, else 1 + the number of boundaries <= `value`. */
+  /** The range id of a value: 0 for null, otherwise 1 + the number of boundaries <= `value`. */
   def rangeId(value: Any): Int = {
     if (value == null) 0
     else if (wholes == null) rangeIdOfLong(OrderedBytes.longOf(value, dataType))
@@ -43,10 +43,10 @@ final class Boundaries private (
     else rangeIdOfBytes(OrderedBytes.wholeOf(value, dataType))
   }
 
-  /** The range id of a value given as `OrderedBytes.longOf`; only for types that `isLong`. */
+  /** The range id of a value given as `OrderedBytes.longOf`. Only for types that are `isLong`. */
   def rangeIdOfLong(value: Long): Int = 1 + countUpTo(value)
 
-  /** The range id of a string in the order of its bytes. */
+  /** The range id of a string that is ordered by its bytes. */
   def rangeIdOfUtf8(value: UTF8String): Int = {
     val prefix = value.getPrefix ^ Long.MinValue
     val below = countBelow(prefix)
@@ -54,7 +54,7 @@ final class Boundaries private (
     else 1 + below
   }
 
-  /** The range id of a value given as `OrderedBytes.wholeOf`; not for types that `isLong`. */
+  /** The range id of a value given as `OrderedBytes.wholeOf`. Not for types that are `isLong`. */
   def rangeIdOfBytes(value: Array[Byte]): Int = {
     val prefix = ByteArray.getPrefix(value) ^ Long.MinValue
     val below = countBelow(prefix)
@@ -62,18 +62,19 @@ final class Boundaries private (
     else 1 + below
   }
 
-  /** A range id stretched over all of `bits` bits: floor(id * 2^bits / idCount). */
+  /** A range id stretched over all `bits` bits: floor(id * 2^bits / idCount). */
   def stretched(id: Int, bits: Int): Int = InterleaveBits.stretched(id, idCount, bits)
 
   /**
-   * The longs lie in buckets of 2^shift numbers each, counted from the least one, of which bucket b
-   * begins at `starts(b)`: evenly spread ones are found in a step or two, others no slower than
-   * without. There are about two buckets a long, so that all of it stays in the processor's cache.
+   * The longs are divided into buckets that each span 2^shift numbers, starting from the least
+   * long, and bucket b begins at `starts(b)`. If the longs are spread evenly, a search takes a step
+   * or two, and otherwise no longer than without buckets. There are about two buckets per long, so
+   * the whole structure stays in the processor's cache.
    */
   private val shift: Int =
     if (size < 2) 0
     else {
-      val span = longs(size - 1) - longs(0) // as an unsigned number
+      val span = longs(size - 1) - longs(0) // unsigned
       val buckets = math.min(2 * size, Boundaries.MaxBuckets)
       math.max(0,
         64 - java.lang.Long.numberOfLeadingZeros(span) -
@@ -90,10 +91,12 @@ final class Boundaries private (
       starts
     }
 
-  /** Of a number that is not less than the least long, nor greater than the greatest. */
+  /** The bucket of a number that lies between the least and the greatest long. */
   private def bucketOf(value: Long): Int = ((value - longs(0)) >>> shift).toInt
 
-  /** Number of `longs` <= `value`. The loop has no branch to mispredict but its end. */
+  /**
+   * The number of `longs` <= `value`. The only branch that can be mispredicted is the loop's exit.
+   */
   private def countUpTo(value: Long): Int = {
     val sorted = longs
     if (sorted.length == 0 || value < sorted(0)) 0
@@ -116,7 +119,7 @@ final class Boundaries private (
   private def countBelow(value: Long): Int =
     if (value == Long.MinValue) 0 else countUpTo(value - 1)
 
-  /** Number of `wholes` <= `value`, which are at least `from`: all before it are less. */
+  /** The number of `wholes` <= `value`. All before index `from` are known to be less. */
   private def searchWhole(value: Array[Byte], from: Int): Int = {
     var low = from
     var high = wholes.length
@@ -130,14 +133,16 @@ final class Boundaries private (
 
 object Boundaries {
 
-  /** 4 bytes each. */
+  /** Each takes 4 bytes. */
   private val MaxBuckets = 1 << 16
 
   private val byteOrder: Comparator[Array[Byte]] = new Comparator[Array[Byte]] {
     override def compare(a: Array[Byte], b: Array[Byte]): Int = ByteArray.compareBinary(a, b)
   }
 
-  /** Boundaries at each distinct value among `values`, in any order; nulls are left out. */
+  /**
+   * Boundaries at each distinct value among `values`, which may be in any order. Nulls are ignored.
+   */
   def fromValues(dataType: DataType, values: Iterator[Any]): Boundaries = {
     require(OrderedBytes.supports(dataType), s"values of type ${dataType.sql} have no order")
     val present = values.filter(_ != null)

@@ -3,30 +3,30 @@ package io.pyzorder.expressions
 import org.apache.spark.unsafe.types.ByteArray
 
 /**
- * A box in the space of columns' ordered bits, seen along the z-order curve through it.
+ * A box in the space of columns' ordered bits, intersected by the z-order curve.
  *
- * @param low  of each column the least bits, unsigned
- * @param high of each column the greatest bits
+ * @param low  the least bits of each column, unsigned
+ * @param high the greatest bits of each column, unsigned
  */
 final class CurveBox(low: Array[Long], high: Array[Long]) {
 
   private val highest: Array[Byte] = InterleaveBits.bytes(high)
 
   /**
-   * Whether a z-value of the box lies between two z-values, both included. Finds the least z-value
-   * of the box that is not below `least`: BIGMIN of Tropf and Herzog, "Multidimensional Range
-   * Search in Dynamically Balanced Trees" (1981). One pass over the bits, from the highest: `from`
-   * and `to` are the corners of that part of the box which shares with `least` the bits seen so
-   * far.
+   * Whether the box contains a z-value between two z-values, both inclusive. Finds the least
+   * z-value in the box that is not below `least`, by the BIGMIN algorithm of Tropf and Herzog,
+   * "Multidimensional Range Search in Dynamically Balanced Trees" (1981). It makes one pass over
+   * the bits, from the highest. `from` and `to` are the corners of the part of the box that shares
+   * the bits seen so far with `least`.
    */
   def meets(least: Array[Byte], greatest: Array[Byte]): Boolean = {
     val n = low.length
-    if (least.length != 8 * n || greatest.length != 8 * n) true // bounds that were cut short
+    if (least.length != 8 * n || greatest.length != 8 * n) true // truncated bounds
     else if (ByteArray.compareBinary(highest, least) < 0) false
     else {
       val from = low.clone()
       val to = high.clone()
-      // The least z-value of the part of the box that lies above `least` at some bit before.
+      // The least z-value of the part of the box that exceeds `least` at an earlier bit.
       var above: Array[Long] = null
       var k = 0
       while (k < 64 * n) {
@@ -35,11 +35,11 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
         val isSet = (least(k >> 3) & (0x80 >> (k & 7))) != 0
         val fromSet = (from(column) & bit) != 0
         val toSet = (to(column) & bit) != 0
-        if (!isSet && fromSet) { above = from; k = 64 * n } // all that is left lies above
+        if (!isSet && fromSet) { above = from; k = 64 * n } // the whole remaining part lies above
         else if (isSet && !toSet) { return above != null && reaches(above, greatest) }
         else {
           if (toSet && !fromSet) {
-            // Both halves of the box are left; `least` lies in one of them.
+            // Both halves of the box remain, and `least` lies in one of them.
             if (isSet) from(column) = (from(column) & -(bit << 1)) | bit
             else {
               above = from.clone()

@@ -1,21 +1,24 @@
 package io.pyzorder.expressions
 
 /**
- * Takes bits of several columns in turn, the first column's first: what makes one z-value of many
- * values. The format is written down in sql/FORMAT.md; pyzorder/interleave.py mirrors it.
+ * Interleaves the bits of several columns, starting with the first column, which makes one z-value
+ * of several values. sql/FORMAT.md specifies the format, and pyzorder/interleave.py mirrors this
+ * implementation.
  */
 object InterleaveBits {
 
-  /** Longest z-value in bytes; of more than 128 columns the last bits are left out. */
+  /**
+   * The maximum size of a z-value in bytes. With more than 128 columns, the last bits are left out.
+   */
   val MaxBytes = 1024
 
-  /** Bits of a z-value that is a non-negative long. */
+  /** The number of bits in a z-value that is a non-negative long. */
   private val LongBits = 63
 
   /**
-   * `spreadTables(n)(b)`: the byte b with its bits n places apart, the lowest where it was; bits
-   * that would fall beyond 64 are dropped. Sixteen of them would fill a level-1 cache: only those
-   * for the number of columns in use are ever touched.
+   * `spreadTables(n)(b)` is the byte b with its bits spread n places apart and the lowest bit in
+   * place. Bits beyond 64 are dropped. Sixteen tables would fill a level-1 cache, but only those
+   * for the number of columns in use are ever accessed.
    */
   private val spreadTables: Array[Array[Long]] = Array.tabulate(LongBits + 1, 256) { (n, byte) =>
     (0 until 8).foldLeft(0L) { (spread, bit) =>
@@ -24,8 +27,8 @@ object InterleaveBits {
   }
 
   /**
-   * Interleaves 64 bits of each column: 8 bytes a column, at most 1024, the first column in the
-   * highest bit of each group.
+   * Interleaves 64 bits of each column into 8 bytes per column, at most 1024, with the first column
+   * in the highest bit of each group.
    */
   def bytes(columns: Array[Long]): Array[Byte] = {
     val n = columns.length
@@ -61,8 +64,9 @@ object InterleaveBits {
   }
 
   /**
-   * Interleaves byte strings of any lengths, each filled with zeros on the right to the longest:
-   * as many bytes as columns times the longest, at most 1024. Null counts as empty.
+   * Interleaves byte strings of any length, each zero-padded on the right to the longest. The
+   * result has the longest length times the number of columns in bytes, at most 1024. Null is
+   * treated as empty.
    */
   def ofBytes(columns: Array[Array[Byte]]): Array[Byte] = {
     val n = columns.length
@@ -89,7 +93,7 @@ object InterleaveBits {
   }
 
   /**
-   * Interleaves `ids`, each from 0 to 2^bitsPerColumn - 1, into one non-negative long;
+   * Interleaves `ids`, each from 0 to 2^bitsPerColumn - 1, into one non-negative long.
    * `bitsPerColumn` is at most `bitsPerColumn(ids.length)`.
    */
   def long(ids: Array[Int], bitsPerColumn: Int): Long = {
@@ -103,13 +107,13 @@ object InterleaveBits {
     z
   }
 
-  /** Bits each of `n` columns has in a z-value that is a long: 31 at most, and 63 over n. */
+  /** The number of bits per column in a z-value that is a long: 63 / n, at most 31. */
   def bitsPerColumn(n: Int): Int = {
     require(n >= 1 && n <= LongBits, s"a z-value of 63 bits holds 1 to 63 columns, not $n")
     math.min(31, LongBits / n)
   }
 
-  /** The lowest `bits` bits of `id`, n places apart. */
+  /** The lowest `bits` bits of `id`, spread n places apart. */
   def spread(id: Int, n: Int, bits: Int): Long = {
     val table = spreadTables(n)
     var spread = table(id & 0xff)
@@ -121,10 +125,10 @@ object InterleaveBits {
     spread
   }
 
-  /** `id`, one of `idCount`, stretched over all of `bits` bits: floor(id * 2^bits / idCount). */
+  /** The `id` out of `idCount`, stretched over all `bits` bits: floor(id * 2^bits / idCount). */
   def stretched(id: Int, idCount: Int, bits: Int): Int = ((id.toLong << bits) / idCount).toInt
 
-  /** Interleaves one byte of each column into n bytes at `at`; returns where the next ones go. */
+  /** Interleaves one byte of each column into n bytes at `at`. Returns the position after them. */
   private def writeOctets(octets: Array[Int], out: Array[Byte], at: Int): Int = {
     val n = octets.length
     if (n <= 8) {
@@ -153,7 +157,7 @@ object InterleaveBits {
     }
   }
 
-  /** Writes the lowest n bytes of `group`, highest first, while they fit. */
+  /** Writes the lowest n bytes of `group`, highest first, as far as they fit. */
   private def writeGroup(group: Long, n: Int, out: Array[Byte], at: Int): Int = {
     var shift = 8 * (n - 1)
     var i = at

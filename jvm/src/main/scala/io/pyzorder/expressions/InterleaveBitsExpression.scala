@@ -10,10 +10,11 @@ import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.types._
 
 /**
- * `interleave_bits(a, …)`: the arguments' bits as they are, taken in turn, the first argument's
- * first. An integer counts with its two's complement, highest bit first, in its type's width; a
- * binary as it stands; all are filled with zeros on the right to the longest. Null is all zeros.
- * The result is a BINARY of as many bytes as arguments times the longest, at most 1024.
+ * `interleave_bits(a, …)` interleaves the arguments' unchanged bits, starting with the first
+ * argument. An integer contributes its two's complement in its type's width, highest bit first, and
+ * a binary contributes its bytes. All are zero-padded on the right to the longest. Null is all
+ * zeros. The result is a BINARY whose size in bytes is the longest length times the number of
+ * arguments, at most 1024.
  */
 case class InterleaveBitsExpression(children: Seq[Expression]) extends Expression {
 
@@ -85,7 +86,10 @@ case class InterleaveBitsExpression(children: Seq[Expression]) extends Expressio
 
 object InterleaveBitsExpression {
 
-  /** Bytes of an argument of this type: 0 for a binary, whose length varies; None: refused. */
+  /**
+   * The width in bytes of an argument of this type, 0 for a binary, whose length varies, or None if
+   * the type is not accepted.
+   */
   private[expressions] def widthOf(dataType: DataType): Option[Int] = dataType match {
     case BinaryType => Some(0)
     case ByteType => Some(1)

@@ -7,31 +7,32 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /**
- * Bits and bytes that sort, unsigned, as the values they stand for. The format is written down in
- * sql/FORMAT.md ("z-values"); pyzorder/ordered_bytes.py is its readable reference.
+ * Bits and bytes that sort, unsigned, in the order of the values that they represent. sql/FORMAT.md
+ * ("z-values") specifies the format, and pyzorder/ordered_bytes.py is its readable reference.
  *
- * Values are Catalyst's internal ones: Int days, Long microseconds, UTF8String, Decimal and so on.
+ * Values are in Catalyst's internal form: Int days, Long microseconds, UTF8String, Decimal and so
+ * on.
  */
 object OrderedBytes {
 
   private val SignBit = Long.MinValue
 
-  /** Bits of a decimal's magnitude that the 64 ordered bits of a wide decimal keep. */
+  /** The leading bits of a magnitude, the first included, that a wide decimal's bits represent. */
   private val MantissaBits = 57
 
-  /** Width in bytes of a decimal by its precision: the least that holds sign and all digits. */
+  /** The width of a decimal in bytes by precision: the least that holds sign and all digits. */
   private val decimalWidths: Array[Int] = Array.tabulate(DecimalType.MAX_PRECISION + 1) { p =>
     BigInteger.TEN.pow(p).subtract(BigInteger.ONE).bitLength / 8 + 1
   }
 
-  /** Whether values of `dataType` have an order and an encoding here: every atomic type has. */
+  /** Whether values of `dataType` have an order and an encoding here. All atomic types do. */
   def supports(dataType: DataType): Boolean =
     isLong(dataType) || isBytes(dataType) || dataType.isInstanceOf[DecimalType]
 
   /**
-   * The 64 ordered bits of `value`, to be compared unsigned, left-aligned; null is 0, and nothing
-   * else is: a value whose bits would be 0 has 1. Of two values the greater never has the lesser
-   * bits; strings, binaries and decimals of more than 18 digits may share them.
+   * The 64 ordered bits of `value`, left-aligned, to be compared unsigned. Null, and only null, has
+   * the bits 0: a value whose bits would be 0 has the bits 1. A greater value never has lesser
+   * bits. Different strings, binaries and decimals of more than 18 digits may share their bits.
    */
   def of(value: Any, dataType: DataType): Long = {
     if (value == null) 0L
@@ -48,8 +49,8 @@ object OrderedBytes {
 
   /**
    * The whole of `value`, which must not be null, as bytes whose unsigned lexicographic order is
-   * the order of the values. Fixed width but for strings and binaries, which stand as they are
-   * (a collated string: as its collation's sort key).
+   * the order of the values. The width is fixed, except that strings and binaries are unchanged (a
+   * collated string is represented by its collation's sort key).
    */
   def wholeOf(value: Any, dataType: DataType): Array[Byte] = {
     if (isLong(dataType)) {
@@ -63,7 +64,9 @@ object OrderedBytes {
     }
   }
 
-  /** Whether values of `dataType` have at most 64 bits, so that `longOf` holds all of each. */
+  /**
+   * Whether values of `dataType` have at most 64 bits, so that `longOf` represents them completely.
+   */
   def isLong(dataType: DataType): Boolean = dataType match {
     case BooleanType | ByteType | ShortType | IntegerType | LongType => true
     case FloatType | DoubleType => true
@@ -74,8 +77,9 @@ object OrderedBytes {
   }
 
   /**
-   * A long whose signed order is the order of the values: equal longs, equal values. -0.0 is 0.0
-   * and every NaN is one value above +infinity, as in Spark. Only where `isLong`; not for null.
+   * A long whose signed order is the order of the values. Equal longs mean equal values. -0.0
+   * equals 0.0, and all NaNs are one value above +infinity, as in Spark. Only for types that are
+   * `isLong`, and not for null.
    */
   def longOf(value: Any, dataType: DataType): Long = dataType match {
     case BooleanType => if (value.asInstanceOf[Boolean]) 1L else 0L
@@ -88,36 +92,36 @@ object OrderedBytes {
     case _ => value.asInstanceOf[Long]
   }
 
-  /** `longOf` a float: its bits, those of a negative one reversed in order. */
+  /** `longOf` a float: its bits, with the order of negative values reversed. */
   def longOfFloat(value: Float): Long = {
     val bits = java.lang.Float.floatToIntBits(value + 0.0f)
     (if (bits < 0) bits ^ Int.MaxValue else bits).toLong
   }
 
-  /** `longOf` a double: its bits, those of a negative one reversed in order. */
+  /** `longOf` a double: its bits, with the order of negative values reversed. */
   def longOfDouble(value: Double): Long = {
     val bits = java.lang.Double.doubleToLongBits(value + 0.0d)
     if (bits < 0) bits ^ Long.MaxValue else bits
   }
 
-  /** `longOf` a decimal of at most 18 digits: its digits at the type's scale. */
+  /** `longOf` a decimal of at most 18 digits: its unscaled value at the type's scale. */
   def longOfDecimal(value: Decimal, scale: Int): Long =
     if (value.scale == scale) value.toUnscaledLong
     else value.toJavaBigDecimal.setScale(scale).unscaledValue.longValueExact
 
-  /** The 64 ordered bits of a `longOf`, given its type's `shift` and `flip`; never 0. */
+  /** The 64 ordered bits of a `longOf`, given its type's `shift` and `flip`. Never 0. */
   def ofLong(value: Long, shift: Int, flip: Long): Long = notZero((value << shift) ^ flip)
 
-  /** The 64 ordered bits of a string in the order of its bytes: the first eight; never 0. */
+  /** The 64 ordered bits of a string ordered by its bytes: the first eight bytes. Never 0. */
   def ofUtf8(value: UTF8String): Long = notZero(value.getPrefix)
 
-  /** The 64 ordered bits of a binary: its first eight bytes, zeros after the end; never 0. */
+  /** The 64 ordered bits of a binary: its first eight bytes, padded with zeros. Never 0. */
   def ofBytes(value: Array[Byte]): Long = notZero(ByteArray.getPrefix(value))
 
   /**
-   * The 64 ordered bits of a decimal of more than 18 digits: one bit of sign, seven of the length
-   * of its magnitude in bits, and the 56 bits after the leading one; complemented if negative.
-   * So small values of a wide type keep all their digits.
+   * The 64 ordered bits of a decimal of more than 18 digits: one bit for the sign, seven for the
+   * bit length of its magnitude, and the 56 bits after the leading one. All are complemented if the
+   * value is negative. Small values of a wide type therefore keep all their digits.
    */
   def ofWideDecimal(value: Decimal, scale: Int): Long = {
     val unscaled = unscaledOf(value, scale)
@@ -129,22 +133,26 @@ object OrderedBytes {
     notZero(if (unscaled.signum < 0) ~bits else bits)
   }
 
-  /** How far a `longOf` of this type moves left to be aligned to 64 bits. */
+  /**
+   * The number of bits by which a `longOf` of this type is shifted left to be aligned to 64 bits.
+   */
   def shift(dataType: DataType): Int = 64 - bits(dataType)
 
-  /** What turns signed into unsigned order after the shift: the sign bit, or 0 for no sign. */
+  /**
+   * The mask that turns signed into unsigned order after the shift: the sign bit, or 0 without one.
+   */
   def flip(dataType: DataType): Long =
     if (dataType == BooleanType || isTime(dataType)) 0L else SignBit
 
-  /** Whether `dataType` is Spark's TIME, nanoseconds of a day; Spark has it from 4.1 on. */
+  /** Whether `dataType` is TIME, in nanoseconds of a day, which Spark has from 4.1 on. */
   private def isTime(dataType: DataType): Boolean =
     dataType.getClass.getName == "org.apache.spark.sql.types.TimeType"
 
-  /** Types whose encoding is a byte string of any length. */
+  /** Whether the type is encoded as a byte string of any length. */
   private def isBytes(dataType: DataType): Boolean =
     dataType == BinaryType || shim.isString(dataType)
 
-  /** Bits of a value of a type that `isLong`. A nanosecond of a day needs 47. */
+  /** The number of bits of a type that is `isLong`. A nanosecond of a day needs 47. */
   private def bits(dataType: DataType): Int = dataType match {
     case BooleanType => 1
     case ByteType => 8
@@ -154,7 +162,7 @@ object OrderedBytes {
     case _ => if (isTime(dataType)) 47 else 64
   }
 
-  /** Bytes of `wholeOf` for a type that `isLong`. */
+  /** The number of bytes of `wholeOf` for a type that is `isLong`. */
   private def width(dataType: DataType): Int = (bits(dataType) + 7) / 8
 
   private def unscaledOf(value: Decimal, scale: Int): BigInteger =

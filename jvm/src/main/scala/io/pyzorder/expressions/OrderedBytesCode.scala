@@ -3,12 +3,12 @@ package io.pyzorder.expressions
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 
-/** The Java that generated code runs for OrderedBytes and Boundaries, without boxing a value. */
+/** Java code that calls OrderedBytes and Boundaries without boxing values. */
 private[expressions] object OrderedBytesCode {
 
   private val ordered = "io.pyzorder.expressions.OrderedBytes"
 
-  /** Java for `OrderedBytes.of` of the variable `value`, which is not null. */
+  /** Java for `OrderedBytes.of` of the non-null variable `value`. */
   def of(value: String, dataType: DataType): String = {
     if (OrderedBytes.isLong(dataType)) {
       val shift = OrderedBytes.shift(dataType)
@@ -23,7 +23,7 @@ private[expressions] object OrderedBytesCode {
     }
   }
 
-  /** Java for `boundaries.rangeId` of the variable `value`, which is not null. */
+  /** Java for `boundaries.rangeId` of the non-null variable `value`. */
   def rangeId(boundaries: String, value: String, dataType: DataType): String = {
     if (OrderedBytes.isLong(dataType)) {
       s"$boundaries.rangeIdOfLong(${longOf(value, dataType)})"

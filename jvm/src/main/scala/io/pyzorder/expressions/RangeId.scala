@@ -12,9 +12,10 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{ArrayType, DataType, IntegerType}
 
 /**
- * `range_id(value, boundaries)`: the rank of a value among boundaries, an INT. 0 for a null value,
- * else 1 + the number of distinct boundaries <= it. The array's order, repetitions and nulls do
- * not matter; a null array makes null. Constant boundaries are sorted once, others for each row.
+ * `range_id(value, boundaries)` returns the rank of a value among boundaries as an INT: 0 for a
+ * null value, otherwise 1 + the number of distinct boundaries <= it. The array's order, repetitions
+ * and nulls do not matter. A null array gives null. Constant boundaries are sorted once, and others
+ * for each row.
  */
 case class RangeId(left: Expression, right: Expression)
     extends BinaryExpression with ImplicitCastInputTypes {
@@ -49,7 +50,9 @@ case class RangeId(left: Expression, right: Expression)
     if (boundaries == null) null else boundaries.rangeId(left.eval(input))
   }
 
-  /** Boundaries of an array's values, in any order; null for a null array. */
+  /**
+   * The boundaries made of an array's values, which may be in any order, or null for a null array.
+   */
   def boundariesOf(array: Any): Boundaries = {
     if (array == null) null
     else {
@@ -89,7 +92,9 @@ case class RangeId(left: Expression, right: Expression)
 
 object RangeId {
 
-  /** The type both are cast to: the tightest that holds either, never a string for a number. */
+  /**
+   * The type to which both are cast: the tightest that holds both, but never a string for a number.
+   */
   private def commonType(value: DataType, element: DataType): Option[DataType] =
     (shim.isString(value), shim.isString(element)) match {
       case (true, true) => Some(value)

@@ -5,13 +5,15 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo}
 
 import io.pyzorder.common.ZOrderErrors
 
-/** The SQL functions pyzorder adds, in the form `SparkSessionExtensions.injectFunction` takes. */
+/** The SQL functions that pyzorder adds, as `SparkSessionExtensions.injectFunction` takes them. */
 object ZOrderFunctions {
 
-  /** What Spark registers: a name, its description, and what makes the expression. */
+  /**
+   * A function as Spark registers it: its name, its description, and the builder of the expression.
+   */
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression)
 
-  /** All of them, in the order DESCRIBE FUNCTION readers meet them. */
+  /** All functions. */
   val all: Seq[Description] = Seq(
     function(
       "interleave_bits",

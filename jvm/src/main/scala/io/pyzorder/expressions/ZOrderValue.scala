@@ -10,9 +10,9 @@ import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.types.{BinaryType, DataType}
 
 /**
- * `zorder_value(a, …)`: the direct method's z-value, the 64 ordered bits of each argument
- * interleaved. The result is a BINARY of 8 bytes an argument, at most 1024; it sorts as Spark
- * sorts binaries. Arguments have any ordered type; null comes first.
+ * `zorder_value(a, …)` returns the z-value of the direct method: the 64 ordered bits of each
+ * argument, interleaved. The result is a BINARY of 8 bytes per argument, at most 1024, to be sorted
+ * as Spark sorts binaries. Arguments may have any ordered type. Null comes first.
  */
 case class ZOrderValue(children: Seq[Expression]) extends Expression {
 

@@ -7,11 +7,13 @@ import org.apache.spark.sql.catalyst.expressions.codegen.Block._
 import org.apache.spark.sql.types.{DataType, LongType}
 
 /**
- * The boundaries method's z-value: each range id stretched over all the bits a column has, then
- * interleaved into one non-negative BIGINT. Not a function of SQL: OPTIMIZE sorts by it.
+ * The z-value of the boundaries method: each range id is stretched over all bits of its column, and
+ * the results are interleaved into one non-negative BIGINT. This is not a SQL function: OPTIMIZE
+ * sorts by it.
  *
- * @param ids    one INT a column (RangeIdOf), never null; 1 to 63 columns
- * @param counts one count of range ids a column (`Boundaries.idCount`): ids lie below it
+ * @param ids    one INT per column (RangeIdOf), never null; 1 to 63 columns
+ * @param counts the number of range ids of each column (`Boundaries.idCount`), greater than every
+ *               id
  */
 case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression {
   require(ids.length == counts.length, s"${ids.length} columns have ${counts.length} counts")
@@ -56,8 +58,8 @@ case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression
 }
 
 /**
- * What each range id of each column adds to the z-value, looked up instead of divided and spread
- * for every row. Only the counts travel to the executors.
+ * The contribution of each range id of each column to the z-value, looked up rather than computed
+ * by division and spreading for every row. Only the counts are serialized to the executors.
  */
 final class ZValueParts(counts: Array[Int]) extends Serializable {
 
@@ -72,6 +74,6 @@ final class ZValueParts(counts: Array[Int]) extends Serializable {
     }
   }
 
-  /** By range id: the column's bits at their places in the z-value. */
+  /** The column's bits at their places in the z-value, by range id. */
   def of(column: Int): Array[Long] = tables(column)
 }
