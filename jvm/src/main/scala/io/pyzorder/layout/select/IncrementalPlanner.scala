@@ -68,7 +68,7 @@ final class IncrementalPlanner(
       if (joining.length < split.clustered.length) merge.regions else Region)
   }
 
-  /** See `RewritePlan.excess`; 1 if the partition is always rewritten as a whole. */
+  /** See `RewritePlan.excess`; 1 if no files stay, or if the index lacks bounds of one of them. */
   private def excessOf(staying: Seq[FileStatus]): Double =
     if (staying.isEmpty || factor.isInfinite || !staying.forall(known.isIndexed)) 1.0
     else {

@@ -14,10 +14,10 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  * Chooses which clustered files are worth rewriting together with new files.
  *
  * The space is cut into regions between the clustered files, and new rows are laid out within their
- * regions. Clustered files of a region join them, the widest first. The number of files is the one
- * that saves the most opened bytes per byte rewritten, as long as all regions together stay within
- * a budget of `factor` times the bytes of the new files, or of one file if that is more. The work
- * of all OPTIMIZE runs thus stays proportional to what was appended, and there is none without new
+ * regions. Clustered files of a region join them, the widest first. The files that save the most
+ * opened bytes per byte rewritten are taken first, as long as all regions together stay within a
+ * budget of `factor` times the bytes of the new files, or of one file if that is more. The work of
+ * all OPTIMIZE runs thus stays proportional to what was appended, and there is none without new
  * files.
  *
  * What a lookup opens, averaged over the rows' values and the columns, is the sum of bytes × width
