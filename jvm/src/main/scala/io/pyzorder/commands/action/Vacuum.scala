@@ -51,7 +51,7 @@ private[commands] object Vacuum {
       previous(session, table).garbage(kept, now)
   }
 
-  /** Deletes and returns files that were replaced or left over `hours` ago. Requires the lock. */
+  /** Deletes and returns what expires after `hours`. Requires the lock. */
   def delete(
       session: shim.SparkSession,
       table: ResolvedTable,
