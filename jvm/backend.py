@@ -73,7 +73,7 @@ def build_requires() -> list[str]:
 
 
 def build_jars() -> None:
-    """Compile the jars into the package, and remove jars that are out of date."""
+    """Compiles the jars into the package, and removes jars that are out of date."""
     home = pyspark_home()
     for spark in to_compile():
         if home is None or spark != build.spark_version_of(home):

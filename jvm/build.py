@@ -1,4 +1,4 @@
-"""Compile the Scala sources into one jar.
+"""Compiles the Scala sources into one jar.
 
 `pip install`, `make jar` and `build.gradle` all run this file. It needs only a Java runtime and an
 installed PySpark, whose jars contain both the Scala compiler and the classes that the sources
@@ -76,7 +76,7 @@ def spark_version_of(pyspark_home: Path) -> str:
 
 
 def supported(spark: str) -> str:
-    """Return `spark`, or exit with a message if pyzorder does not support that minor version."""
+    """Returns `spark`, or exits with a message if pyzorder does not support that minor version."""
     if not spark_versions().has_section(spark):
         known = ", ".join(spark_versions().sections())
         raise SystemExit(f"pyzorder is built for Spark {known}, and not for {spark}")
@@ -151,7 +151,7 @@ def compiler_options(scala: str, java: str) -> list[str]:
 def compile_classes(
     pyspark_home: Path, java: str, options: list[str], sources: list[Path], classes: Path
 ) -> None:
-    """Compile the sources with the Scala compiler that PySpark ships."""
+    """Compiles the sources with the Scala compiler that PySpark ships."""
     arguments = [*options, "-d", str(classes), *map(str, sources)]
     with tempfile.NamedTemporaryFile("w", suffix=".args", delete=False) as listing:
         listing.write("\n".join(f'"{a}"' for a in arguments))
@@ -175,7 +175,7 @@ def compile_classes(
 
 
 def copy_resources(classes: Path) -> None:
-    """Copy the jar's resources to the folder with its classes."""
+    """Copies the jar's resources to the folder with its classes."""
     for file, folder in RESOURCES.items():
         (classes / folder).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, classes / folder / file.name)
@@ -201,7 +201,7 @@ def built_from(jar: Path) -> str | None:
 
 
 def write_jar(spark: str, inputs: str, classes: Path, jar: Path) -> None:
-    """Write the classes to a reproducible jar, whose manifest names the versions."""
+    """Writes the classes to a reproducible jar, whose manifest names the versions."""
     manifest = (
         "Manifest-Version: 1.0\r\n"
         "Implementation-Title: pyzorder\r\n"
@@ -229,7 +229,7 @@ def is_built(spark: str, out: Path) -> bool:
 
 
 def build(spark: str, pyspark_home: Path, out: Path) -> Path:
-    """Build the jar for a Spark minor version in `out`, unless it is up to date, and return it."""
+    """Builds the jar for a Spark minor version in `out`, unless it is up to date; returns it."""
     jar = out / jar_name(spark)
     if not is_built(spark, out):
         java = java_command()
@@ -242,7 +242,7 @@ def build(spark: str, pyspark_home: Path, out: Path) -> Path:
 
 
 def bench_jar() -> Path:
-    """Build the jar of jvm/src/bench for the installed PySpark, on top of the production jar."""
+    """Builds the jar of jvm/src/bench for the installed PySpark, on top of the production jar."""
     spark, home = installed_spark()
     production = build(spark, home, ROOT / "pyzorder" / "jars")
     jar = ROOT / "build" / "bench" / production.name.replace("pyzorder-", "pyzorder-bench-", 1)
@@ -263,7 +263,7 @@ LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 
 def check() -> None:
-    """Check the types of all sources for the installed PySpark; with Scala 2.13, also lint them."""
+    """Checks the types of all sources for the installed PySpark; with Scala 2.13, also lints them."""
     spark, home = installed_spark()
     scala, java = spark_versions()[spark]["scala"], java_command()
     options = ["-feature", "-encoding", "utf-8", "-Ystop-after:refchecks"]

@@ -1,4 +1,4 @@
-"""Create a virtual environment for a Spark version, with packages, the jar and, if needed, Java.
+"""Creates a virtual environment for a Spark version, with packages, the jar and, if needed, Java.
 
     python3 jvm/environment.py --spark 4.3 --folder .venv-4.3 --extras test
 
@@ -35,20 +35,20 @@ exec "$@"
 
 
 def pip_install(python: Path, *arguments: str) -> bool:
-    """Run `pip install` in the environment; return whether it succeeded."""
+    """Runs `pip install` in the environment; returns whether it succeeded."""
     command = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     print("pip install", *arguments, file=sys.stderr, flush=True)
     return subprocess.run([*command, *arguments]).returncode == 0
 
 
 def require(done: bool, what: str) -> None:
-    """Exit with a message if a step failed."""
+    """Exits with a message if a step failed."""
     if not done:
         raise SystemExit(f"{what} could not be installed: see pip's message above")
 
 
 def write_script(path: Path, text: str) -> None:
-    """Write an executable file."""
+    """Writes an executable file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o755)
@@ -65,7 +65,7 @@ def same_python(python: Path) -> bool:
 
 
 def install_java(folder: Path, python: Path) -> None:
-    """Write `bin/with-java`, after installing Java if the machine has none that Spark supports."""
+    """Writes `bin/with-java`, after installing Java if the machine has none that Spark supports."""
     export = ""
     if build.machine_java() is None:
         require(any(pip_install(python, version) for version in PYPI_JAVA), "Java")
@@ -89,14 +89,14 @@ def pyspark(spark: str, client: bool) -> str:
 
 
 def only_pyspark(spark: str, folder: Path) -> None:
-    """Install PySpark without its dependencies in `folder`, where only its jars are used."""
+    """Installs PySpark without its dependencies in `folder`, where only its jars are used."""
     package = pyspark(spark, client=False)
     bare = ["--no-deps", "--no-compile", "--upgrade", "--target", str(folder)]
     require(pip_install(Path(sys.executable), *bare, package), package)
 
 
 def make(spark: str, folder: Path, extras: str, client: bool) -> None:
-    """Create or complete the environment in `folder`."""
+    """Creates or completes the environment in `folder`."""
     section = build.spark_versions()[build.supported(spark)]
     python = folder / "bin" / "python"
     if not same_python(python):

@@ -1,4 +1,4 @@
-"""Offer the jars of the installed PySpark to jvm/pom.xml if Maven Central lacks that Spark.
+"""Offers the jars of the installed PySpark to jvm/pom.xml if Maven Central lacks that Spark.
 
     python jvm/spark_repository.py [--out build/spark-repository]
 
@@ -36,7 +36,7 @@ def pom(artifact: str, version: str, needs: list[str]) -> str:
 
 
 def offer(out: Path, jar: Path, artifact: str, version: str, needs: list[str]) -> None:
-    """Link a jar into the repository and write its POM."""
+    """Links a jar into the repository and writes its POM."""
     folder = out.joinpath(*GROUP.split("."), artifact, version)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{artifact}-{version}.pom").write_text(pom(artifact, version, needs))
@@ -46,7 +46,7 @@ def offer(out: Path, jar: Path, artifact: str, version: str, needs: list[str]) -
 
 
 def write(home: Path, scala: str, version: str, out: Path) -> None:
-    """Write the repository with the jars of the PySpark in `home`."""
+    """Writes the repository with the jars of the PySpark in `home`."""
     main = f"spark-sql_{scala}"
     jars = [j for j in sorted((home / "jars").glob("*.jar")) if not j.name.startswith(LEFT_OUT)]
     others = [jar for jar in jars if not jar.name.startswith(f"{main}-")]

@@ -29,7 +29,7 @@ final case class AdvisedPartition(values: InternalRow, files: Seq[FileStatus], n
   val size: Long = files.iterator.map(_.getLen).sum
 }
 
-/** A table's current files, which OPTIMIZE would rewrite and of which queries open some now. */
+/** A table's current files, which queries open now and OPTIMIZE would rewrite. */
 final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   private val folder = new TableFolder(table.root)

@@ -22,7 +22,7 @@ import io.pyzorder.storage.FileRef
 /**
  * RESTORE … TO BEFORE OPTIMIZE: brings back the files that the last OPTIMIZE replaced, in place of
  * those it wrote. Files that others have added since are kept. It is a run like any other, whose
- * new files are copies of the retired ones, so both sets are complete if it is killed.
+ * new files are copies of the retired ones, so both sets are complete whenever it is killed.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 

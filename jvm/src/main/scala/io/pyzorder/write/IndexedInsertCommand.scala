@@ -27,8 +27,9 @@ import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Spark's insert command, which afterwards adds entries of the new files to the table's index if it
- * has one. It has exactly the parameters of Spark's command, since Spark copies commands with them.
+ * Spark's insert command, which afterwards adds entries of the new files to the table's index. If
+ * there is none, a clustered write creates it. The command has exactly the parameters of Spark's,
+ * since Spark copies commands with them.
  *
  * The entries are published like any snapshot, without the table's lock. If that fails, the write
  * still succeeds, because queries read files without entries.

@@ -63,7 +63,7 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
       insert.outputColumnNames)
   }
 
-  /** The query's rows, clustered. None: the table declares no columns or disables it for writes. */
+  /** The query's rows, clustered. None: the table does not ask for that. */
   private def laidOut(
       query: LogicalPlan,
       names: Seq[String],

@@ -51,7 +51,7 @@ private[commands] object Vacuum {
       previous(session, table).garbage(kept, now)
   }
 
-  /** Deletes and returns what expires after `hours`. Requires the lock. */
+  /** Deletes and returns what was retired or left behind `hours` ago. Requires the lock. */
   def delete(
       session: shim.SparkSession,
       table: ResolvedTable,

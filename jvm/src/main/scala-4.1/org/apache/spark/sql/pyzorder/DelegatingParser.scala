@@ -6,7 +6,10 @@ import org.apache.spark.sql.catalyst.parser.{ParameterContext, ParserInterface}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** Delegates Spark 4.1's and 4.2's parser interface to the next parser, statements to `parse`. */
+/**
+ * Delegates the parser interface of Spark 4.1 and 4.2 to the next parser, and statements to
+ * `parse`.
+ */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
 
   /** The plan of a statement. `parseNext`, the next parser, may be called repeatedly. */

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.parser.TemporalIdentifier
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
-/** Delegates Spark 4.3's parser interface to the next parser, statements to `parse`. */
+/** Delegates Spark 4.3's parser interface to the next parser, and statements to `parse`. */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
 
   /** The plan of a statement. `parseNext`, the next parser, may be called repeatedly. */

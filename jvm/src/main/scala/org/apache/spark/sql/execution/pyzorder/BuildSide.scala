@@ -23,9 +23,9 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
    * The values of the join's keys, with each combination at least once. None: the hash table was
    * not built by these keys.
    *
-   * Spark packs several integral keys into one LONG, which is then the table's key. In any case, the
-   * table's key is computed from `keys`, and packing is lossless. All rows of an entry therefore
-   * have the same `keys`, and those of its first row stand for all.
+   * Spark packs several integral keys into one LONG, which is then the table's key. Packed or not,
+   * the table's key is computed from `keys`, and packing is lossless. The rows of an entry have the
+   * same `keys` therefore, and those of its first row stand for all.
    *
    * Values that point into the memory of Spark's rows are copied.
    */
