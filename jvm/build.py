@@ -263,7 +263,7 @@ LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 
 def check() -> None:
-    """Checks the types of all sources for the installed PySpark; with Scala 2.13, also lints them."""
+    """Checks the types of all sources for the installed PySpark, with lints on Scala 2.13."""
     spark, home = installed_spark()
     scala, java = spark_versions()[spark]["scala"], java_command()
     options = ["-feature", "-encoding", "utf-8", "-Ystop-after:refchecks"]

@@ -156,7 +156,10 @@ final class IndexedInsertCommand(
     }
   }
 
-  /** None: tasks may write several files at once, which hides the partition of a new file. */
+  /**
+   * The locations of the table's partitions. None: the table is not in the catalog, or tasks may
+   * write several files at once, in which case the partition of a new file is not known.
+   */
   private def partitionsElsewhere(session: shim.SparkSession): Option[PartitionFolders] =
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
       .map(new PartitionFolders(session, _, partitionColumns))

@@ -21,7 +21,7 @@ object shim {
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
 
-  /** Whether `dataType` is a type of ordered strings, whose collation is determined. */
+  /** Whether `dataType` is a type of ordered strings, which is any with a determined collation. */
   def isString(dataType: DataType): Boolean = dataType match {
     case s: StringType => s.collationId >= 0
     case _ => false

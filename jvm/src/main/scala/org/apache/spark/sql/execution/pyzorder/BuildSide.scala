@@ -24,8 +24,8 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
    * not built by these keys.
    *
    * Spark packs several integral keys into one LONG, which is then the table's key. Packed or not,
-   * the table's key is computed from `keys`, and packing is lossless. The rows of an entry have the
-   * same `keys` therefore, and those of its first row stand for all.
+   * the table's key is computed from `keys`, and packing is lossless. Hence all rows of an entry
+   * have the same `keys`, and those of its first row stand for all.
    *
    * Values that point into the memory of Spark's rows are copied.
    */
