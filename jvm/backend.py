@@ -1,8 +1,8 @@
-"""The build backend of `pip install`: setuptools' own, which compiles the jar first.
+"""The build backend of `pip install`, which compiles the jar and then calls setuptools.
 
-The jar is for, in this order: the Spark that PYZORDER_SPARK names (such as 3.5), the PySpark that
-the environment holds already, the newest that this Python can run. PYZORDER_SPARK may name several,
-as `make wheel` does: their jars must have been built before, all but one.
+The jar is for the Spark that PYZORDER_SPARK names (such as 3.5), or else for the PySpark that the
+environment has, or else for the newest one that this Python can run. PYZORDER_SPARK may name
+several versions, as in `make wheel`. All of their jars but one must have been built before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ JARS = build.ROOT / "pyzorder" / "jars"
 
 
 def pyspark_home() -> Path | None:
-    """The folder of a PySpark with jars: importable here, or around an isolated build."""
+    """The folder of a PySpark with jars, importable or in the environment's site-packages."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(spec.origin).parent] if spec is not None and spec.origin is not None else []
     homes.append(Path(sysconfig.get_path("purelib")) / "pyspark")
@@ -52,19 +52,19 @@ def installed_spark() -> str | None:
 
 
 def wanted_sparks() -> list[str]:
-    """The Spark minor versions to build for, supported ones."""
+    """The Spark minor versions to build for; exits if one is not supported."""
     named = os.environ.get("PYZORDER_SPARK", "").replace(",", " ").split()
     wanted = named or [installed_spark() or build.default_spark()]
     return [build.supported(spark) for spark in wanted]
 
 
 def to_compile() -> list[str]:
-    """Those of the wanted Sparks whose jars are not there yet."""
+    """The wanted Spark versions whose jars are missing or out of date."""
     return [spark for spark in wanted_sparks() if not build.is_built(spark, JARS)]
 
 
 def build_requires() -> list[str]:
-    """What the jar's build needs beyond what this machine and environment hold."""
+    """The packages that building the jar requires and the machine and environment lack."""
     missing = [spark for spark in to_compile() if spark != installed_spark()]
     needed = [f"pyspark=={build.spark_versions()[spark]['pyspark']}" for spark in missing[:1]]
     if to_compile() and build.machine_java() is None:
@@ -73,7 +73,7 @@ def build_requires() -> list[str]:
 
 
 def build_jars() -> None:
-    """Compiles the jars into the package, and removes those that are not made of these sources."""
+    """Compiles the jars into the package, and removes jars that are out of date."""
     home = pyspark_home()
     for spark in to_compile():
         if home is None or spark != build.spark_version_of(home):
@@ -104,7 +104,7 @@ def build_wheel(
 ) -> str:
     """PEP 517's hook."""
     build_jars()
-    shutil.rmtree(build.ROOT / "build" / "lib", ignore_errors=True)  # would be packed with the rest
+    shutil.rmtree(build.ROOT / "build" / "lib", ignore_errors=True)  # would get into the wheel
     return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 

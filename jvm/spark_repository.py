@@ -1,9 +1,9 @@
-"""Offers the jars of the installed PySpark to jvm/pom.xml, where Maven Central lacks that Spark.
+"""Offers the jars of the installed PySpark to jvm/pom.xml if Maven Central lacks that Spark.
 
     python jvm/spark_repository.py [--out build/spark-repository]
 
-Writes a Maven repository of links: io.pyzorder.pyspark:spark-sql_2.13, which depends on all other
-jars. The group is no one else's, so that nothing here is mistaken for what Spark published.
+Writes a Maven repository of links with io.pyzorder.pyspark:spark-sql_2.13, which depends on all
+other jars. The group is pyzorder's own, to distinguish the artifacts from Spark's.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import build
 
 GROUP = "io.pyzorder.pyspark"
 
-#: What Spark SQL neither compiles against nor runs with in tests, most of it large.
+#: Jars, many of them large, that neither compiling nor the tests need.
 LEFT_OUT = ("aws", "datanucleus", "hive-exec", "hive-metastore", "kubernetes", "rocksdbjni",
             "spark-graphx", "spark-hive", "spark-kubernetes", "spark-mllib",
             "spark-yarn")  # fmt: skip
 
 
 def pom(artifact: str, version: str, needs: list[str]) -> str:
-    """A POM without a parent."""
+    """The text of a POM without a parent."""
     dependencies = "".join(
         f"<dependency><groupId>{GROUP}</groupId><artifactId>{need}</artifactId>"
         f"<version>{version}</version></dependency>\n"
@@ -36,7 +36,7 @@ def pom(artifact: str, version: str, needs: list[str]) -> str:
 
 
 def offer(out: Path, jar: Path, artifact: str, version: str, needs: list[str]) -> None:
-    """Links one jar into the repository, beside its POM."""
+    """Links a jar into the repository and writes its POM."""
     folder = out.joinpath(*GROUP.split("."), artifact, version)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{artifact}-{version}.pom").write_text(pom(artifact, version, needs))
@@ -46,7 +46,7 @@ def offer(out: Path, jar: Path, artifact: str, version: str, needs: list[str]) -
 
 
 def write(home: Path, scala: str, version: str, out: Path) -> None:
-    """Offers the jars of the PySpark in `home`."""
+    """Writes the repository with the jars of the PySpark in `home`."""
     main = f"spark-sql_{scala}"
     jars = [j for j in sorted((home / "jars").glob("*.jar")) if not j.name.startswith(LEFT_OUT)]
     others = [jar for jar in jars if not jar.name.startswith(f"{main}-")]

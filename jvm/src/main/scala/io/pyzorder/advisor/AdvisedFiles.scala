@@ -18,10 +18,10 @@ import io.pyzorder.publish.reading.JournaledListing
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * The files that lie in one table partition.
+ * The files of one table partition.
  *
  * @param values  of the partition columns
- * @param numRows of all files
+ * @param numRows rows of all files
  */
 final case class AdvisedPartition(values: InternalRow, files: Seq[FileStatus], numRows: Long) {
 
@@ -29,7 +29,7 @@ final case class AdvisedPartition(values: InternalRow, files: Seq[FileStatus], n
   val size: Long = files.iterator.map(_.getLen).sum
 }
 
-/** A table's files as they are: what OPTIMIZE would rewrite, and what queries open of them now. */
+/** A table's current files, which queries open now and OPTIMIZE would rewrite. */
 final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   private val folder = new TableFolder(table.root)
@@ -42,7 +42,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
       .map(p => p.values -> p.files.map(_.fileStatus).sortBy(_.getPath).toSeq).toSeq
   }
 
-  /** What the files' footers tell, by path. */
+  /** The files' footers, by path. */
   private val facts: Map[String, InputFooters] = {
     val found = InputFooters.read(
       session, table.provider, table.dataSchema, listed.flatMap(_._2).map(_.getPath.toString))
@@ -71,7 +71,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
       .flatMap(IndexStore.load(session, _))
 
-  /** The columns that every file was clustered by; empty: not all of them by the same. */
+  /** The columns that every file was clustered by; empty if they differ between files. */
   def clusteredBy: Seq[String] = {
     val each = files.map { file =>
       val known = index.map(entries => entries -> entries.find(folder.relativize(file.getPath)))
@@ -83,11 +83,11 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * The files with their statistics.
+   * The files with statistics of some columns.
    *
-   * @param columns  those that are asked for
-   * @param complete as if an index knew all files; else a file that the index does not know has no
-   *                 statistics
+   * @param columns  the columns
+   * @param complete whether to collect the statistics of files that the index does not know, as if
+   *                 it knew all; otherwise these have none
    */
   def present(columns: Seq[IndexedColumn], complete: Boolean): Seq[WhatIfFile] = {
     val collected = (files: Seq[FileRef]) =>
@@ -100,9 +100,10 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * A sample of the columns, from which OPTIMIZE's new files can be foreseen.
+   * Samples the columns, to predict the new files of an OPTIMIZE.
    *
-   * @param limit of rows; a table of more files than this tells apart is foreseen with fewer
+   * @param limit maximum number of rows; if it is too low to represent every new file, fewer files
+   *              stand for them
    */
   def sample(columns: Seq[IndexedColumn], limit: Long): SampledRows = {
     val counts = partitions.map(_.numRows)
@@ -121,7 +122,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     SampledRows.of(columns, sample, partitions, leaves)
   }
 
-  /** For each layout, by columns of a sample of these files, see SizeProbe.growth. */
+  /** See SizeProbe.growth, for layouts by columns of a sample of these files. */
   def growth(layouts: Seq[Seq[Int]], rows: SampledRows): Seq[Double] =
     RewriteSession.use(rewriting) {
       val options = InputFooters.withCodec(table.options, facts.values)

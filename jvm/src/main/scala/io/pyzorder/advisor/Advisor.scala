@@ -12,9 +12,9 @@ import io.pyzorder.skipping.predicate.IndexFilter
 import io.pyzorder.storage.TableFolder
 
 /**
- * What a workload would open of a table, were it laid out otherwise. First every reading of the
- * workload is told, then a sample is drawn of the columns that these ask for, then layouts are
- * tried.
+ * Estimates what a workload would open in a table with other layouts. The caller first adds every
+ * scan of the table in the workload, then draws a sample of the columns that they filter, and then
+ * tries layouts.
  */
 final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 
@@ -23,14 +23,14 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 
   lazy val present: AdvisedFiles = new AdvisedFiles(session, table)
 
-  /** Whether there is an index, of whatever files. */
+  /** Whether there is an index, whichever files it covers. */
   def isIndexed: Boolean =
     IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(table.root)).isDefined
 
-  /** A predicate of the reading that will be told next. */
+  /** The filter for a predicate of a scan. */
   def predicate(sql: String): WorkloadFilter = filters.ofPredicate(sql)
 
-  /** A join of that reading; see WorkloadFilters. */
+  /** The filter for a join of a scan; see WorkloadFilters. */
   def join(
       sql: String,
       column: String,
@@ -38,14 +38,14 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
       isBroadcast: Boolean): WorkloadFilter =
     filters.ofJoin(sql, column, other, isBroadcast)
 
-  /** Tells a reading of the table by queries: all of the filters leave rows out. */
+  /** Adds a scan of the table, with filters that it applies together. */
   def read(asked: Seq[IndexFilter]): Unit = readings += asked.filter(_ != IndexFilter.Always)
 
-  /** Whether OPTIMIZE can lay out the table by the column. */
+  /** Whether OPTIMIZE can cluster the table by the column. */
   def canCluster(column: IndexedColumn): Boolean =
     !table.isPartitionColumn(column.path.head) && OrderedBytes.supports(column.dataType)
 
-  /** The columns that the readings ask for and files have. */
+  /** The columns in the scans' filters that OPTIMIZE can cluster the table by. */
   lazy val columns: Seq[IndexedColumn] =
     readings.iterator.flatMap(_.iterator.flatMap(_.columns)).map(c => c.path -> c.dataType)
       .toVector.distinct.collect {
@@ -54,7 +54,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
           IndexedColumn(path, dataType)
       }.filter(canCluster)
 
-  /** Draws the sample, of at most so many rows. */
+  /** Draws the sample, with at most `limit` rows. */
   def draw(limit: Long): SampledRows = {
     drawn = present.sample(columns, limit)
     drawn
@@ -63,26 +63,26 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   private var drawn: SampledRows = _
 
   /**
-   * Bytes that each reading opens of the files of a layout by these columns.
+   * Bytes that each scan would open in a layout by these columns.
    *
    * @param by     some of `columns`
-   * @param linear as with curve `linear`
+   * @param linear whether the curve is `linear`
    */
   def openedOf(by: Seq[IndexedColumn], linear: Boolean): Seq[Long] =
     opened(drawn.files(by.map(columns.indexOf(_)), linear))
 
   /**
-   * For each layout the bytes of its files, as a multiple of what they are now; see SizeProbe.
+   * The bytes of each layout's files, as a multiple of the current ones; see SizeProbe.
    *
-   * @param layouts some of `columns` each
+   * @param layouts each some of `columns`
    */
   def growth(layouts: Seq[Seq[IndexedColumn]]): Seq[Double] =
     present.growth(layouts.map(_.map(columns.indexOf(_))), drawn)
 
-  /** Bytes that each reading opens of the files as they are; see AdvisedFiles.present. */
+  /** Bytes that each scan opens in the current files; see AdvisedFiles.present. */
   def openedNow(complete: Boolean): Seq[Long] = opened(present.present(columns, complete))
 
-  /** For each reading and column that it filters: the share of the rows that it leaves, 0 to 1. */
+  /** For each scan, the columns that it filters, with the share of rows that pass, 0 to 1. */
   def selectivity(atMost: Int): Seq[Seq[(IndexedColumn, Double)]] = {
     val rows = drawn.rows(atMost)
     val layout = WhatIfLayout.of(session, table, columns, rows)

@@ -8,14 +8,13 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.{Clustering, KdTree, Sample}
 
 /**
- * Sampled rows of a table, and the files that any columns would lay them out in: cut as OPTIMIZE
- * cuts them.
+ * Sampled rows of a table, which can be laid out by any columns, into files cut as OPTIMIZE would.
  *
- * @param columns  as drawn
+ * @param columns  the sampled columns
  * @param sample   the rows
- * @param judgedOf number of files that stand for each table partition's
+ * @param judgedOf number of files to judge, in place of the real ones, for each table partition
  * @param ranked   the columns' values
- * @param undrawn  files of table partitions of which no row was drawn
+ * @param undrawn  files of table partitions that no row was drawn from
  */
 final class SampledRows private (
     val columns: Seq[IndexedColumn],
@@ -25,20 +24,20 @@ final class SampledRows private (
     parts: Seq[SampledRows.Part],
     undrawn: Seq[WhatIfFile]) {
 
-  /** Rows that were drawn. */
+  /** Number of drawn rows. */
   val length: Int = parts.map(_.length).sum
 
-  /** Files that OPTIMIZE would make. */
+  /** Number of files that OPTIMIZE would write. */
   val leaves: Int = parts.map(_.leaves).sum + undrawn.length
 
-  /** Files that are judged instead: fewer where too few rows were drawn to tell all apart. */
+  /** Number of files to judge, which is lower if too few rows were drawn to represent them all. */
   val judged: Int = parts.map(_.judged).sum + undrawn.length
 
   /**
-   * The files that OPTIMIZE would make.
+   * The files that OPTIMIZE would write.
    *
    * @param by     numbers of the clustering columns
-   * @param linear as with curve `linear`
+   * @param linear whether the curve is `linear`
    */
   def files(by: Seq[Int], linear: Boolean): Seq[WhatIfFile] = parts.flatMap { part =>
     val keys = by.map(part.ids(_)).toArray
@@ -55,7 +54,7 @@ final class SampledRows private (
     }
   } ++ undrawn
 
-  /** Some of the rows, evenly taken, each as a file of its own and of one byte. */
+  /** About `atMost` rows at regular intervals, each as a file of one byte. */
   def rows(atMost: Int): Seq[WhatIfFile] = {
     val step = math.max(1, length / math.max(1, atMost))
     parts.flatMap { part =>
@@ -70,11 +69,13 @@ final class SampledRows private (
 
 object SampledRows {
 
-  /** Where fewer rows than this stand for a file, their bounds are not the file's. */
+  /** Minimum number of rows whose bounds represent those of a file. */
   private val LeastRows = 25
 
   /**
-   * @param values  of each rank but 0, which is null's
+   * The ranked values of one column.
+   *
+   * @param values  the value of each rank; rank 0 is null
    * @param nanRank rank of NaN; -1: there is none
    */
   private[pyzorder] final class Column(val values: Array[Any], val nanRank: Int)
@@ -84,10 +85,10 @@ object SampledRows {
    *
    * @param values of the partition columns
    * @param bytes  of its files
-   * @param leaves number of files that OPTIMIZE would make
-   * @param judged number of files to make of the sample
+   * @param leaves number of files that OPTIMIZE would write
+   * @param judged number of files to cut the sample into
    * @param ids    range ids that the rows are cut by, first by column
-   * @param ranks  ranks among all values drawn, first by column
+   * @param ranks  ranks among all drawn values, first by column
    */
   private final class Part(
       val values: InternalRow,
@@ -99,7 +100,7 @@ object SampledRows {
       val length: Int)
 
   /**
-   * @param columns    as drawn
+   * @param columns    the sampled columns
    * @param partitions by their numbers in the sample
    * @param leaves     number of files of each partition
    */
@@ -154,10 +155,10 @@ object SampledRows {
 }
 
 /**
- * One column's least and greatest rank in each file.
+ * The lowest and highest rank of one column in each file.
  *
- * @param file of each row
- * @param rank of each row
+ * @param file file of each row
+ * @param rank rank of each row
  */
 private[pyzorder] final class RankBounds(
     column: SampledRows.Column,

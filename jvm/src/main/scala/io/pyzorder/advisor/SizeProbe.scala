@@ -14,13 +14,13 @@ import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, PlaceInFile, Region
 import io.pyzorder.layout.write.{FileWriters, InputRelation}
 
 /**
- * How large files become when their rows are laid out otherwise: values compress by what lies
- * beside them, which no sample tells. A few of the files that OPTIMIZE would make of a layout are
- * written whole, to local folders of the tasks, weighed and deleted.
+ * Measures the size of files in other layouts. How well values compress depends on their
+ * neighbors, which a sample does not show. The probe therefore writes a few complete files of each
+ * layout to local folders of the tasks, measures them and deletes them.
  *
- * @param session RewriteSession.of the user's
- * @param options the table's, with `compression`
- * @param rows    drawn of the table's partitions, in their order
+ * @param session a session of RewriteSession.of
+ * @param options the table's options, with `compression`
+ * @param rows    sampled from the table's partitions, in the same order
  */
 final class SizeProbe(
     session: shim.SparkSession,
@@ -30,11 +30,11 @@ final class SizeProbe(
     rows: SampledRows) {
   import SizeProbe._
 
-  /** Table partitions of the files of any layout. */
+  /** The table partition of each file, which is the same in every layout. */
   private val folders: Array[Int] =
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 
-  /** The files to write, of every layout: their numbers by the keys of their rows. */
+  /** The files to write in every layout: from the shuffle key of their rows to their number. */
   private val chosen: Map[Int, Int] = {
     val size = partitions.map(_.size).sum / folders.length
     val count = math.min(
@@ -45,10 +45,10 @@ final class SizeProbe(
   }
 
   /**
-   * For each layout the bytes of its files, as a multiple of those that their rows take now: one
-   * job, which reads the table partitions of the chosen files whole.
+   * The bytes of each layout's files, as a multiple of what their rows take now. Runs one job,
+   * which reads the table partitions of the chosen files completely.
    *
-   * @param layouts clustering columns, by their numbers in the sample
+   * @param layouts the clustering columns of each, by their numbers in the sample
    */
   def growth(layouts: Seq[Seq[Int]]): Seq[Double] = {
     val read = chosen.values.map(folders(_)).toSet
@@ -83,7 +83,7 @@ final class SizeProbe(
       plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect()).toSeq
   }
 
-  /** The rows of the chosen files of each layout, in the files' order. */
+  /** The rows of the chosen files of each layout, sorted as in the files. */
   private def laidOut(input: InputRelation, tried: Seq[Tried]): SparkPlan = {
     val layout = AttributeReference("layout", IntegerType, nullable = false)()
     val key = AttributeReference("key", IntegerType, nullable = false)()
@@ -103,12 +103,12 @@ final class SizeProbe(
 
 private object SizeProbe {
 
-  /** The clustering columns of a layout, and where it puts the rows. */
+  /** The clustering columns of a layout, and the clustering that assigns rows to its files. */
   type Tried = (Seq[Expression], Broadcast[Clustering])
 
   private val Curve = "zorder"
 
-  /** So many files of a layout tell how large they are, and so many bytes of them, but two. */
+  /** Limits of what is written of each layout, which is at least two files. */
   private val MostFiles = 8L
   private val MostBytes = 256L << 20
 }

@@ -11,22 +11,22 @@ import org.apache.spark.sql.pyzorder.LocalFolder
 import io.pyzorder.layout.write.FileWriters
 
 /**
- * A file of a layout, as it came out.
+ * The measured size of a file of a layout.
  *
  * @param layout number of the layout
- * @param key    of the file's rows
+ * @param key    shuffle key of the file's rows
  */
 final case class ProbedFile(layout: Int, key: Int, rows: Long, bytes: Long)
 
 /**
- * Writes files to local folders only to see how large they are.
+ * Writes files to local folders, only to measure their size.
  *
- * @param data the files' columns, which a row's layout and key follow
+ * @param data the files' columns; each row also has its layout and key, after these
  */
 private[pyzorder] final class SizeProbeWriter(writers: FileWriters, data: Seq[Expression])
     extends Serializable {
 
-  /** Rows of a file come one after the other. */
+  /** Measures the files that the rows make. The rows of a file must be adjacent. */
   def weigh(rows: Iterator[InternalRow]): Iterator[ProbedFile] =
     if (!rows.hasNext) Iterator.empty else LocalFolder.use(weighed(rows, _).iterator)
 

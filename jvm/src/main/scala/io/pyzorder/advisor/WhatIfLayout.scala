@@ -11,20 +11,20 @@ import io.pyzorder.skipping.files.{ColumnReading, SnapshotStatistics}
 import io.pyzorder.skipping.predicate.IndexFilter
 
 /**
- * A file that is, or would be.
+ * An existing or hypothetical file.
  *
  * @param partition values of the table's partition columns
- * @param columns   statistics of the columns that are asked for
+ * @param columns   statistics of the layout's columns
  */
 final case class WhatIfFile(bytes: Long, partition: InternalRow, columns: Seq[ColumnStatistics])
 
 /**
- * A layout of the table, judged by the filters of skipping over an index of its files that is
- * never stored. Partition columns have their one value in each file.
+ * A layout of the table, to which data skipping's filters are applied through an index that is
+ * never stored. The index includes partition columns, which have a single value in each file.
  */
 final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatistics) {
 
-  /** Bytes of the files that the filter opens. */
+  /** Bytes of the files that the filter selects. */
   def opened(filter: IndexFilter): Long = {
     val test = filter.bind(facts)
     var bytes = 0L
@@ -39,7 +39,7 @@ final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatis
 
 object WhatIfLayout {
 
-  /** @param columns those of the files, in their order */
+  /** @param columns the columns that the files have statistics of, in the same order */
   def of(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -69,7 +69,7 @@ object WhatIfLayout {
     new WhatIfLayout(snapshot, new SnapshotStatistics(snapshot, reading))
   }
 
-  /** Rows of a file: that all of them are null says a column's `empty`. */
+  /** Rows of every file: more than any null count, as `empty` says whether all values are null. */
   private val MoreThanNulls = 1L << 40
 
   private def oneValue(value: Any): ColumnStatistics = ColumnStatistics(

@@ -18,17 +18,17 @@ import io.pyzorder.skipping.predicate.PredicateRules
 import io.pyzorder.storage.ExactFileIndex
 
 /**
- * A condition of a workload, and what it asks of an index.
+ * A condition of a workload, and the filter that it becomes over an index.
  *
- * @param sql    as the workload has it
+ * @param sql    the condition, as in the workload
  * @param filter Always: it skips nothing
- * @param reason why it skips nothing, or less than it could; None: nothing to say
+ * @param reason why it skips nothing, or less than it could; None: there is no such reason
  */
 final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
 
 /**
- * Makes filters over an index of the conditions of a workload, by the rules of skipping itself:
- * Spark's optimizer sees each condition above the table, which is not read.
+ * Turns the conditions of a workload into filters over an index by the same rules as data skipping.
+ * Spark's optimizer processes each condition on top of the table, which is not read.
  */
 final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
     extends PredicateHelper {
@@ -44,7 +44,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
       table.relation.fileFormat,
       table.options)(session))
 
-  /** A predicate over the table's columns, whose names are all that it may have. */
+  /** The filter of a predicate, which may refer only to the table's columns. */
   def ofPredicate(sql: String): WorkloadFilter = attempt(sql) {
     val plan = shim.dataFrame(session, relation).where(sql).queryExecution.optimizedPlan
     val filter =
@@ -58,11 +58,12 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
   }
 
   /**
-   * The keys of a join's other side, as a query would find them that has broadcast it.
+   * The filter of a join's keys, as a query would derive it after broadcasting the other side.
    *
    * @param column      of the table, as SQL
-   * @param other       the rows of the other side; their column `_zorder_key` equals `column`
-   * @param isBroadcast whether the workload is known to broadcast it; else as Spark would choose
+   * @param other       the rows of the other side; their column `_zorder_key` is joined to `column`
+   * @param isBroadcast whether the workload is known to broadcast it; otherwise Spark's size limit
+   *                    decides
    */
   def ofJoin(
       sql: String,
@@ -113,7 +114,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
       shim.dataFrame(session, Limit(Literal(limit), Distinct(keys)))
         .queryExecution.executedPlan.executeCollect())
 
-  /** Names as the table spells them. */
+  /** The condition with column names as the table spells them. */
   private def spelled(condition: Expression): Expression = condition.transform {
     case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
   }
@@ -131,12 +132,12 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
 
 object WorkloadFilters {
 
-  /** The column of a join's other side that has the keys. */
+  /** The column of a join's other side that holds the keys. */
   val Key = "_zorder_key"
 
   private val Scanned = "_zorder_scanned"
 
-  /** As when queries run: of a side with more rows for each key that may be used, none are. */
+  /** As in queries, no keys are used if the other side has more rows than this per allowed key. */
   private val RowsPerKey = 100
 
   private val Unproved = "no file can be skipped by it"

@@ -12,12 +12,14 @@ import io.pyzorder.common.TableFormats
 import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, VacuumStatement}
 
 /**
- * If Delta's extension is named after pyzorder's, Delta's parser is asked first, and takes every
- * OPTIMIZE and VACUUM that it understands, whatever the table. Those of plain tables and of paths
- * become ours here; if a path turns out to be Delta's, ResolveZOrderStatements gives it back.
+ * Claims OPTIMIZE and VACUUM statements that Delta's parser took. If Delta's extension is listed
+ * after pyzorder's, Delta's parser comes first and takes every such statement that it understands,
+ * whatever the table. This rule replaces those on plain tables and on paths with pyzorder's
+ * statements. If a path turns out to be a Delta table, ResolveZOrderStatements hands it back.
  *
- * pyzorder does not depend on Delta: its commands are known by their names and read by reflection.
- * One that cannot be read so is left to Delta, which says that the table is none of its own.
+ * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them by
+ * reflection. If that fails, the command is left to Delta, which reports that the table is not a
+ * Delta table.
  */
 case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
   import ClaimDeltaStatements._
@@ -47,7 +49,7 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
     OptimizeStatement(target, full, predicate, columns, dryRun = false, original)
   }
 
-  /** None: it has clauses that are Delta's alone. */
+  /** None: the statement has clauses that only Delta supports. */
   private def ofVacuum(
       command: LogicalPlan,
       target: LogicalPlan,
@@ -59,7 +61,7 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
         target, hours.map(_.toInt), read[Boolean](command, "dryRun"), original))
   }
 
-  /** What Delta's commands call their table, in our words; None: nothing of ours. */
+  /** The target of a Delta command as pyzorder's statements have it; None: not for pyzorder. */
   private def target(named: LogicalPlan): Option[LogicalPlan] = named match {
     case table: ResolvedCatalogTable =>
       val plain = CatalogAccess.catalogTable(table.table).flatMap(TargetLookup.plainProvider)
@@ -82,10 +84,10 @@ object ClaimDeltaStatements {
   private val paths = Set("UnresolvedPathBasedDeltaTable", "UnresolvedPathBasedTable")
     .map("org.apache.spark.sql.delta." + _)
 
-  /** On commands that are Delta's business. */
+  /** Marks commands that are left to Delta. */
   private val left = TreeNodeTag[Unit]("zorder.left_to_delta")
 
-  /** The value of a case class's field, by its name. */
+  /** The value of a case class's field. */
   private def read[T](of: AnyRef, field: String): T =
     of.getClass.getMethod(field).invoke(of).asInstanceOf[T]
 

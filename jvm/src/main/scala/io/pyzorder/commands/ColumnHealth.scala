@@ -4,10 +4,10 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.sql.types.DataType
 
 /**
- * How well one column's [min, max] ranges tell files apart.
+ * How well the [min, max] ranges of one column separate the files.
  *
- * @param averageOverlap how many other files overlap a file, on average; 0 is best
- * @param maxDepth       how many files hold one value, at most; 1 is best
+ * @param averageOverlap number of other files that a file overlaps, on average; 0 is best
+ * @param maxDepth       largest number of files whose ranges contain the same value; 1 is best
  */
 final case class ColumnHealth(averageOverlap: Double, maxDepth: Int)
 
@@ -21,8 +21,8 @@ object ColumnHealth {
       val order = TypeUtils.getInterpretedOrdering(dataType)
       val mins = ranges.map(_._1).sorted(order).toArray
       val maxs = ranges.map(_._2).sorted(order).toArray
-      // One walk over both: a range begins before another at the same value ends. When it begins,
-      // all that are open overlap it; each pair is counted once, for its later one.
+      // Walk over both ends. A range that begins where another one ends overlaps it. When a range
+      // begins, it overlaps all open ones, so each pair is counted once, at the later beginning.
       var pairs = 0L
       var depth = 0
       var maxDepth = 0

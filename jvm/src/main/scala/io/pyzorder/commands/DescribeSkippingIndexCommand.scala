@@ -18,7 +18,7 @@ import io.pyzorder.index.store.IndexStore
 import io.pyzorder.layout.cells.FileBox
 import io.pyzorder.layout.select.{LayoutEstimate, OpenedShare}
 
-/** DESCRIBE SKIPPING INDEX: one row per column, with how well it separates the files. */
+/** DESCRIBE SKIPPING INDEX: returns a row per column that says how well it separates the files. */
 case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
@@ -70,7 +70,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     }
   }
 
-  /** What queries on the column open; files that are not known are always opened. */
+  /** The share of files that queries on the column open. Unindexed files are always opened. */
   private def openedShare(
       column: IndexedColumn,
       valid: Seq[FileEntry],
@@ -87,8 +87,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     }
 
   /**
-   * Whether an OPTIMIZE that names nothing would help; where the table has no columns for it, one
-   * by those that most files are clustered by.
+   * What an OPTIMIZE by the table's default columns would do now, and whether it would pay. If the
+   * table has none, the columns are those that most files are clustered by.
    */
   private def adviceFor(
       session: shim.SparkSession,

@@ -25,9 +25,9 @@ import io.pyzorder.parser.{RefreshSkippingIndexStatement, RestoreStatement, Vacu
 import io.pyzorder.parser.ZOrderStatement
 
 /**
- * Turns a parsed statement into its command once the analyzer has looked the target up. Every
- * mistake a user can make in a statement is raised here, before anything runs. The target's
- * provider decides whose statement it is: a Delta, Iceberg or Hudi table's goes to the next parser.
+ * Turns a parsed statement into its command once the analyzer has resolved the target. Errors in a
+ * statement are raised here, before anything runs. A statement on a Delta, Iceberg or Hudi table is
+ * passed on to the next parser.
  */
 case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -66,7 +66,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
     }
   }
 
-  /** ``parquet.`path` `` may also name a table in a database called parquet: that comes first. */
+  /** ``parquet.`path` `` may also name a table in a database named parquet, which has priority. */
   private def ofPath(s: ZOrderStatement, target: PathTarget): LogicalPlan = {
     val catalog = session.sessionState.catalog
     val asTable = target.provider.filter(catalog.databaseExists)
@@ -87,7 +87,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
   private def foreign(provider: String): Option[String] =
     TableFormats.foreignExtensions.keys.find(provider.contains)
 
-  /** The next parser's plan, which the analyzer then goes on with. */
+  /** The next parser's plan, which the analyzer continues with. */
   private def toOwner(s: ZOrderStatement, table: String, format: String): LogicalPlan =
     try s.original.parse()
     catch {

@@ -20,9 +20,9 @@ import io.pyzorder.publish.relocate.{LastSwitch, PartitionLocationSwitch, Previo
 import io.pyzorder.storage.FileRef
 
 /**
- * RESTORE … TO BEFORE OPTIMIZE: the files that the last OPTIMIZE replaced come back in place of
- * those it wrote; what others have added since stays. It is a run like any other, whose new files
- * are copies of the retired ones: whenever it is killed, both sets are complete.
+ * RESTORE … TO BEFORE OPTIMIZE: brings back the files that the last OPTIMIZE replaced, in place of
+ * those it wrote. Files that others have added since are kept. It is a run like any other, whose
+ * new files are copies of the retired ones, so both sets are complete whenever it is killed.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
@@ -59,7 +59,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
       case None => putBack(writer, LastOptimize.find(hadoopConf, writer))
     }
 
-  /** Within the table's folder. */
+  /** Restores files within the table's folder. */
   private def putBack(writer: Writer, last: LastOptimize): Row = {
     checkPartitions(last.record)
     writer.checkSpace(last.record.retire.map(_.size).sum)
@@ -72,7 +72,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     told(SummaryFiles.without(last.record.retire), last.record.add)
   }
 
-  /** Files where the catalog knows no partition any more would come back unseen. */
+  /** Refuses to restore files of dropped partitions, which no query would read. */
   private def checkPartitions(record: RetireRecord): Unit =
     if (table.partitionSchema.nonEmpty && table.catalogTable.exists(_.tracksPartitionsInCatalog)) {
       val known = PartitionLocationSwitch.partitionsOf(session, table.identifier.get).values
@@ -83,11 +83,11 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
       }
     }
 
-  /** A folder and those that it lies in: a partition may be read with the folders below it. */
+  /** A folder and its parents, because a partition may include the folders below it. */
   private def orAbove(folder: String): Iterator[String] =
     Iterator(folder) ++ folder.indices.reverseIterator.filter(folder(_) == '/').map(folder.take)
 
-  /** Into a folder of copies: of what was replaced, and of what others have added since. */
+  /** Switches to a new folder with copies of the replaced files and of those added since. */
   private def switchBack(writer: Writer, last: LastSwitch.OfTable): Row = {
     SwitchingTables.check(session, table)
     val now = TableFiles.list(session, table)
@@ -112,7 +112,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     told(last.retire, last.add)
   }
 
-  /** Partitions into folders of copies, as above. */
+  /** Switches partitions to new folders with such copies. */
   private def switchBack(writer: Writer, last: LastSwitch.OfPartitions): Row = {
     SwitchingTables.check(session, table)
     val places = last.switch.moves.map(move => folder.relativize(move.to) -> move).toMap
@@ -139,8 +139,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     removed.length.toLong, removed.map(_.size).sum)
 
   /**
-   * The files that came back get their entries again, if the table has an index. They are back
-   * with entries or without: what is not indexed is read.
+   * Indexes the restored files if the table has an index. A failure does not fail the command,
+   * because queries read files without entries.
    */
   private def reindex(): Unit =
     SkippingIndex.latest(session, table).foreach(ref => reindex(table, ref.columns))

@@ -12,7 +12,11 @@ import io.pyzorder.index.model.{DeniedColumns, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
-/** CREATE SKIPPING INDEX: statistics of the files as they lie. `columns` empty: all that can. */
+/**
+ * CREATE SKIPPING INDEX: indexes a table's files without rewriting them.
+ *
+ * @param columns paths of the columns to index; empty: the default columns
+ */
 case class CreateSkippingIndexCommand(
     table: ResolvedTable,
     ifNotExists: Boolean,
@@ -40,8 +44,8 @@ case class CreateSkippingIndexCommand(
   }
 
   /**
-   * An external table has no folder before its first INSERT, which makes it. Not for a table that
-   * was dropped or renamed meanwhile: the folder would keep another table from its place.
+   * Creates the folder of an external table, which has none before its first INSERT. Does nothing
+   * if the table was dropped or renamed meanwhile, since the folder would block a new table there.
    */
   private def makeFolder(session: shim.SparkSession): Unit =
     if (table.identifier.exists(session.sessionState.catalog.tableExists)) {
@@ -49,7 +53,7 @@ case class CreateSkippingIndexCommand(
       if (!FileSystems.exists(fs, table.root)) {
         val made =
           try fs.mkdirs(table.root)
-          catch { // a disk, where a file is in the place of a folder above
+          catch { // on a local disk, a parent folder is a file
             case failure @ (_: ParentNotDirectoryException | _: FileAlreadyExistsException) =>
               throw notMade(String.valueOf(failure.getMessage))
           }
@@ -61,7 +65,7 @@ case class CreateSkippingIndexCommand(
     ZOrderErrors.notWritable(table.root.toString, why)
 }
 
-/** REFRESH SKIPPING INDEX: entries of files that have come or changed, none of those that went. */
+/** REFRESH SKIPPING INDEX: indexes new and changed files and drops entries of deleted ones. */
 case class RefreshSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
   override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.told(table.root) {
     val session = sparkSession.asInstanceOf[shim.SparkSession]
@@ -72,7 +76,7 @@ case class RefreshSkippingIndexCommand(table: ResolvedTable) extends LeafRunnabl
   }
 }
 
-/** DROP SKIPPING INDEX. */
+/** DROP SKIPPING INDEX: deletes a table's index. */
 case class DropSkippingIndexCommand(table: ResolvedTable, ifExists: Boolean)
     extends LeafRunnableCommand {
   override def run(sparkSession: SparkSession): Seq[Row] = {

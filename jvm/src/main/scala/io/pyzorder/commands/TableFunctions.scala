@@ -18,21 +18,21 @@ import io.pyzorder.parser.{StatementGrammar, ZOrderSqlParser}
 import io.pyzorder.publish.journal.HistoryEntry
 
 /**
- * What stands in FROM: `skipping_index('target')`, `optimize_history('target')` and
+ * The table functions `skipping_index('target')`, `optimize_history('target')` and
  * `statement_progress('tag')`.
  */
 object TableFunctions {
 
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => LogicalPlan)
 
-  /** Names and builders, as SparkSessionExtensions.injectTableFunction wants them. */
+  /** The descriptions for SparkSessionExtensions.injectTableFunction. */
   def all: Seq[Description] = Seq(
     describe("skipping_index", "the table", "db.t")((s, target) => index(s, tableOf(s, target))),
     describe("optimize_history", "the table", "db.t")((s, target) =>
       history(s, tableOf(s, target))),
     describe("statement_progress", "the tag of the statement", "a-tag")(progress))
 
-  /** The index table. */
+  /** The index table as a relation. */
   private def index(session: shim.SparkSession, table: ResolvedTable): LogicalPlan =
     IndexStore.relation(session, SkippingIndex.required(session, table))
 
@@ -53,7 +53,7 @@ object TableFunctions {
     .add("seconds", DoubleType, "From `began` to `ended`")
     .attributes
 
-  /** The runs of the table's journal, the first one first. */
+  /** The runs in the table's journal, oldest first. */
   private def history(session: shim.SparkSession, table: ResolvedTable): LogicalPlan = {
     def time(milliseconds: Long): Timestamp = new Timestamp(milliseconds)
     val runs = HistoryEntry.all(session.sessionState.newHadoopConf(), table.folder(session))
@@ -89,8 +89,8 @@ object TableFunctions {
     .attributes
 
   /**
-   * The stages of the jobs of a statement with this tag (`SparkSession.addTag`), in their order:
-   * what a Connect client, which sees no jobs, shows while it waits.
+   * The stages, in order, of the jobs of a statement with this tag (`SparkSession.addTag`). A
+   * Connect client cannot see jobs, so this is how it shows progress.
    */
   private def progress(session: shim.SparkSession, tag: String): LogicalPlan =
     LocalRelation.fromExternalRows(progressColumns.map(_.newInstance()),
@@ -115,8 +115,8 @@ object TableFunctions {
   }
 
   /**
-   * The table of a text: a path stands for itself here, beside the forms that statements know:
-   * 'db.t', "orc.`/t`".
+   * The table that a string names. Besides the targets of statements, such as 'db.t' and
+   * "orc.`/t`", the string may be a bare path.
    */
   def tableOf(session: shim.SparkSession, target: String): ResolvedTable = {
     val lookup = new TargetLookup(session)

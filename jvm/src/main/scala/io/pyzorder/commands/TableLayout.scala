@@ -13,21 +13,21 @@ import io.pyzorder.storage.FileRef
 /**
  * One data file of a layout.
  *
- * @param entry   what is known of the file, None: it could not be read
- * @param indexed whether the index, too, knows the file as it is, with all columns asked for
+ * @param entry   statistics of the file; None: it could not be read
+ * @param indexed whether the index has a valid entry of the file with all requested columns
  */
 final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: Boolean) {
 
-  /** What is known of a column in this file. */
+  /** Statistics of a column in this file. */
   def statistics(column: IndexedColumn): ColumnStatistics =
     entry.flatMap(_.statistics.get(column.name)).getOrElse(ColumnStatistics.unknown)
 }
 
 /**
- * What each data file of a table covers of some columns, for those who want to see it. Statistics
- * of files that the index lacks are collected as CREATE SKIPPING INDEX would, and not kept.
+ * The ranges that each data file of a table covers in some columns, for display. Statistics of
+ * files without index entries are collected as CREATE SKIPPING INDEX would do, but not stored.
  *
- * @param isIndexed whether the table has an index that can be used
+ * @param isIndexed whether the table has a usable index
  * @param files     of all partitions, by path
  */
 final case class TableLayout(
@@ -38,8 +38,8 @@ final case class TableLayout(
 object TableLayout {
 
   /**
-   * @param names columns as ZORDER BY names them; none: those that most files are clustered by,
-   *              else those that the table declares, else the first two that have an order
+   * @param names columns as in ZORDER BY; empty: those that most files are clustered by, else those
+   *              that the table declares, else the first two that can be indexed
    * @throws ZOrderException unknownColumn, ambiguousColumn, partitionColumn, unsupportedType,
    *                         duplicateColumn
    */

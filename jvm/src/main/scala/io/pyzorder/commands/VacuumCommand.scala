@@ -18,11 +18,11 @@ import io.pyzorder.publish.Writer
 import io.pyzorder.publish.relocate.PreviousLocations
 
 /**
- * VACUUM: deletes what OPTIMIZE runs replaced longer ago than it is kept, and what dead writers
- * left. Returns the files.
+ * VACUUM: deletes files that OPTIMIZE replaced and whose retention has expired, and leftovers of
+ * dead writers. Returns the deleted files.
  *
- * @param retainHours None: the setting
- * @param dryRun      only tell them; takes no lock
+ * @param retainHours hours to keep replaced files; None: as set by the retention setting
+ * @param dryRun      only return the files, without taking the lock
  */
 case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun: Boolean)
     extends LeafRunnableCommand {
@@ -61,8 +61,8 @@ private final class VacuumAction(
   }
 
   /**
-   * The lock takes room for a few records. Where a full disk has none, some is made first, of files
-   * that need no lock to go.
+   * Taking the lock writes a few records. If the disk is full, this first makes room by deleting
+   * files that can be deleted without the lock.
    */
   override def begin(): Writer =
     try super.begin()

@@ -20,8 +20,8 @@ import io.pyzorder.storage.TableFolder
  * @param clusteredBy names of the clustering columns
  * @param direct      see ClusteringKeys
  * @param targetSize  bytes of a file
- * @param sampleSize  rows
- * @param root        the table's folder; None: it is not there yet
+ * @param sampleSize  number of rows to sample
+ * @param root        the table's folder; None: it does not exist yet
  */
 final case class WriteLayout(
     clusteredBy: Seq[String],
@@ -32,7 +32,7 @@ final case class WriteLayout(
     root: Option[Path])
 
 /**
- * The rows of a query on their way into a table, the rows of each file in a task of their own.
+ * The rows of a query that is written to a table, with each file's rows in a separate task.
  *
  * @param columns    the clustering columns
  * @param partitions the table's partition columns
@@ -46,7 +46,7 @@ case class ClusteredRows(
 
   override def output: Seq[Attribute] = child.output
 
-  /** Spark need not sort the rows by partition once more. */
+  /** Keeps Spark from sorting the rows by partition again. */
   override def outputOrdering: Seq[SortOrder] = partitions.map(SortOrder(_, Ascending))
 
   override protected def withNewChildInternal(newChild: LogicalPlan): LogicalPlan =
@@ -62,7 +62,7 @@ object ClusteredRowsStrategy extends SparkStrategy {
   }
 }
 
-/** Executes ClusteredRows. The query's last stage runs twice: once to sample its rows. */
+/** Executes ClusteredRows. Runs the query's last stage twice, the first time to sample its rows. */
 case class ClusteredRowsExec(
     columns: Seq[Expression],
     partitions: Seq[Expression],
@@ -100,7 +100,7 @@ case class ClusteredRowsExec(
       PartitionNumber(partitions, sparkContext.broadcast(numbers), unseen)
     }
 
-  /** Of a row in a file: as in the table's files until now, else guessed. */
+  /** Bytes of a row in a file: the average of the indexed files, or a guess if there are none. */
   private def bytesOfRow(drawn: RowSample): Double = {
     val session = this.session.asInstanceOf[shim.SparkSession]
     val known = for {
@@ -120,9 +120,9 @@ case class ClusteredRowsExec(
 
 object ClusteredRowsExec {
 
-  /** Tasks for the rows of partitions of which no row was drawn, few as they must be. */
+  /** Tasks for the rows of partitions that no row was drawn from, which are probably few. */
   private val UnseenPartitions = 16
 
-  /** Encoded and compressed, a row takes about this share of what it takes in Spark's memory. */
+  /** Rough size of an encoded and compressed row, as a share of its size in Spark's memory. */
   private val StoredShare = 0.3
 }

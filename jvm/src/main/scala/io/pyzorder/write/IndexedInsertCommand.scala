@@ -27,12 +27,12 @@ import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Spark's own write of rows into the folder of a table of ours, after which the index, if there is
- * one, has entries of the new files. It has the parameters of Spark's command, by which Spark
- * copies it, and no others.
+ * Spark's insert command, which afterwards adds entries of the new files to the table's index. If
+ * there is none, a clustered write creates it. The command has exactly the parameters of Spark's,
+ * since Spark copies commands with them.
  *
- * The entries are published like every snapshot, without the table's lock. A write that has
- * committed does not fail because of them: what is not indexed is read.
+ * The entries are published like any snapshot, without the table's lock. If that fails, the write
+ * still succeeds, because queries read files without entries.
  */
 final class IndexedInsertCommand(
     outputPath: Path,
@@ -52,7 +52,7 @@ final class IndexedInsertCommand(
       options, query, mode, catalogTable, fileIndex, outputColumnNames) {
   import IndexedInsertCommand._
 
-  /** Not equal to Spark's own command of the same parameters, which it takes the place of. */
+  /** Never equal to the Spark command with the same parameters, which it replaces. */
   override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedInsertCommand]
 
   override protected def withNewChildInternal(
@@ -91,9 +91,9 @@ final class IndexedInsertCommand(
   }
 
   /**
-   * Spark's own write. An overwrite begins by deleting the folder, which fails on a disk where an
-   * OPTIMIZE at work puts a file into it at that very moment; nothing is written yet, and it is
-   * asked again.
+   * Runs Spark's write. An overwrite first deletes the folder, which fails on a local disk if a
+   * running OPTIMIZE puts a file into it at that moment. Nothing has been written then, so the
+   * write is tried again.
    */
   private def insert(session: shim.SparkSession, child: SparkPlan, pauses: Seq[Long]): Seq[Row] =
     try super.run(session, child)
@@ -104,7 +104,7 @@ final class IndexedInsertCommand(
         insert(session, child, pauses.tail)
     }
 
-  /** The index's columns, or those it starts with; Nil: nothing is to be indexed. */
+  /** The index's columns, or the default ones without an index; Nil: index nothing. */
   private def indexed(
       session: shim.SparkSession,
       before: Option[SnapshotRef]): Seq[IndexedColumn] = {
@@ -156,12 +156,15 @@ final class IndexedInsertCommand(
     }
   }
 
-  /** None: with several files open at once a task is not told which partition a new one is for. */
+  /**
+   * The locations of the table's partitions. None: the table is not in the catalog, or tasks may
+   * write several files at once, in which case the partition of a new file is not known.
+   */
   private def partitionsElsewhere(session: shim.SparkSession): Option[PartitionFolders] =
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
       .map(new PartitionFolders(session, _, partitionColumns))
 
-  /** Whether the index knows a file, and that no row is in it. */
+  /** Whether the index has a valid entry of a file that says it has no rows. */
   private def withoutRows(
       folder: TableFolder,
       before: Option[SnapshotRef],
@@ -173,7 +176,7 @@ final class IndexedInsertCommand(
         entry.size == file.getLen && entry.modificationTime == file.getModificationTime)
   }
 
-  /** The data files of a folder by name, each with its scheme and authority. */
+  /** The data files of a folder by name. Their paths have a scheme and an authority. */
   private def visible(folder: Path, conf: Configuration): Map[String, FileStatus] =
     try {
       folder.getFileSystem(conf).listStatus(folder)
@@ -189,7 +192,7 @@ final class IndexedInsertCommand(
   private def clusteredBy: Seq[String] =
     query.collectFirst { case rows: ClusteredRows => rows.layout.clusteredBy }.getOrElse(Nil)
 
-  /** The columns of the files, as the catalog knows them. */
+  /** The columns of the files, as the catalog declares them. */
   private def fileSchema: StructType = {
     val known = catalogTable.map(_.schema.fields.toSeq).getOrElse(Nil)
     val inFolders = AttributeSet(partitionColumns)
@@ -199,7 +202,7 @@ final class IndexedInsertCommand(
     })
   }
 
-  /** What is written is what will be read. */
+  /** Whether a column's values are read back exactly as they are written. */
   private def staysTheSame(column: IndexedColumn, conf: SQLConf): Boolean = {
     val modes = Seq(
       conf.getConf(SQLConf.PARQUET_REBASE_MODE_IN_WRITE),
@@ -218,6 +221,6 @@ final class IndexedInsertCommand(
 
 object IndexedInsertCommand {
 
-  /** Milliseconds before each new attempt to clear the folder. */
+  /** Milliseconds to wait before each further attempt to clear the folder. */
   private val Pauses: Seq[Long] = Seq(50, 100, 200, 400, 800, 1600)
 }

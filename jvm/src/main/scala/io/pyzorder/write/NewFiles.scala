@@ -16,8 +16,8 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 /**
  * A file that a task of a write has written.
  *
- * @param folder     below the table's folder, parts joined by "/"; or the values of its partition,
- *                   one that lies elsewhere
+ * @param folder     its folder below the table's, with parts joined by "/"; or its partition's
+ *                   values, if the partition lies outside of the table's folder
  * @param statistics by IndexedColumn.name
  */
 final case class NewFile(
@@ -27,13 +27,13 @@ final case class NewFile(
     statistics: Map[String, ColumnStatistics])
 
 /**
- * Counts what Spark's own tracker counts, and takes statistics of every file that is written.
+ * Collects statistics of every file that is written, in addition to what Spark's tracker counts.
  *
- * @param depth   number of partition columns: of folders between the table's and a file
- * @param columns to take statistics of
+ * @param depth   number of partition columns, and thus of folders between the table's and a file
+ * @param columns to collect statistics of
  * @param schema  of the files
  * @param format  "parquet" or "orc"
- * @param millis  Parquet timestamps are stored in milliseconds
+ * @param millis  whether Parquet timestamps are stored in milliseconds
  */
 final class NewFiles(
     conf: SerializableConfiguration,
@@ -47,7 +47,7 @@ final class NewFiles(
 
   @transient private var written: Seq[NewFile] = Nil
 
-  /** The files of all tasks, once the job is committed. */
+  /** The files of all tasks, after the job has committed. */
   def files: Seq[NewFile] = written
 
   override def newTaskInstance(): WriteTaskStatsTracker =
@@ -112,8 +112,8 @@ object NewFiles {
   private val Elsewhere = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-(.+)".r
 
   /**
-   * The name that a file will have in the folder of a partition that lies elsewhere, to which the
-   * committer moves `.spark-staging-…/<uuid>-<name>`. None: it stays below the table's folder.
+   * The final name of a file whose partition lies outside of the table's folder. The committer
+   * moves `.spark-staging-…/<uuid>-<name>` there. None: the file stays below the table's folder.
    */
   private[write] def nameElsewhere(file: Path): Option[String] = file.getName match {
     case Elsewhere(name) if file.getParent.getName.startsWith(".spark-staging-") => Some(name)
@@ -121,10 +121,10 @@ object NewFiles {
   }
 
   /**
-   * Where a task's file will lie once it is committed: what its temporary folder ends with, such as
+   * The folder of a task's file after the commit, which is the end of its temporary folder, such as
    * `day=1` of `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts are counted,
-   * for a partition may have the name of a committer's folder: Spark makes one folder a partition
-   * column, and escapes slashes in values.
+   * not recognized by name, because a partition may have the name of a committer's folder. Spark
+   * makes one folder for each partition column and escapes slashes in values.
    */
   private[write] def folderOf(folder: Path, depth: Int): String =
     folder.toUri.getPath.split('/').takeRight(depth).mkString("/")

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, BindReferences, Cas
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StringType
 
-/** Where the catalog says that the partitions of a write lie. */
+/** The locations of a write's partitions according to the catalog. */
 private[write] final class PartitionFolders(
     session: shim.SparkSession,
     table: CatalogTable,
@@ -19,7 +19,7 @@ private[write] final class PartitionFolders(
   private val texts = BindReferences.bindReferences(
     columns.map(column => Cast(column, StringType, Option(zone))), columns)
 
-  /** None: the catalog knows no such partition. */
+  /** The location of a partition; None: it is not in the catalog. */
   def of(values: InternalRow): Option[Path] = {
     val spec = columns.zip(texts).map { case (column, text) =>
       val value = Option(text.eval(values)).map(_.toString).filter(_.nonEmpty)

@@ -12,8 +12,8 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  * The number of a row's table partition.
  *
  * @param columns the partition columns
- * @param numbers from 0, of the partitions that are known
- * @param unseen  numbers after these, among which all other partitions are dealt out
+ * @param numbers numbers of the known partitions, from 0
+ * @param unseen  how many further numbers all other partitions share
  */
 case class PartitionNumber(
     columns: Seq[Expression],

@@ -19,12 +19,13 @@ import io.pyzorder.layout.select.LayoutSettings
 import io.pyzorder.storage.TableFolder
 
 /**
- * Lays out the rows of writes into tables that ask for it, and lets writes into a folder with
- * something of ours beside the data add the entries of their files to its index. Overwrites may
- * meet an OPTIMIZE. All other writes stay as they are.
+ * Clusters the rows of writes to tables that ask for it, and makes writes to a folder with a
+ * `_zorder` folder add entries of their files to its index. All overwrites use the same command,
+ * since they may run into an OPTIMIZE. Other writes are left unchanged.
  *
- * Every INSERT into plain files, from SQL or a DataFrame, is one of Spark's commands seen here; a
- * CREATE TABLE AS SELECT runs such a command inside, which no longer knows the table's properties.
+ * Every INSERT into plain files, from SQL or a DataFrame, is one of the Spark commands matched
+ * here. CREATE TABLE AS SELECT is matched too, because the insert that it runs does not know the
+ * table's properties.
  */
 case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -53,7 +54,7 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
         insert.query, insert.outputColumnNames, insert.partitionColumns.map(_.name), properties,
         insert.catalogTable.map(_.identifier.quotedString).getOrElse(s"'$root'"), Some(root))
     def isOurs = root.getFileSystem(conf).exists(new TableFolder(root).zorder)
-    // The first OPTIMIZE of a folder may begin while it is being overwritten.
+    // An overwrite counts even without `_zorder`: a first OPTIMIZE may begin meanwhile.
     if (rows.isEmpty && insert.mode != SaveMode.Overwrite && !isOurs) insert
     else new IndexedInsertCommand(
       insert.outputPath, insert.staticPartitions, insert.ifPartitionNotExists,
@@ -62,7 +63,7 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
       insert.outputColumnNames)
   }
 
-  /** The query's rows, if the table declares clustering columns and wants writes to heed them. */
+  /** The query's rows, clustered. None: the table does not ask for that. */
   private def laidOut(
       query: LogicalPlan,
       names: Seq[String],
@@ -103,7 +104,7 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
   private def isLaidOut(query: LogicalPlan): Boolean =
     query.exists(_.isInstanceOf[ClusteredRows])
 
-  /** Not one of the classes that other projects derive from Spark's. */
+  /** Whether the format is exactly Spark's, not a subclass by another project. */
   private def isPlain(format: FileFormat): Boolean =
     format.getClass == classOf[ParquetFileFormat] || format.getClass == classOf[OrcFileFormat]
 }

@@ -13,12 +13,12 @@ import io.pyzorder.common.TaskFunction
 import io.pyzorder.layout.cells.Sample
 
 /**
- * Rows of a query drawn at random, before it is known how many there are.
+ * Rows drawn at random from a query whose number of rows is not known.
  *
- * @param sample     of the clustering keys
- * @param partitions the partition columns' values, of each table partition of which a row was drawn
- * @param numRows    estimated rows of each of these
- * @param rowSize    mean bytes of a row in Spark's memory
+ * @param sample     the clustering keys of the drawn rows
+ * @param partitions the partition values of the table partitions that rows were drawn from
+ * @param numRows    estimated number of rows of each of these
+ * @param rowSize    average bytes of a row in Spark's memory
  */
 final case class RowSample(
     sample: Sample,
@@ -28,10 +28,10 @@ final case class RowSample(
 
 object RowSample {
 
-  /** What each task draws, at least. */
+  /** Minimum number of rows that each task draws, if it has as many. */
   private val LeastPerTask = 50
 
-  /** @param rows drawn from a task's rows, every one with the same chance */
+  /** Rows drawn from a task's `total` rows, each with the same probability. */
   private final case class Drawn(
       total: Long,
       partitions: Array[UnsafeRow],
@@ -39,10 +39,10 @@ object RowSample {
       bytes: Long)
 
   /**
-   * Each task draws as many rows as the others (Vitter's reservoir, Algorithm R); of the draws of
-   * tasks with fewer rows the driver then keeps fewer, so that every row had the same chance.
+   * Each task draws the same number of rows (reservoir sampling, Vitter's Algorithm R). The driver
+   * then thins out the draws of tasks with fewer rows, which gives every row the same probability.
    *
-   * @param size about so many rows are drawn
+   * @param size approximate number of rows that are drawn
    */
   def take(
       rows: SparkPlan,

@@ -26,7 +26,7 @@ class BoundariesSuite extends AnyFunSuite {
     assert(boundaries.rangeId(null) == 0)
   }
 
-  /** In order, many with the same first eight bytes. */
+  /** Sorted words, several of which share their first eight bytes. */
   private val words = Seq("", "a", "a\u0000", "aaaaaaaa", "aaaaaaaaa", "aaaaaaaab", "b", "\u00e9")
 
   for (kept <- Seq(words, words.tail, Seq("aaaaaaaaa"))) test(s"strings among $kept") {

@@ -9,12 +9,12 @@ import io.pyzorder.index.collect.RowCounts
 import io.pyzorder.publish.{StagedFile, Writer}
 import io.pyzorder.storage.{CopyFile, FileSystems, Links, MetadataFiles}
 
-/** Copies of whole files in a writer's staging folder, made by one Spark job. */
+/** Copies whole files to a writer's staging folder in one Spark job. */
 private[commands] object FileCopies {
 
   /**
-   * @param files   the name that each shall have in the table, and where it lies
-   * @param command what the job is described as a part of, such as RESTORE
+   * @param files   each file's future path in the table, and its current one
+   * @param command name of the command for the job's description, such as RESTORE
    */
   def stage(
       session: shim.SparkSession,
@@ -35,7 +35,7 @@ private[commands] object FileCopies {
         val (path, from, to) = (move._1, new Path(move._2), new Path(move._3))
         val hadoopConf = conf.value.value
         val fs = to.getFileSystem(hadoopConf)
-        // A folder would be copied with all that links in it lead to, a pipe waited on for ever.
+        // Copying a folder would follow the links in it; copying a pipe would block forever.
         val source = from.getFileSystem(hadoopConf)
         if (!source.getFileStatus(from).isFile || FileSystems.isSpecial(from) ||
           Links.inOwn(from) || Links.strange(from, from))

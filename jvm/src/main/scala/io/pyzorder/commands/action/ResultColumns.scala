@@ -5,20 +5,20 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * The columns of a statement's result. Each has a comment, which clients see and which the
- * reference of the statements is made of.
+ * The columns of a statement's result. Each has a comment, which clients show and from which the
+ * reference of the statements is generated.
  */
 final class ResultColumns private (val schema: StructType) {
 
-  /** One more column, which may be null. */
+  /** Adds a nullable column. */
   def add(name: String, dataType: DataType, comment: String): ResultColumns =
     new ResultColumns(schema.add(name, dataType, nullable = true, comment))
 
-  /** One more column, which never is null. */
+  /** Adds a column that is never null. */
   def always(name: String, dataType: DataType, comment: String): ResultColumns =
     new ResultColumns(schema.add(name, dataType, nullable = false, comment))
 
-  /** The output of a command. */
+  /** The columns as the output of a command. */
   def attributes: Seq[Attribute] = DataTypeUtils.toAttributes(schema)
 }
 

@@ -9,7 +9,7 @@ import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexedColumn, Indexed
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
-/** What the commands on an index share. */
+/** Operations on a table's index that several commands share. */
 private[commands] object SkippingIndex {
 
   def latest(session: shim.SparkSession, table: ResolvedTable): Option[SnapshotRef] =
@@ -18,7 +18,7 @@ private[commands] object SkippingIndex {
   def required(session: shim.SparkSession, table: ResolvedTable): SnapshotRef =
     latest(session, table).getOrElse(throw ZOrderErrors.indexNotFound(table.name))
 
-  /** The columns of an index that nobody has named any for. */
+  /** The columns of an index if none are named. */
   def default(session: shim.SparkSession, table: ResolvedTable): Seq[IndexedColumn] = {
     val conf = session.sessionState.conf
     val denied = DeniedColumns.of(conf, table.properties)
@@ -27,9 +27,9 @@ private[commands] object SkippingIndex {
   }
 
   /**
-   * The columns that the index, be it of use or not, shall have when it is brought up to date:
-   * those it had, of the types that the table's columns have by now; if none is the table's, as at
-   * first. None: there is no index.
+   * The columns of the index after a refresh. They are the columns it had, even if it is unusable,
+   * with the table's current types, or the default ones if the table has none of them any more.
+   * None: there is no index.
    */
   def columnsToRefresh(
       session: shim.SparkSession,
@@ -45,13 +45,13 @@ private[commands] object SkippingIndex {
     }
   }
 
-  /** The entries that describe a file as it is now. */
+  /** The entries that describe one of the files in its current state. */
   def valid(entries: Seq[FileEntry], files: Seq[FileRef]): Seq[FileEntry] = {
     val now = files.toSet
     entries.filter(e => now(FileRef(e.path, e.size, e.modificationTime)))
   }
 
-  /** Publishes entries of every file of the table; those that are still valid are kept. */
+  /** Publishes entries of all files of the table. Collects those that are missing or invalid. */
   def update(
       session: shim.SparkSession,
       table: ResolvedTable,

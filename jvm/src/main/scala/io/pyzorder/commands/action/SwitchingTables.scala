@@ -12,12 +12,14 @@ import io.pyzorder.publish.relocate.{CoLocatedTables, PartitionLocationSwitch, P
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * Tables that are published by a switch of their location, or of their partitions': which can be,
- * and where they lie.
+ * Support for tables that are published by switching their location, or that of their partitions.
  */
 private[commands] object SwitchingTables {
 
-  /** Whether the table asks for it. Throws ZORDER_CANNOT_SWITCH_LOCATION where it cannot be. */
+  /**
+   * Whether the settings ask to publish by a switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they
+   * do and the table does not allow it.
+   */
   def asks(session: shim.SparkSession, table: ResolvedTable): Boolean = {
     val conf = session.sessionState.conf
     val asked = ZOrderConf.publishMethod.get(conf, table.properties) == "location"
@@ -25,7 +27,7 @@ private[commands] object SwitchingTables {
     asked
   }
 
-  /** An error unless the table's location can be switched to a folder beside it. */
+  /** Throws unless the table's location can be switched to a sibling folder. */
   def check(session: shim.SparkSession, table: ResolvedTable): Unit = {
     val conf = session.sessionState.conf
     val entry = table.catalogTable.getOrElse(throw ZOrderErrors.switchByPath(table.name))
@@ -48,13 +50,13 @@ private[commands] object SwitchingTables {
       }
   }
 
-  /** An error unless all files lie in the table's folder itself, or in those of its partitions. */
+  /** Throws unless all files are directly in the table's folder or in its partitions' folders. */
   def checkFlat(session: shim.SparkSession, table: ResolvedTable, files: Seq[FileRef]): Unit =
     if (table.partitionSchema.nonEmpty) moves(session, table, files.map(_.folder).distinct)
     else files.find(_.folder.nonEmpty).foreach(file =>
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
-  /** The partitions that lie in these folders, named as in FileRef.folder, as they are switched. */
+  /** The moves of the partitions in these folders, which are named as in FileRef.folder. */
   def moves(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -76,14 +78,14 @@ private[commands] object SwitchingTables {
     }
   }
 
-  /** For the holder of the lock: brings over what was written where the table lay before. */
+  /** Carries over files written to previous locations of the table. The caller holds the lock. */
   def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {
     new PreviousLocations(session, table.folder(session), table.identifier).carry()
   }
 
   /**
-   * Runs a command that takes a table's lock. Where its location was switched since it was looked
-   * up, by this command's own recovery of a dead one perhaps, it runs on the table as it is now.
+   * Runs a command that takes a table's lock. If the table's location was switched after it was
+   * looked up, perhaps by the command's own recovery of a dead run, runs it on the current table.
    */
   def following[T](session: shim.SparkSession, table: ResolvedTable)(
       command: ResolvedTable => T): T =
@@ -96,14 +98,14 @@ private[commands] object SwitchingTables {
         following(session, now)(command)
     }
 
-  /** A catalog's table as the catalog has it now. */
+  /** The table as the catalog currently has it. */
   def current(session: shim.SparkSession, table: ResolvedTable): ResolvedTable = {
     val name = table.identifier.get.copy(catalog = None)
     session.catalog.refreshTable(name.quotedString)
     new TargetLookup(session).ofCatalog(session.sessionState.catalog.getTableMetadata(name))
   }
 
-  /** Where files lie, with the names that they have in the table. */
+  /** The files' paths in the table, with their full paths. */
   def placesOf(folder: TableFolder, files: Seq[FileRef]): Seq[(String, Path)] =
     files.map(file => file.path -> folder.resolve(file.path))
 }

@@ -7,9 +7,10 @@ import io.pyzorder.common.StoreFailures
 import io.pyzorder.publish.Writer
 
 /**
- * What a statement does to a table under its lock, in one life cycle: validate, begin, run, end.
+ * What a statement does to a table under the table's lock. Its life cycle is validate, begin, run,
+ * end.
  *
- * @param operation what others are told that the lock is held for, such as OPTIMIZE
+ * @param operation the operation that the lock names as its purpose, such as OPTIMIZE
  * @tparam T the statement's result
  */
 private[commands] abstract class TableAction[T](
@@ -18,26 +19,26 @@ private[commands] abstract class TableAction[T](
     operation: String) {
 
   /**
-   * Refuses, before the lock is taken, what cannot be done. Some: nothing has to be written, and
-   * this is the result.
+   * Throws, before the lock is taken, if the statement cannot be executed. Some: there is nothing
+   * to write, and this is the result.
    */
   def validate(): Option[T]
 
-  /** Takes the lock; what a dead writer left is finished first. */
+  /** Takes the lock, after recovering the run of a dead writer. */
   def begin(): Writer = Writer.begin(session, table.folder(session), operation)
 
-  /** Does it. `writer` gives up afterwards what was not published. */
+  /** Executes the statement. Afterwards, `writer` aborts if it has not published. */
   def run(writer: Writer): T
 
-  /** Comes last, whether `run` succeeded or not. */
+  /** Runs last, whether `run` succeeded or not. */
   def end(): Unit = table.refresh(session)
 }
 
 private[commands] object TableAction {
 
   /**
-   * Runs an action. If the table was moved to another folder since it was looked up, perhaps by the
-   * recovery in this very `begin`, the action starts again on the table as it is now.
+   * Runs an action. If the table was moved to another folder after it was looked up, perhaps by the
+   * recovery in `begin`, the action starts again on the current table.
    */
   def execute[T](session: shim.SparkSession, table: ResolvedTable)(
       action: ResolvedTable => TableAction[T]): T =

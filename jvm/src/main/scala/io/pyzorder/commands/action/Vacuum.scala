@@ -17,12 +17,12 @@ import io.pyzorder.publish.journal.Journal
 import io.pyzorder.publish.relocate.PreviousLocations
 import io.pyzorder.storage.{FailPoints, TableFolder}
 
-/** What VACUUM shares with OPTIMIZE, which deletes what has expired before it begins. */
+/** Deletes expired files, for VACUUM and for OPTIMIZE, which does so before it rewrites. */
 private[commands] object Vacuum {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** Deletes, with the lock held, what has expired by the table's retention, if it can. */
+  /** Deletes what is past the table's retention. Only logs failures. Requires the lock. */
   def expired(session: shim.SparkSession, table: ResolvedTable, writer: Writer): Unit = {
     val conf = session.sessionState.conf
     val least = if (ZOrderConf.vacuumCheck.get(conf)) 1 else 0
@@ -42,7 +42,7 @@ private[commands] object Vacuum {
     new ExpiredFiles(session.sessionState.newHadoopConf(), folder, outside)
   }
 
-  /** What `delete` would delete; takes no lock. */
+  /** What `delete` would delete. Requires no lock. */
   def find(session: shim.SparkSession, table: ResolvedTable, hours: Int): Seq[FileStatus] = {
     val journal = Journal.read(session.sessionState.newHadoopConf(), table.folder(session))
     val (kept, now) = (TimeUnit.HOURS.toMillis(hours.toLong), System.currentTimeMillis())
@@ -51,7 +51,7 @@ private[commands] object Vacuum {
       previous(session, table).garbage(kept, now)
   }
 
-  /** Deletes, with the lock held, and returns what is older than so many hours. */
+  /** Deletes and returns what was retired or left behind `hours` ago. Requires the lock. */
   def delete(
       session: shim.SparkSession,
       table: ResolvedTable,

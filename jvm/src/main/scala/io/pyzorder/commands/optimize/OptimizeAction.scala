@@ -29,8 +29,8 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
     }
 
   /**
-   * Throws ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS, ZORDER_CANNOT_SWITCH_LOCATION,
-   * ZORDER_SLOWER_LOOKUPS; what was published before stays.
+   * Throws ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS, ZORDER_CANNOT_SWITCH_LOCATION or
+   * ZORDER_SLOWER_LOOKUPS. Batches published before stay.
    */
   override def run(writer: Writer): OptimizeMetrics =
     try {
@@ -52,8 +52,8 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
     } catch { case NonFatal(failure) => throw explained(failure) }
 
   /**
-   * What `run` would do. Samples the rows, to cluster them. Throws ZORDER_CONFLICT where others
-   * take the files away meanwhile.
+   * Estimates what `run` would do. Samples the rows if it would cluster them. Throws
+   * ZORDER_CONFLICT if others delete files meanwhile.
    */
   private def estimate(): OptimizeMetrics =
     try estimated()
@@ -85,6 +85,6 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
 private[optimize] object OptimizeAction {
 
-  /** What others are told that the lock is held for. */
+  /** The operation that the lock names as its purpose. */
   val Operation: String = "OPTIMIZE"
 }

@@ -15,11 +15,11 @@ import io.pyzorder.publish.journal.LayoutRecord
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * What one OPTIMIZE is asked for, and what it knows of its table before it reads a row.
+ * The parameters of one OPTIMIZE, and what it knows about its table without reading rows.
  *
- * @param where    over partition columns
+ * @param where    predicate over partition columns
  * @param zOrderBy paths of the clustering columns; Nil: compaction only
- * @param full     also what is clustered so already
+ * @param full     whether to rewrite files that are already clustered as wanted
  */
 private[optimize] final class OptimizeContext(
     val session: shim.SparkSession,
@@ -31,7 +31,7 @@ private[optimize] final class OptimizeContext(
   val started: Long = System.currentTimeMillis()
   val folder: TableFolder = table.folder(session)
 
-  /** Of the clustering columns. */
+  /** Names of the clustering columns. */
   val names: Seq[String] = zOrderBy.map(IndexedColumn.nameOf)
 
   private val conf = session.sessionState.conf
@@ -40,15 +40,15 @@ private[optimize] final class OptimizeContext(
     conf, table.properties, LayoutRecord.last(session.sessionState.newHadoopConf(), folder))
   val batchSize: Long = ZOrderConf.batchSize.get(conf, table.properties)
 
-  /** Bytes that a new file is to have. */
+  /** Target size of a new file in bytes. */
   lazy val targetSize: Long = settings.targetSize(
     PartitionListing.list(table.relation.location, folder, None).map(_.size).sum,
     isClustered = zOrderBy.nonEmpty)
 
-  /** What the next OPTIMIZE is to know of this one. */
+  /** What the next OPTIMIZE remembers of this one. */
   def layout: Option[LayoutRecord] = Some(settings.record(zOrderBy))
 
-  /** The table's data files as they are now. Throws ZORDER_SHARED_FOLDER. */
+  /** Lists the table's current data files. Throws ZORDER_SHARED_FOLDER. */
   def list(): Seq[PartitionFiles] = {
     val listed = PartitionListing.list(table.relation.location, folder, where)
     listed.groupBy(_.folder).values.find(_.length > 1).foreach { several =>
@@ -73,7 +73,7 @@ private[optimize] final class OptimizeContext(
     IndexedColumn(path, fields.get.last.dataType)
   }
 
-  /** The index's columns, or those it starts with, and the clustering columns. */
+  /** The index's columns, or the default ones without an index, and the clustering columns. */
   lazy val statisticsColumns: Seq[IndexedColumn] =
     if (ReadSettings.matchesFieldIds(session, table.fileSchema) ||
       ReadSettings.matchesPositions(session, table.options)) {
@@ -86,10 +86,10 @@ private[optimize] final class OptimizeContext(
     }
 
   /**
-   * The z-values of the direct method, where all that they are made of is read under any settings
-   * as it was written.
+   * The column of the direct method's z-values. None: another method is used, or a clustering
+   * column may be read with other values than were written, depending on the read settings.
    *
-   * @param timestamps the type that timestamps are written with, as in InputFooters
+   * @param timestamps the type that timestamps are written as, as in InputFooters
    */
   def curveColumn(timestamps: Option[String]): Option[IndexedColumn] = {
     val curve = ZValueColumn(zOrderBy)
@@ -102,16 +102,16 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * From the columns that had statistics in the index to those that have them with new files.
+   * Maps the columns of the index to those that it has after new files are added.
    *
-   * @param hasCurve whether these have z-values
+   * @param hasCurve whether the new files have z-values
    */
   def columnsWith(hasCurve: Boolean): Seq[IndexedColumn] => Seq[IndexedColumn] = {
     val columns = statisticsColumns ++ (if (hasCurve) Some(ZValueColumn(zOrderBy)) else None)
     old => old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns
   }
 
-  /** A better reason for a failure, where files have other types than the table. */
+  /** The failure, or a type conflict between a file and the table that explains it. */
   def explained(failure: Throwable): Throwable =
     if (!TypeConflicts.mayBe(failure)) failure
     else typeConflict(list().flatMap(_.files).map(_.getPath.toString))

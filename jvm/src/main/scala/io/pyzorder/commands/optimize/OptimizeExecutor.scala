@@ -12,9 +12,9 @@ import io.pyzorder.layout.write.{RewriteSession, WrittenFile}
 import io.pyzorder.publish.{Filled, StagedFile, Writer}
 
 /**
- * Files to rewrite, and what their footers say.
+ * The files to rewrite, and their footers.
  *
- * @param groups  each holds a row, and is laid out to no more files than rows
+ * @param groups  each with at least one row, and with no more files to write than rows
  * @param footers by the files' paths
  */
 private[optimize] final case class RewriteInput(
@@ -26,13 +26,13 @@ private[optimize] final case class RewriteInput(
     group.files.map(file => footers(file.getPath.toString).numRows).sum
 }
 
-/** Reads the rows of an OPTIMIZE's files and writes them, laid out, into a writer's staging. */
+/** Reads the rows of an OPTIMIZE's files and writes them to a writer's staging folder. */
 private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
   import context._
 
   /**
-   * Reads the footers of the groups' files. Throws what makes them unfit to be rewritten:
-   * ZORDER_INCOMPATIBLE_TYPES, ZORDER_OTHER_DEFAULT and what InputFooters finds.
+   * Reads the footers of the groups' files. If they cannot be rewritten, throws
+   * ZORDER_INCOMPATIBLE_TYPES, ZORDER_OTHER_DEFAULT or what InputFooters throws.
    */
   def inspect(groups: Seq[RewriteGroup]): RewriteInput = {
     val paths = groups.flatMap(_.files).map(_.getPath.toString)
@@ -47,12 +47,12 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
     })
   }
 
-  /** The files that `write` would make, by a sample of the rows. */
+  /** The files that `write` would make, estimated from a sample of the rows. */
   def foresee(input: RewriteInput): Seq[FileBox] =
     if (input.groups.isEmpty) Nil
     else rewriting(input) { (session, _) => planOf(relation(session, input), input).files }
 
-  /** Throws ZORDER_NO_SPACE. */
+  /** Writes the new files. Throws ZORDER_NO_SPACE. */
   def write(writer: Writer, input: RewriteInput): Seq[WrittenFile] = {
     writer.checkSpace(input.groups.flatMap(_.files).map(_.getLen).sum)
     val footers = input.footers.values
@@ -71,7 +71,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
     }
   }
 
-  /** What a writer publishes of written files. */
+  /** What a writer publishes for the written files. */
   def filled(written: Seq[WrittenFile]): Filled = {
     val settings = ReadSettings.of(session, table.options, table.fileSchema).fingerprint
     val curve = ZValueColumn(zOrderBy).name
@@ -85,7 +85,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
       columnsWith(hasCurve = written.headOption.exists(_.statistics.contains(curve))))
   }
 
-  /** Runs `body` in a session of RewriteSession's, which it is given with the timestamps' type. */
+  /** Runs `body` with a session of RewriteSession.of and the new files' type of timestamps. */
   private def rewriting[T](input: RewriteInput)(
       body: (shim.SparkSession, Option[String]) => T): T = {
     val timestamps = InputFooters.timestampType(input.footers.values)

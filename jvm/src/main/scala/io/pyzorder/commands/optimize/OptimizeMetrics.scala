@@ -8,27 +8,26 @@ import io.pyzorder.commands.action.ResultColumns
 import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
 
 /**
- * What an OPTIMIZE did, or would do: the row it returns, in Delta's shape.
+ * What an OPTIMIZE did or would do, which it returns as one row in the form of Delta's.
  *
  * @param path         the table's folder
  * @param added        bytes of each new file
- * @param removed      bytes of each file that was replaced
- * @param clustered    bytes of each file looked at that an earlier run clustered as wanted
- * @param fresh        bytes of each file replaced that none had
+ * @param removed      bytes of each replaced file
+ * @param clustered    bytes of each considered file that an earlier run clustered as wanted
+ * @param fresh        bytes of each replaced file that was not clustered as wanted
  * @param partitions   number of table partitions with new files
- * @param batches      number of parts that were published one after the other
- * @param considered   number of files that were looked at
+ * @param batches      number of batches, which are published one after the other
+ * @param considered   number of files that were considered
  * @param strategy     `zorder`, `hilbert`, `linear` or `compaction`
  * @param clusteredBy  names of the clustering columns
  * @param tableColumns number of the table's columns
  * @param withStatistics number of columns that new files have statistics of
- * @param tasks        number of files the rows were laid out to
+ * @param tasks        number of files that the rows were assigned to
  * @param started      milliseconds since the epoch
  * @param ended        milliseconds since the epoch
- * @param estimates    for each clustering column the shares of files that queries open, before and
+ * @param estimates    for each clustering column, the shares of files that queries open before and
  *                     after; empty: not estimated
- * @param remark       the verdict of a DRY RUN, and a sentence on files that stay although they are
- *                     not narrow
+ * @param remark       the verdict of a DRY RUN, and a sentence on poorly clustered files that stay
  */
 final case class OptimizeMetrics(
     path: String,
@@ -51,7 +50,7 @@ final case class OptimizeMetrics(
     remark: Option[String]) {
   import OptimizeMetrics._
 
-  /** The one row, of the columns `output`. */
+  /** The row, with the columns of `output`. */
   def toRow: Row = Row(path,
     Row(
       added.length.toLong, removed.length.toLong, sizes(added), sizes(removed), partitions,
@@ -59,7 +58,7 @@ final case class OptimizeMetrics(
       started, ended, tasks, tableColumns, withStatistics, clusteredBy, dryRun,
       estimatedShares, remark.orNull))
 
-  /** With a sentence before the remark. */
+  /** Puts a sentence before the remark. */
   def withRemark(sentence: String): OptimizeMetrics =
     copy(remark = Some((sentence +: remark.toSeq).mkString(" ")))
 
@@ -77,8 +76,8 @@ final case class OptimizeMetrics(
 object OptimizeMetrics {
 
   /**
-   * @param files all that were looked at
-   * @param plan  those that were rewritten
+   * @param files all considered files
+   * @param plan  what was rewritten
    * @param added bytes of each new file
    */
   private[optimize] def of(
@@ -164,7 +163,7 @@ object OptimizeMetrics {
         "times what they would after OPTIMIZE … FULL")
     .schema
 
-  /** `path` and `metrics`. */
+  /** The columns `path` and `metrics`. */
   def output: Seq[Attribute] = ResultColumns.none
     .add("path", StringType, "The table's folder")
     .add("metrics", metricsType, "What was done; fields named as in Delta mean the same")

@@ -12,11 +12,11 @@ import io.pyzorder.layout.select.{IncrementalPlanner, KnownFiles, LayoutEstimate
 import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
 import io.pyzorder.storage.FileRef
 
-/** Decides which files an OPTIMIZE rewrites, and says whether that pays. */
+/** Decides which files an OPTIMIZE rewrites, and judges whether that pays. */
 private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   import context._
 
-  /** Collects statistics of files that the index does not know. */
+  /** Plans the rewrite. Collects statistics of files that the index does not know. */
   def plan(files: Seq[PartitionFiles]): RewritePlan = plan(files, known)
 
   private def plan(files: Seq[PartitionFiles], known: => KnownFiles): RewritePlan =
@@ -24,14 +24,14 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     else if (full) RewritePlan.everything(files, targetSize)
     else IncrementalPlanner.of(known, settings, targetSize).choose(files)
 
-  /** What `plan` would choose and whether that pays, as far as the index knows the files. */
+  /** What `plan` would choose, and its verdict, from the index alone. */
   def outlook(): (RewritePlan, LayoutVerdict) = {
     val files = list()
     val chosen = plan(files, indexed)
     (chosen, verdict(files, chosen))
   }
 
-  /** Whether the plan pays, as far as the index knows the files. */
+  /** Whether the plan pays, from the index alone. */
   def verdict(files: Seq[PartitionFiles], plan: RewritePlan): LayoutVerdict = {
     val every = files.flatMap(_.files)
     val number = every.zipWithIndex.toMap
@@ -43,9 +43,9 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * The same by what a sample says of the new files; what is harm, `verdict` alone says.
+   * Whether the plan pays, judging the new files by a sample. Only `verdict` decides about harm.
    *
-   * @param planned the files that the plan's groups are laid out to
+   * @param planned the files that the plan's groups are laid out in
    */
   def sampledVerdict(
       files: Seq[PartitionFiles],
@@ -60,7 +60,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     }
   }
 
-  /** All files as they are, and as they are with the planned ones in place of those replaced. */
+  /** The current files, and the files after the plan. */
   private def boxes(
       files: Seq[PartitionFiles],
       plan: RewritePlan,
@@ -70,7 +70,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     (known.boxes(every), known.boxes(every.filterNot(replaced)) ++ planned)
   }
 
-  /** For each clustering column what lookups and ranges open, now and with the planned files. */
+  /** The shares that queries on each clustering column open now and after the plan. */
   def estimates(
       files: Seq[PartitionFiles],
       plan: RewritePlan,
@@ -79,7 +79,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     LayoutEstimate.of(known.types, before, after)
   }
 
-  /** Throws ZORDER_SLOWER_LOOKUPS where lookups would get slower, unless that is wanted. */
+  /** Throws ZORDER_SLOWER_LOOKUPS if the plan does harm, unless OPTIMIZE … FULL asks for it. */
   def checkHarm(files: Seq[PartitionFiles], plan: RewritePlan): Unit = if (!full) {
     val foreseen = verdict(files, plan)
     if (foreseen.isHarm) throw ZOrderErrors.slowerLookups(table.name, foreseen.sentence)
@@ -93,7 +93,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       targetSize)
   }
 
-  /** Whether an OPTIMIZE has laid a file out, by whatever columns. */
+  /** Whether an OPTIMIZE clustered a file, by any columns. */
   private def isClustered(file: FileStatus): Boolean = index.exists { entries =>
     val entry = entries.find(folder.relativize(file.getPath))
     entry >= 0 && entries.clusteredBy(entry).nonEmpty
@@ -103,12 +103,12 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 
   private lazy val indexed: KnownFiles = knowing(_ => Map.empty)
 
-  /** With `collect` for the files that the index does not know. */
+  /** Known files that get the statistics of unindexed ones from `collect`. */
   private def knowing(
       collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]): KnownFiles =
     new KnownFiles(folder, clusteringColumns, index, collect)
 
-  /** Statistics of files that the index does not know. */
+  /** Collects statistics of files that the index does not know, by path. */
   private def collect(files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] = {
     val can = clusteringColumns.filter(statisticsColumns.contains)
     Collector.collect(session, TableFiles.toIndex(table, files), can).map { entry =>
@@ -127,7 +127,7 @@ private[pyzorder] object OptimizePlanner {
       columns: Seq[Seq[String]]): (RewritePlan, LayoutVerdict) =
     new OptimizePlanner(new OptimizeContext(session, table, None, columns, full = false)).outlook()
 
-  /** Whether an OPTIMIZE that names nothing pays. */
+  /** Whether an OPTIMIZE by the table's default columns pays. */
   def verdict(session: shim.SparkSession, table: ResolvedTable): LayoutVerdict =
     outlook(session, table, ClusteringColumns.default(session, table))._2
 }

@@ -9,12 +9,12 @@ import io.pyzorder.catalog.ResolvedTable
 import io.pyzorder.commands.action.TableAction
 
 /**
- * OPTIMIZE, resolved: the table exists, the columns are its own.
+ * OPTIMIZE, with the table and the columns resolved.
  *
- * @param where    over partition columns
+ * @param where    predicate over partition columns
  * @param zOrderBy paths of the clustering columns; Nil: compaction only
- * @param full     also what is clustered so already
- * @param dryRun   tell only what would be done
+ * @param full     whether to rewrite files that are already clustered as wanted
+ * @param dryRun   whether to only report what would be done
  */
 case class OptimizeTableCommand(
     table: ResolvedTable,

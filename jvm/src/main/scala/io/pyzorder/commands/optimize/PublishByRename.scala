@@ -5,8 +5,8 @@ import io.pyzorder.layout.write.WrittenFile
 import io.pyzorder.publish.Writer
 
 /**
- * Within the table's folder, batch by batch. Each batch is a run of its own in the journal, and is
- * published before the next one begins.
+ * Publishes within the table's folder, batch by batch. Each batch is a separate run in the journal
+ * and is published before the next one begins.
  */
 private[optimize] final class PublishByRename(context: OptimizeContext, executor: OptimizeExecutor)
     extends PublishStrategy {

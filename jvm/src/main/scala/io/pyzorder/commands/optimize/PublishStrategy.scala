@@ -10,21 +10,21 @@ import io.pyzorder.publish.Writer
 import io.pyzorder.storage.FileRef
 
 /**
- * How the new files of an OPTIMIZE take the place of the old ones: by renames within the table's
- * folder, or by a switch of the catalog to new folders, of the table or of its partitions.
+ * How the new files of an OPTIMIZE replace the old ones, which is by renames within the table's
+ * folder, or by switching the catalog to new folders of the table or of its partitions.
  */
 private[optimize] trait PublishStrategy {
 
-  /** Throws ZORDER_CANNOT_SWITCH_LOCATION where these files cannot be replaced in this way. */
+  /** Throws ZORDER_CANNOT_SWITCH_LOCATION if these files cannot be replaced this way. */
   def check(files: Seq[PartitionFiles]): Unit
 
   /**
-   * Writes and publishes; what it published before a failure stays.
+   * Writes and publishes the new files. What was published before a failure stays.
    *
    * @param writer holds the table's lock
-   * @param files  all that OPTIMIZE looks at
-   * @param plan   those to rewrite, each group with a row
-   * @param input  the same, and their footers
+   * @param files  all considered files
+   * @param plan   the files to rewrite, each group with at least one row
+   * @param input  the files to rewrite, with their footers
    */
   def publish(
       writer: Writer,
@@ -34,14 +34,16 @@ private[optimize] trait PublishStrategy {
 }
 
 /**
+ * What was published.
+ *
  * @param files the new files
- * @param root  the table's folder now
+ * @param root  the table's folder after publishing
  */
 private[optimize] final case class Published(files: Seq[WrittenFile], root: Path)
 
 private[optimize] object PublishStrategy {
 
-  /** As the table's settings ask. Throws ZORDER_CANNOT_SWITCH_LOCATION. */
+  /** The strategy that the table's settings ask for. Throws ZORDER_CANNOT_SWITCH_LOCATION. */
   def of(context: OptimizeContext, executor: OptimizeExecutor): PublishStrategy =
     if (!SwitchingTables.asks(context.session, context.table)) {
       new PublishByRename(context, executor)
@@ -49,7 +51,7 @@ private[optimize] object PublishStrategy {
       new PublishToNewPartitionFolders(context, executor)
     } else new PublishToNewFolder(context, executor)
 
-  /** What the index says of files that are copied as they are, in these columns. */
+  /** The index entries, limited to these columns, of files that are copied unchanged. */
   def entriesOf(
       context: OptimizeContext,
       copied: Seq[FileRef],

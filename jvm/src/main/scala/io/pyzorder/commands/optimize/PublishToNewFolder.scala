@@ -5,7 +5,7 @@ import io.pyzorder.layout.select.{PartitionFiles, RewritePlan}
 import io.pyzorder.layout.write.WrittenFile
 import io.pyzorder.publish.Writer
 
-/** Into a new folder: what is rewritten, and copies of the other files. */
+/** Publishes to a new folder, which gets the new files and copies of those not rewritten. */
 private[optimize] final class PublishToNewFolder(
     context: OptimizeContext,
     executor: OptimizeExecutor)

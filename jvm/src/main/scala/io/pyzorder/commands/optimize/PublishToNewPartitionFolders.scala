@@ -6,7 +6,10 @@ import io.pyzorder.layout.write.WrittenFile
 import io.pyzorder.publish.Writer
 import io.pyzorder.storage.FileRef
 
-/** Into new folders of the partitions in which files are rewritten, with all files of theirs. */
+/**
+ * Publishes to new folders of the partitions with rewritten files. Each gets the partition's new
+ * files and copies of those not rewritten.
+ */
 private[optimize] final class PublishToNewPartitionFolders(
     context: OptimizeContext,
     executor: OptimizeExecutor)

@@ -10,15 +10,16 @@ import io.pyzorder.layout.write.InputFooters
 import io.pyzorder.publish.relocate.CoLocatedTables
 
 /**
- * Where a file lacks a column, the table by which it is read says what its rows have there: null,
- * or the default with which the column was added. A rewritten file has the column, as the table
- * says that OPTIMIZE names; another one that lies in the same folder may have said otherwise.
+ * Guards the values of columns that files lack. Such a column reads as null, or as the default with
+ * which it was added to the table that reads the file. A rewritten file stores the values of the
+ * table that OPTIMIZE names, so it would change the answers of another table in the same folder
+ * that has a different default.
  */
 private[optimize] object SharedFolderDefaults {
 
   /**
-   * Throws ZORDER_OTHER_DEFAULT where one of the same database does, or, for a path, one of the
-   * current database.
+   * Throws ZORDER_OTHER_DEFAULT if a table of the same database, or of the current database for a
+   * path, has a different default.
    */
   def check(session: shim.SparkSession, table: ResolvedTable, facts: Seq[InputFooters]): Unit = {
     val conf = session.sessionState.conf

@@ -6,22 +6,23 @@ import io.pyzorder.expressions.Boundaries
 import io.pyzorder.index.model.ColumnStatistics
 
 /**
- * A data file as far as its layout goes.
+ * What a layout decision needs to know about a data file.
  *
- * @param bytes   its size
- * @param columns what is known of each clustering column, in order
+ * @param bytes   size of the file
+ * @param columns statistics of each clustering column, in order
  */
 final case class FileBox(bytes: Long, columns: Seq[ColumnStatistics])
 
 /**
- * Files as boxes in the space of the clustering columns. A box's side goes from the rank of the
- * least value to the rank of the greatest, among the bounds of all files: rank 0 is null, the last
- * one NaN. A file of which a column is unknown spans all ranks.
+ * Files as boxes in the space of the clustering columns. In each column, a box extends from the
+ * rank of the file's minimum to the rank of its maximum, where values are ranked among the bounds
+ * of all files; rank 0 is null and the last rank is NaN. A file without statistics of a column
+ * spans all of the column's ranks.
  *
- * Which share of the data a range of ranks holds is estimated from the boxes alone: each file's
- * bytes are spread over the gaps between the ranks it spans, in proportion to the values' distance,
- * or lie on its one rank. Files of 0 bytes have no say. A wrong estimate makes a layout worse than
- * it could be, never an answer wrong.
+ * The share of the data in a range of ranks is estimated from the boxes alone: each file's bytes
+ * are spread over the gaps between the ranks it spans, in proportion to the distance between the
+ * values, or are put on its rank if it has only one. Files of 0 bytes do not affect the estimate. A
+ * wrong estimate can make a layout worse, but never an answer wrong.
  */
 final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 
@@ -31,28 +32,28 @@ final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 
   def columns: Range = sides.indices
 
-  /** The least rank of a file in a column. */
+  /** The lowest rank of a file in a column. */
   def low(column: Int, file: Int): Int = sides(column).low(file)
 
-  /** The greatest rank of a file in a column. */
+  /** The highest rank of a file in a column. */
   def high(column: Int, file: Int): Int = sides(column).high(file)
 
-  /** The greatest rank of a column. */
+  /** The highest rank of a column. */
   def lastRank(column: Int): Int = sides(column).on.length - 2
 
-  /** The share of the data within ranks `low` to `high`, both included: 0 to 1. */
+  /** The share of the data in the ranks from `low` to `high`, inclusive: 0 to 1. */
   def share(column: Int, low: Int, high: Int): Double = {
     val side = sides(column)
     if (high < low) 0.0
     else side.on(high + 1) - side.on(low) + side.between(high) - side.between(low)
   }
 
-  /** The share of the data within the ranks that a file spans. */
+  /** The share of the data in the ranks that a file spans. */
   def width(column: Int, file: Int): Double = share(column, low(column, file), high(column, file))
 
   /**
-   * How much of the data within ranks `low` to `high` shares its value with it, on average: no
-   * file can be narrower than that.
+   * The share of the data that has the same value as a row, averaged over the rows in the ranks
+   * from `low` to `high`. No file can be narrower than that.
    */
   def grain(column: Int, low: Int, high: Int): Double = {
     val squares = sides(column).squares
@@ -64,12 +65,12 @@ final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 object BoxSpace {
 
   /**
-   * One column.
+   * The ranks of one column, and how the data is distributed over them.
    *
-   * @param low     the files' least ranks
-   * @param high    the files' greatest ranks
-   * @param on      for each rank, and one more, the share of the data that lies on lesser ranks
-   * @param between for each rank the share of the data that lies between lesser ranks and up to it
+   * @param low     lowest rank of each file
+   * @param high    highest rank of each file
+   * @param on      for each rank, and one past the last, the share of the data on lower ranks
+   * @param between for each rank, the share of the data in the gaps below it
    */
   private final class Side(
       val low: Array[Int],
@@ -77,7 +78,7 @@ object BoxSpace {
       val on: Array[Double],
       val between: Array[Double]) {
 
-    /** For each rank, and one more, the squares of the shares on lesser ranks, summed up. */
+    /** For each rank, and one past the last, the sum of the squared shares of the lower ranks. */
     val squares: Array[Double] =
       on.indices.dropRight(1).map(rank => math.pow(on(rank + 1) - on(rank), 2))
         .scanLeft(0.0)(_ + _).toArray
@@ -106,7 +107,7 @@ object BoxSpace {
         else if (known.empty) 0
         else bounds.map(_._2).getOrElse(nan)
     }
-    // Values have the ids 2 and up: id 1 would be below all bounds.
+    // Values have ids from 2 on; id 1 stands for values below all boundaries.
     val distance = Array.tabulate(nan) { rank =>
       if (rank < 2 || rank + 1 >= nan) 0.0
       else values.position(rank - 1) - values.position(rank - 2)
@@ -114,7 +115,7 @@ object BoxSpace {
     spread(low, high, bytes, distance)
   }
 
-  /** @param distance of each rank to the next one */
+  /** @param distance from each rank to the next */
   private def spread(
       low: Array[Int],
       high: Array[Int],
@@ -124,7 +125,7 @@ object BoxSpace {
     val total = math.max(1.0, bytes.iterator.map(_.toDouble).sum)
     val reach = distance.scanLeft(0.0)(_ + _)
     val on = new Array[Double](ranks + 1)
-    // How much denser, by distance or by number of gaps, the data becomes after each rank.
+    // The change of density, per unit of distance or per gap, after each rank.
     val byDistance, byNumber = new Array[Double](ranks + 1)
     low.indices.foreach { i =>
       val share = bytes(i) / total

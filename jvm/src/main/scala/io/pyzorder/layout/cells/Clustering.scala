@@ -5,11 +5,11 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
 import io.pyzorder.expressions.{Boundaries, InterleaveBits}
 
 /**
- * Where each row goes: its file, and its place inside. Built on the driver from a sample, then
- * broadcast. The files of all table partitions are numbered through.
+ * Assigns each row to a file and to a place inside the file. It is built on the driver from a
+ * sample, then broadcast. Files are numbered consecutively across all table partitions.
  *
- * @param boundaries of every clustering column, over all table partitions
- * @param trees      one a table partition
+ * @param boundaries of each clustering column, over all table partitions
+ * @param trees      one per table partition
  * @param curve      `zorder`, `hilbert` or `linear`
  */
 final class Clustering(
@@ -22,7 +22,7 @@ final class Clustering(
 
   private val bits: Int = InterleaveBits.bitsPerColumn(boundaries.length)
 
-  /** Number of files of all table partitions together. */
+  /** Total number of files in all table partitions. */
   def leafCount: Int = firstLeaf.last
 
   /** The table partition of each file. */
@@ -32,15 +32,15 @@ final class Clustering(
   private val keys: Array[Int] = Clustering.keysOf(leafCount)
 
   /**
-   * A number that Spark's hash partitioning sends to the task of the row's file. Turns are
-   * scattered: rows of a heavy cell may come at regular distances, such as every other one.
+   * A number that Spark's hash partitioning sends to the task of the row's file. The turn is hashed
+   * because rows of a heavy cell may arrive at regular intervals, such as every other row.
    */
   def shuffleKey(ids: Array[Int], partition: Int, turn: Int): Int = {
     val scattered = Murmur3_x86_32.hashInt(turn, Clustering.HashSeed) & Int.MaxValue
     keys(firstLeaf(partition) + trees(partition).leaf(ids, scattered))
   }
 
-  /** The row's place inside its file, 0 or more. The ids are overwritten. */
+  /** The row's place inside its file, not negative. Overwrites `ids`. */
   def place(ids: Array[Int]): Long = {
     var c = 0
     while (c < ids.length) {
@@ -54,22 +54,22 @@ final class Clustering(
 
 object Clustering {
 
-  /** So many distinct ranks of a column tell files apart well enough. */
+  /** Maximum boundaries per column; more would hardly separate files any better. */
   private[pyzorder] val MaxBoundaries = 1 << 16
 
-  /** So many place rows well inside a file. */
+  /** The limit for a few files: enough boundaries to order the rows inside a file. */
   private val MinBoundaries = 1 << 13
 
   /**
-   * Boundaries of each column: no more than cut files to the sixty-fourth part of one, since those
-   * that stay in the processor's cache are searched faster.
+   * The maximum number of boundaries per column: 64 for each file, since boundaries that fit the
+   * processor's cache are searched faster.
    */
   private def boundariesFor(leaves: Int): Int =
     math.max(MinBoundaries, math.min(64L * leaves, MaxBoundaries).toInt)
 
   /**
-   * @param keys   as in `sample`, which may hold more columns after them
-   * @param groups number of files and regions of each table partition that `sample` numbers
+   * @param keys   the first columns of `sample`, which may have further ones
+   * @param groups number of files, and regions, of each table partition, by its number in `sample`
    */
   def of(keys: ClusteringKeys, sample: Sample, groups: Seq[(Int, Regions)]): Clustering = {
     val limit = boundariesFor(groups.map(_._1).sum)
@@ -84,10 +84,10 @@ object Clustering {
     new Clustering(boundaries, trees, keys.curve)
   }
 
-  /** Seed of the hash that Spark partitions rows with. */
+  /** Seed of the hash that Spark partitions rows by. */
   private val HashSeed = 42
 
-  /** For each of `count` tasks a number whose hash leads there. */
+  /** For each of `count` tasks, a number that Spark's hash partitioning sends to it. */
   private[pyzorder] def keysOf(count: Int): Array[Int] = {
     val keys = new Array[Int](count)
     val found = new Array[Boolean](count)

@@ -10,7 +10,7 @@ import org.apache.spark.sql.types._
 
 import io.pyzorder.expressions.Boundaries
 
-/** What depends on the range ids of a row's clustering columns. */
+/** An expression over the range ids of a row's clustering columns. */
 sealed abstract class RangeIdsExpression extends Expression {
 
   /** The clustering columns. */
@@ -22,7 +22,7 @@ sealed abstract class RangeIdsExpression extends Expression {
 
   @transient protected lazy val ids: Array[Int] = new Array[Int](columns.length)
 
-  /** Finds the range ids of a row. */
+  /** The range ids of a row, in an array that the next call overwrites. */
   protected def rangeIds(row: InternalRow): Array[Int] = {
     val boundaries = clustering.value.boundaries
     var c = 0
@@ -33,7 +33,10 @@ sealed abstract class RangeIdsExpression extends Expression {
     ids
   }
 
-  /** Java that fills an int[] with the range ids; returns it, and the names of both objects. */
+  /**
+   * Java code that fills an int[] with the range ids, with the names of the variables that hold the
+   * clustering and the array.
+   */
   protected def rangeIdsCode(ctx: CodegenContext): (Block, String, String) = {
     val reference = ctx.addReferenceObj("clustering", clustering, classOf[Broadcast[_]].getName)
     val clusteringClass = classOf[Clustering].getName
@@ -66,13 +69,13 @@ sealed abstract class RangeIdsExpression extends Expression {
 }
 
 /**
- * A number that Spark's hash partitioning sends to the task of the row's file. Rows of one cell
- * that is heavier than a file take turns.
+ * A number that Spark's hash partitioning sends to the task of the row's file. The rows of a cell
+ * that is heavier than a file are dealt out to its files in turn.
  *
  * @param partition number of the table partition
- * @param turn      an INT by which rows take turns; None: they are counted in each task, which is
- *                  right only where a task that runs again has its rows in the same order, else
- *                  rows would be lost or doubled
+ * @param turn      an INT that deals out the rows; None: each task counts its rows, which is safe
+ *                  only if a retried task reads its rows in the same order, since otherwise rows
+ *                  would be lost or duplicated
  */
 case class ShuffleKey(
     columns: Seq[Expression],
@@ -116,7 +119,7 @@ case class ShuffleKey(
       turn = newChildren.drop(columns.length + 1).headOption)
 }
 
-/** The row's place inside its file: a LONG, which Spark sorts by radix alone. */
+/** The row's place inside its file, as a LONG, which Spark's radix sort orders completely. */
 case class PlaceInFile(
     columns: Seq[Expression],
     clustering: Broadcast[Clustering])

@@ -9,19 +9,19 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec
 import io.pyzorder.expressions.ZOrderValue
 
 /**
- * What rows are laid out by.
+ * The keys by which rows are laid out.
  *
  * @param expressions the clustering columns, or their byte[] z-value
- * @param lexical     the expressions one after the other, not interleaved
+ * @param lexical     whether rows are ordered by one expression after the other, not interleaved
  * @param curve       `zorder`, `hilbert` or `linear`
  */
 final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, curve: String) {
 
   /**
-   * The rows, each in the task of its file, in the file's order.
+   * Sends each row to the task of its file and sorts the rows of each task.
    *
    * @param partition number of a row's table partition
-   * @param within    the order that comes first
+   * @param within    sort order that precedes the order by place
    * @param turn      see ShuffleKey
    */
   def layOut(
@@ -41,8 +41,9 @@ final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, 
 object ClusteringKeys {
 
   /**
-   * @param direct z-values of the values' own ordered bytes, not of their ranks: the rows are
-   *               sorted by them alone, and cut into even files; only with curve `zorder`
+   * @param direct whether z-values are made of the values' own ordered bytes, not of their ranks;
+   *               the rows are then sorted by the z-value alone and cut into even files. Only with
+   *               curve `zorder`.
    */
   def of(columns: Seq[Expression], curve: String, direct: Boolean): ClusteringKeys =
     ClusteringKeys(

@@ -1,28 +1,28 @@
 package io.pyzorder.layout.cells
 
 /**
- * Into how many slabs each column is cut, so that the cells form a grid.
+ * Chooses the number of slabs of each column, so that the cells form a grid.
  *
- * A lookup of one column opens one slab's share of the files, whatever the others are cut into: in
- * a grid of k slabs of each column of spread s, lookups open the mean of all s/k, which is least
- * where cells are as long in every column. Few numbers of files are products of so many equal
- * factors: where cells have to be longer in some columns, they are so in the last one.
+ * A lookup by one column opens one slab's share of the files, however the other columns are cut. In
+ * a grid with k slabs of a column of spread s, lookups open the mean of s/k over the columns, which
+ * is smallest where cells are equally long in every column. Few numbers of files are a product of
+ * equal factors. Where cells have to be longer in some column, it is the last one.
  */
 private[layout] object Grid {
 
-  /** The slabs of the last column that is cut: as many as there are files for. */
+  /** Marks the last column that is cut, which gets as many slabs as the files allow. */
   val Rest = 0
 
-  /** Lookups may open this many times the least share, for narrower first columns. */
+  /** Lookups may open this multiple of the smallest share if that makes first columns narrower. */
   val Tolerated = 1.05
 
-  /** What a sample says of spreads is not more exact. */
+  /** Relative error of the spreads, which come from a sample. */
   private val About = 0.02
 
   /**
    * @param leaves  number of files
-   * @param spreads of the columns, 0 of those that cannot be cut
-   * @return the slabs of each column: 1 of one that is not cut, `Rest` of the last that is
+   * @param spreads of the columns; 0 if a column cannot be cut
+   * @return the slabs of each column: 1 if it is not cut, `Rest` for the last one that is
    */
   def slabs(leaves: Int, spreads: Seq[Double]): Seq[Int] = {
     val ideal = even(leaves, spreads)
@@ -44,7 +44,7 @@ private[layout] object Grid {
     }
   }
 
-  /** As many slabs of each column as make the cells as long in all of them; 1 of short columns. */
+  /** The slabs, fractional, that make cells equally long in all columns; 1 for short columns. */
   private def even(leaves: Int, spreads: Seq[Double]): Seq[Double] = {
     var long = spreads.indices.filter(spreads(_) > 0)
     var length = 0.0
@@ -55,7 +55,7 @@ private[layout] object Grid {
     spreads.indices.map(c => if (long.contains(c)) spreads(c) / length else 1.0)
   }
 
-  /** Whole numbers near those of all columns but the last, which takes what is left. */
+  /** Whole numbers near the ideal ones of all columns but the last, which takes the remainder. */
   private def near(leaves: Int, ideal: Seq[Double]): Seq[Seq[Double]] = {
     val first = ideal.init
     val found = for {
@@ -68,8 +68,8 @@ private[layout] object Grid {
       last = leaves / counts.product
       if last >= 1
     } yield counts :+ last
-    if (found.nonEmpty) found // not where whole numbers are more than the files; these never are
-    else {
+    if (found.nonEmpty) found
+    else { // every product exceeds the files; numbers rounded down never do
       val down = first.map(math.floor)
       Seq(down :+ leaves / down.product)
     }

@@ -1,11 +1,12 @@
 package io.pyzorder.layout.cells
 
-/** The Hilbert curve, as a change of coordinates after which their bits are interleaved. */
+/** The Hilbert curve, as a transformation of coordinates whose bits are then interleaved. */
 object HilbertCurve {
 
   /**
-   * Replaces a point by what its place on the curve is when the results' bits are interleaved,
-   * first coordinate highest (Skilling, "Programming the Hilbert curve", 2004).
+   * Replaces a point's coordinates with the transpose of its place on the curve. Interleaving the
+   * results' bits, first coordinate highest, gives the place (Skilling, "Programming the Hilbert
+   * curve", 2004).
    *
    * @param point coordinates of `bits` bits each
    */

@@ -1,12 +1,12 @@
 package io.pyzorder.layout.cells
 
 /**
- * Cuts the space of the clustering columns' range ids into exactly `leafCount` cells of about the
- * same number of rows, numbered in z-order. Each cell becomes one file.
+ * Cuts the space of the clustering columns' range ids into cells with about the same number of rows
+ * per file, numbered in z-order. All cells together make exactly `leafCount` files.
  *
  * A node is three numbers: the column it splits, the first id of its right side, and its right
- * child (the left one follows the node). A leaf holds column -1, its first file and its number of
- * files: more than one where a single combination of ids is heavier than a file, whose rows are
+ * child; the left child follows the node. A leaf holds column -1, its first file and its number of
+ * files. It has several files if a single combination of ids is heavier than a file; its rows are
  * then dealt out by count.
  */
 final class KdTree private[layout] (
@@ -17,10 +17,10 @@ final class KdTree private[layout] (
     extends Serializable {
 
   /**
-   * The leaf of a row, 0 until `leafCount`.
+   * The file of a row, from 0 until `leafCount`.
    *
    * @param ids  the row's range id of every column
-   * @param turn any non-negative number that differs from row to row: deals a heavy cell out
+   * @param turn a non-negative number that varies from row to row, to deal out a heavy cell
    */
   def leaf(ids: Array[Int], turn: Int): Int = {
     var node = 0
@@ -30,7 +30,7 @@ final class KdTree private[layout] (
     cut(node) + (if (right(node) == 1) 0 else turn % right(node))
   }
 
-  /** The leaf of every row of a column-wise table of ids, the row's number being its turn. */
+  /** The files of the rows of a column-wise table of ids; each row's number is its turn. */
   def leaves(columns: Array[Array[Int]]): Array[Int] = {
     val ids = new Array[Int](columns.length)
     Array.tabulate(columns.head.length) { row =>
@@ -43,25 +43,25 @@ final class KdTree private[layout] (
 
 object KdTree {
 
-  /** One leaf, whatever the ids. */
+  /** One leaf for all ids. */
   val single: KdTree = new KdTree(Array(-1), Array(0), Array(1), 1)
 
   /**
-   * The tree over a sample of the rows.
+   * Builds the tree from a sample of the rows.
    *
-   * @param columns  range ids (0 and up, null being 0), first by column, then by sampled row
-   * @param leaves   number of cells to cut, at least 1
-   * @param lexical  split the first column as long as it can be, then the second: a plain sort's
-   *                 files; otherwise the column with the largest remaining spread, into the slabs
-   *                 of a grid, or in halves where lookups open fewer files then: values that are
-   *                 many rows' do not let a grid be even
+   * @param columns  range ids (from 0, which is null), first by column, then by sampled row
+   * @param leaves   number of files, at least 1
+   * @param lexical  whether to split the first column as long as possible, then the second, which
+   *                 gives the files of a plain sort. Otherwise the column with the largest
+   *                 remaining spread is split, into the slabs of a grid, or in halves if lookups
+   *                 then open fewer files: frequent values can keep a grid from being even.
    */
   def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree =
     build(columns, leaves, lexical, Region, (_, _) => 0)
 
   /**
-   * The same within each region, which has at least one leaf: with several regions, about `leaves`
-   * together.
+   * Builds a tree that also separates regions. Each region has at least one leaf, so the number of
+   * leaves is only about `leaves` if there are several.
    *
    * @param idAt the first range id on the right side of a cut of a column at a value
    */
@@ -84,6 +84,6 @@ object KdTree {
     }
   }
 
-  /** One cell whose rows are dealt out over all leaves. */
+  /** One cell whose rows are dealt out to all files. */
   private def heavy(leaves: Int): KdTree = new KdTree(Array(-1), Array(0), Array(leaves), leaves)
 }

@@ -5,14 +5,14 @@ import java.util.Arrays
 import scala.collection.mutable.ArrayBuffer
 
 /**
- * Grows a KdTree from a sample, top down: a node's leaves go to two sides in a proportion, and it
- * is cut where the sampled rows have that. Where equal ids do not let it be cut there, the nearest
- * possible cut decides how many leaves either side gets. Grows one tree.
+ * Grows a KdTree from a sample, top down. A node's leaves are divided between two sides, and the
+ * node is cut where the sampled rows are divided in the same proportion. If equal ids prevent that
+ * cut, the nearest possible cut decides how many leaves each side gets. A builder grows one tree.
  *
  * @param ids     range ids, first by column, then by sampled row
  * @param lexical as in `KdTree.build`
- * @param inGrid  into the slabs that `Grid` gives, as far as the ids let them be even, instead of
- *                in halves
+ * @param inGrid  whether to cut into the slabs that `Grid` gives, as far as the ids allow even
+ *                ones, instead of in halves
  */
 private[layout] final class KdTreeBuilder(
     ids: Array[Array[Int]],
@@ -27,12 +27,12 @@ private[layout] final class KdTreeBuilder(
   private val column, cut, right = ArrayBuffer.empty[Int]
   private var widths = 0.0
 
-  /** What is left of the columns in the files grown: what lookups open, but for a factor. */
+  /** Sum of the files' spreads in all columns. What lookups open is proportional to it. */
   def width: Double = widths
 
   /**
-   * @param leaves  of all regions together; each has one at least, and else its rows' share
-   * @param regions to grow a tree of its own in
+   * @param leaves  of all regions together; each gets its rows' share, and at least one
+   * @param regions that each get a tree of their own
    * @param idAt    the first id on the right side of a cut of a column at a value
    */
   def build(leaves: Int, regions: Regions, idAt: (Int, Any) => Int): KdTree = {
@@ -40,7 +40,7 @@ private[layout] final class KdTreeBuilder(
     new KdTree(column.toArray, cut.toArray, right.toArray, grown)
   }
 
-  /** As `grow` in each region; returns the number of leaves. */
+  /** Grows each region and returns the number of leaves. */
   private def growRegions(
       from: Int,
       to: Int,
@@ -63,14 +63,14 @@ private[layout] final class KdTreeBuilder(
       inLeft + growRegions(middle, to, firstLeaf + inLeft, leaves, rest, idAt)
   }
 
-  /** The slabs that a region's columns are to be cut into, as `Grid` gives them; Nil: no grid. */
+  /** The number of slabs of each column of a region, as `Grid` gives them; Nil: no grid. */
   private def slabs(from: Int, to: Int, leaves: Int): Seq[Int] =
     if (inGrid) Grid.slabs(leaves, ids.indices.map(spread(_, from, to))) else Nil
 
   /**
-   * Adds the subtree of rows(from until to), whose files are firstLeaf and the following ones.
+   * Adds the subtree of rows(from until to), whose files are numbered from `firstLeaf`.
    *
-   * @param slabs that each column is to be cut into yet; Nil, or 1 of all: in halves
+   * @param slabs that each column is still to be cut into; Nil, or 1 for all: cut in halves
    */
   private def grow(from: Int, to: Int, firstLeaf: Int, leaves: Int, slabs: Seq[Int]): Unit =
     (if (leaves == 1) None else chooseSplit(from, to, leaves, slabs)) match {
@@ -92,8 +92,8 @@ private[layout] final class KdTreeBuilder(
   }
 
   /**
-   * The widest column that can be cut into even files, else the one that can be cut most evenly;
-   * None where all rows share their ids: such a cell is dealt out by count.
+   * Splits the widest column that can be cut into even files, else the one that can be cut most
+   * evenly. None: all rows have the same ids, so the cell is dealt out by count.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
@@ -117,13 +117,13 @@ private[layout] final class KdTreeBuilder(
     equal ++ narrower.sortBy { case (c, width) => (-width, c) }
   }
 
-  /** The slabs that are left of a column where a grid is wanted. */
+  /** The remaining slabs of a column; 1 without a grid. */
   private def slabsOf(c: Int, leaves: Int, slabs: Seq[Int]): Int =
     if (slabs.isEmpty) 1
     else if (slabs(c) != Grid.Rest) slabs(c)
     else math.round(leaves.toDouble / slabs.filter(_ != Grid.Rest).product).toInt
 
-  /** The cut of one column nearest to half of its slabs. The column has two ids at least. */
+  /** The cut of a column nearest to half of its slabs. The column has at least two ids. */
   private def splitOf(c: Int, from: Int, to: Int, leaves: Int, slabs: Int): Split = {
     val count = to - from
     var i = 0
@@ -141,7 +141,7 @@ private[layout] final class KdTreeBuilder(
     Split(c, scratch(at), slabs / 2, leftLeaves, fullest - 1)
   }
 
-  /** Moves the rows left of the cut to the front; returns where the right ones begin. */
+  /** Moves the rows left of the cut to the front and returns where the others begin. */
   private def partition(from: Int, to: Int, byColumn: Int, at: Int): Int = {
     var low = from
     var high = to - 1
@@ -152,7 +152,7 @@ private[layout] final class KdTreeBuilder(
     low
   }
 
-  /** Distance, as a share of all sampled rows, between the least and greatest id of a cell. */
+  /** Distance between the lowest and the highest id of a cell, as a share of all sampled rows. */
   private def spread(c: Int, from: Int, to: Int): Double = {
     var least = Int.MaxValue
     var greatest = -1
@@ -169,16 +169,19 @@ private[layout] final class KdTreeBuilder(
 
 private[layout] object KdTreeBuilder {
 
-  /** A file may hold this share more than its neighbours before another column is tried. */
+  /** Another column is tried if files would exceed an even share by more than this. */
   private val Tolerated = 0.25
 
-  /** What a sample says of widths is not more exact; the order of the columns decides then. */
+  /**
+   * Columns of at least this share of the widest one's spread count as equally wide, since a sample
+   * is not more exact. The order of the columns then decides.
+   */
   private val AboutAsWide = 0.9
 
   /**
    * @param cut        first id of the right side
-   * @param leftSlabs  of the column's slabs those on the left side
-   * @param unevenness by how much the fuller side's files exceed an even share: 0 is even
+   * @param leftSlabs  number of the column's slabs on the left side
+   * @param unevenness by what share the files of the fuller side exceed an even share; 0 is even
    */
   private final case class Split(
       column: Int,
@@ -187,17 +190,17 @@ private[layout] object KdTreeBuilder {
       leftLeaves: Int,
       unevenness: Double) {
 
-    /** What is left of the slabs on the left side. */
+    /** The remaining slabs of the left side. */
     def left(slabs: Seq[Int]): Seq[Int] = taking(slabs, _ => leftSlabs)
 
-    /** What is left of the slabs on the right side. */
+    /** The remaining slabs of the right side. */
     def right(slabs: Seq[Int]): Seq[Int] = taking(slabs, _ - leftSlabs)
 
     private def taking(slabs: Seq[Int], left: Int => Int): Seq[Int] =
       if (slabs.isEmpty || slabs(column) <= 1) slabs else slabs.updated(column, left(slabs(column)))
   }
 
-  /** For every id the share of rows below it and half of its own: its place among all rows. */
+  /** The place of each id among all rows: the share of rows below it plus half of its own. */
   private def placesOf(column: Array[Int]): Array[Double] = {
     var greatest = 0
     column.foreach(id => if (id > greatest) greatest = id)

@@ -1,9 +1,9 @@
 package io.pyzorder.layout.cells
 
 /**
- * How the space of the clustering columns is cut along the gaps between the files of an earlier
- * OPTIMIZE, so that new files need not overlap those which stay: a tree whose leaves are numbered
- * from left to right.
+ * A division of the space of the clustering columns along the gaps between the files of an earlier
+ * OPTIMIZE, so that new files need not overlap those that stay. It is a tree whose leaves are
+ * numbered from left to right.
  */
 sealed abstract class Regions {
 
@@ -11,14 +11,16 @@ sealed abstract class Regions {
   def cutsOf(column: Int): Seq[Any]
 }
 
-/** What is not cut. */
+/** A leaf: a region that is not cut. */
 case object Region extends Regions {
   override def cutsOf(column: Int): Seq[Any] = Nil
 }
 
 /**
+ * An inner node: a cut of one column at a value.
+ *
  * @param column number of the clustering column
- * @param value  Catalyst's; lesser ones, and null, go left
+ * @param value  as Catalyst represents it; smaller values, and null, go left
  */
 final case class Cut(column: Int, value: Any, left: Regions, right: Regions) extends Regions {
   override def cutsOf(column: Int): Seq[Any] =
@@ -28,19 +30,19 @@ final case class Cut(column: Int, value: Any, left: Regions, right: Regions) ext
 /**
  * A region and the clustered files in it.
  *
- * @param files numbers in the space
- * @param low   of each column the least rank
- * @param high  of each column the greatest rank
+ * @param files their numbers in the space
+ * @param low   lowest rank in each column
+ * @param high  highest rank in each column
  */
 final case class RegionBox(files: Seq[Int], low: Seq[Int], high: Seq[Int])
 
 object Regions {
 
-  /** A cut that leaves less than this share of the bytes on one side is none. */
+  /** The minimum share of the bytes on either side of a cut. */
   private val LeastSide = 0.1
 
   /**
-   * Cuts between files until a region holds at most `limit` bytes, or cannot be cut.
+   * Cuts between files until each region holds at most `limit` bytes or cannot be cut.
    *
    * @return the tree, and its regions from left to right
    */
@@ -67,7 +69,7 @@ object Regions {
   /** @param balance share of the bytes on the lighter side */
   private final case class Gap(column: Int, rank: Int, value: Any, balance: Double)
 
-  /** The best balanced place in a column where some files end before all others begin. */
+  /** The best-balanced gap in a column: some files end before all others begin. */
   private def widestGap(
       space: BoxSpace,
       column: Int,

@@ -16,14 +16,14 @@ import io.pyzorder.common.{JobDescription, TaskFunction}
 import io.pyzorder.expressions.Boundaries
 
 /**
- * Clustering values of rows drawn at random.
+ * The values of the clustering columns in rows drawn at random.
  *
  * @param values    Catalyst values, first by sampled row, then by clustering column
  * @param partition number of each sampled row's table partition
  */
 final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
 
-  /** Boundaries of a column at the values drawn, at most `limit` of them, and at `others`. */
+  /** Boundaries of a column at up to `limit` of the drawn values, and at `others`. */
   def boundaries(dataType: DataType, number: Int, limit: Int, others: Seq[Any]): Boundaries = {
     val all = Boundaries.fromValues(dataType, values.iterator.map(_(number)))
     val kept =
@@ -40,20 +40,20 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
     else Boundaries.fromValues(dataType, kept ++ others)
   }
 
-  /** The same rows with some of the columns, by their numbers, in this order. */
+  /** The same rows with only these columns, given by their numbers, in this order. */
   def only(columns: Seq[Int]): Sample =
     new Sample(values.map(row => columns.map(row(_)).toArray), partition)
 
   /** The rows drawn from one table partition. */
   def rowsOf(number: Int): Array[Array[Any]] = byPartition.getOrElse(number, Array.empty)
 
-  /** One walk over the rows, however many partitions there are. */
+  /** Grouped once, however many partitions there are. */
   private lazy val byPartition: Map[Int, Array[Array[Any]]] =
     values.indices.groupBy(partition(_)).map { case (number, rows) =>
       number -> rows.map(values(_)).toArray
     }
 
-  /** The range ids of these rows, first by column, then by row. */
+  /** The range ids of the rows of one table partition, first by column, then by row. */
   def ids(boundaries: Array[Boundaries], number: Int): Array[Array[Int]] = {
     val rows = rowsOf(number)
     boundaries.indices.map(c => rows.map(row => boundaries(c).rangeId(row(c)))).toArray
@@ -62,15 +62,15 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
 
 object Sample {
 
-  /** Rows to sample for each file that will be written, at least. */
+  /** Minimum number of rows to sample for each file that will be written. */
   private val RowsPerLeaf = 500
 
   /**
-   * So much of each group that every file is drawn from often enough.
+   * The share of each group's rows to draw, so that every new file is sampled well enough.
    *
-   * @param rows   of each group
+   * @param rows   number of rows of each group
    * @param leaves number of files that each group's rows go to
-   * @param size   rows to draw of all groups together, if that is enough
+   * @param size   rows to draw from all groups together, if that is enough for each
    */
   def fractions(rows: Seq[Long], leaves: Seq[Int], size: Int): Array[Double] = {
     val wanted = size.toDouble / math.max(1L, rows.sum)
@@ -80,11 +80,11 @@ object Sample {
   }
 
   /**
-   * Draws rows of a scan in one job, the same ones each time it runs.
+   * Draws rows from a scan in one job. The job draws the same rows each time it runs.
    *
    * @param scan      rows with the clustering columns and `partition`
    * @param columns   the clustering columns, over the scan's output
-   * @param fractions share of rows to draw of each table partition, 0 to 1
+   * @param fractions share of each table partition's rows to draw, 0 to 1
    */
   def take(
       scan: SparkPlan,
@@ -114,7 +114,7 @@ object Sample {
       rows.map(_.getInt(types.length)))
   }
 
-  /** Rows of so many fields that follow each other, each after its length. */
+  /** Reads rows, each preceded by its length, from a byte array. */
   private def unpacked(packed: Array[Byte], fields: Int): Iterator[UnsafeRow] = {
     val in = ByteBuffer.wrap(packed)
     Iterator.continually(in).takeWhile(_.hasRemaining).map { _ =>

@@ -5,14 +5,15 @@ import org.apache.hadoop.fs.FileStatus
 import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
 
 /**
- * Chooses what an OPTIMIZE rewrites of a table that an earlier one has perhaps clustered: of each
- * partition the files that are not clustered so yet, and what `Merge` finds worth joining them.
- * Where no file is clustered, where all of them may join, or where there are many more files than
- * the bytes make, the partition as a whole.
+ * Chooses what an OPTIMIZE rewrites in a table that an earlier run may have clustered. In each
+ * partition, it rewrites the files that are not clustered as wanted, and the clustered files that
+ * `MergeSelection` finds worth rewriting with them. It rewrites the whole partition if no file is
+ * clustered, if the budget covers all clustered files, if the index lacks bounds of one of them, or
+ * if there are many more files than the bytes need.
  *
  * @param targetSize bytes of a file
- * @param factor     how many times the bytes of the new files may be rewritten beside them;
- *                   infinite: partitions are always laid out as a whole
+ * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes;
+ *                   infinite: partitions with new files are always rewritten as a whole
  * @param lexical    see KdTree.build
  */
 final class IncrementalPlanner(
@@ -43,13 +44,13 @@ final class IncrementalPlanner(
     val (clustered, fresh) = partition.files.partition(known.isClustered)
 
     /**
-     * Whether the files are too small by far: their writer knew less of the rows' size than can be
-     * known now, or aimed at smaller files.
+     * Whether the files are much too small. Their writer may have estimated the rows' size badly,
+     * or aimed at smaller files.
      */
     val isSplintered: Boolean =
       partition.files.length > Splintered * RewritePlan.filesOf(partition.size, targetSize)
 
-    /** Whether some clustered files may stay beside new ones. */
+    /** Whether some clustered files may stay when new ones are laid out. */
     val isMerged: Boolean =
       !isSplintered && clustered.nonEmpty && fresh.nonEmpty &&
         factor * sizeOf(fresh) < sizeOf(clustered) && clustered.forall(known.isIndexed)
@@ -67,7 +68,7 @@ final class IncrementalPlanner(
       if (joining.length < split.clustered.length) merge.regions else Region)
   }
 
-  /** See `Choice.excess`: 1 where what is clustered has been laid out as a whole already. */
+  /** See `RewritePlan.excess`; 1 if no files stay, or if the index lacks bounds of one of them. */
   private def excessOf(staying: Seq[FileStatus]): Double =
     if (staying.isEmpty || factor.isInfinite || !staying.forall(known.isIndexed)) 1.0
     else {
@@ -80,17 +81,17 @@ final class IncrementalPlanner(
 
 object IncrementalPlanner {
 
-  /** By the settings; throws what they do where one cannot be used. */
+  /** A planner with these settings. Throws if a setting is invalid. */
   def of(
       known: KnownFiles,
       settings: LayoutSettings,
       targetSize: Long): IncrementalPlanner =
     new IncrementalPlanner(
       known, targetSize,
-      // Files of the byte[] order are no boxes that others could be laid out between.
+      // Files in byte[] order are not boxes, so others cannot be laid out between them.
       if (settings.isDirect) Double.PositiveInfinity else settings.rewriteFactor,
       lexical = settings.curve == "linear")
 
-  /** So many times the files that the bytes make are written anew. */
+  /** A partition with more than this multiple of the files it needs is rewritten as a whole. */
   private val Splintered = 2
 }

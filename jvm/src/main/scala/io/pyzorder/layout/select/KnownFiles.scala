@@ -9,13 +9,13 @@ import io.pyzorder.layout.cells.FileBox
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * What is known of the layout of a table's files: from the index, and from the files themselves
- * where it does not know them.
+ * The statistics that describe how a table's files are laid out. They come from the index or, for
+ * files it has no valid entry of, from the files themselves.
  *
  * @param columns the clustering columns, in order
  * @param index   None: the table has none
- * @param collect every column's statistics of files, by their path in the table; files that cannot
- *                be read are missing
+ * @param collect collects every column's statistics of files, by their path in the table; files
+ *                that cannot be read are missing
  */
 final class KnownFiles(
     table: TableFolder,
@@ -41,7 +41,7 @@ final class KnownFiles(
     indexed(entry).forall(column => column.bounds.isDefined || column.empty)
   }
 
-  /** The files as boxes, in their order; one job at most. */
+  /** The files as boxes, in the same order. Runs one job at most. */
   def boxes(files: Seq[FileStatus]): IndexedSeq[FileBox] = {
     val unknown = files.filter(entryOf(_).isEmpty).map(PartitionListing.refOf(table, _))
     val collected =
@@ -57,7 +57,7 @@ final class KnownFiles(
   private def indexed(entry: Int): Seq[ColumnStatistics] =
     arrays.map(_.map(_.statistics(entry)).getOrElse(ColumnStatistics.unknown))
 
-  /** The number of the entry for the file as it is now. */
+  /** The number of the index entry that describes the file in its current state. */
   private def entryOf(file: FileStatus): Option[Int] = index.flatMap { entries =>
     val ref = PartitionListing.refOf(table, file)
     val entry = entries.find(ref.path)

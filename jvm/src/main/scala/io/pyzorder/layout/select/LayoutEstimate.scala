@@ -5,24 +5,24 @@ import org.apache.spark.sql.types.DataType
 import io.pyzorder.layout.cells.{BoxSpace, FileBox}
 
 /**
- * The shares of a table's files that queries on one column open: 0 to 1, on average over the rows'
- * values.
+ * The shares of a table's files that queries on one column open, from 0 to 1, averaged over the
+ * rows' values.
  *
- * @param lookup of `column = value`
- * @param range  of a range that holds 1 % of the rows
+ * @param lookup share opened by `column = value`
+ * @param range  share opened by a range with 1 % of the rows
  */
 final case class OpenedShare(lookup: Double, range: Double)
 
-/** What a rewriting changes for the queries. */
+/** Estimates how much of a table queries open before and after a rewrite. */
 object LayoutEstimate {
 
   private val Range = 0.01
 
   /**
-   * For each column the shares before and after.
+   * The shares of each column before and after a rewrite.
    *
-   * @param before the files now
-   * @param after  the files then; their bounds decide what the rows' values are taken to be
+   * @param before the current files
+   * @param after  the files after it, whose bounds determine the assumed distribution of values
    */
   def of(
       types: Seq[DataType],
@@ -33,7 +33,7 @@ object LayoutEstimate {
     types.indices.map(c => (share(space, c, old), share(space, c, fresh)))
   }
 
-  /** The same, as the pieces that `LayoutVerdict` judges. */
+  /** The files before and after a rewrite, as the pieces that `LayoutVerdict` judges. */
   def pieces(
       types: Seq[DataType],
       before: Seq[FileBox],
@@ -44,11 +44,11 @@ object LayoutEstimate {
   }
 
   /**
-   * What is foreseen of a layout without a look at the rows: each group's rows fill the box around
-   * its files evenly, as `Merge` takes them to.
+   * Predicts a rewrite without reading rows: like `MergeSelection`, it assumes that each group's
+   * rows fill the box around its files evenly.
    *
-   * @param files  every file of the table now
-   * @param groups the numbers of the files that are laid out together, with how many they become
+   * @param files  the table's current files
+   * @param groups numbers of the files that are laid out together, and how many files they become
    */
   def foreseen(
       types: Seq[DataType],
@@ -72,7 +72,7 @@ object LayoutEstimate {
   private def piece(space: BoxSpace, file: Int, bytes: Long): Piece =
     Piece(1.0, bytes.toDouble, space.columns.map(space.width(_, file)))
 
-  /** The shares of files as they are. */
+  /** The shares of a column with these files. */
   def of(dataType: DataType, files: Seq[FileBox]): OpenedShare =
     share(new BoxSpace(Seq(dataType), files.toIndexedSeq), 0, files.indices)
 

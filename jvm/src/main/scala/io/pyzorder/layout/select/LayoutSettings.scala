@@ -6,10 +6,10 @@ import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 import io.pyzorder.publish.journal.LayoutRecord
 
 /**
- * How an OPTIMIZE lays files out: as the session or the table's property says, else as the last
- * OPTIMIZE was given it, else by the defaults.
+ * How an OPTIMIZE lays out files. The session's settings and the table's properties come first,
+ * then what the last OPTIMIZE used, then the defaults.
  *
- * @param remembered of the last OPTIMIZE; None: there was none, or nothing is known of it
+ * @param remembered settings of the last OPTIMIZE; None: there was none, or they are unknown
  */
 final class LayoutSettings(
     conf: SQLConf,
@@ -31,29 +31,29 @@ final class LayoutSettings(
     .orElse(remembered.map(_.method).filter(_ => curve != "hilbert"))
     .getOrElse(ZOrderConf.method.default)
 
-  /** z-values of the values' own bits. */
+  /** Whether z-values are made of the values' own bits. */
   val isDirect: Boolean = method == "direct" && curve != "linear"
 
   val rewriteFactor: Double = ZOrderConf.rewriteFactor.get(conf, properties)
 
-  /** Whether the session, or the table's property, sets the size of files. */
+  /** Whether the session or a table property sets the size of files. */
   val isSizeChosen: Boolean = ZOrderConf.targetFileSize.chosen(conf, properties).isDefined
 
   private val chosenSize: Option[Long] = ZOrderConf.targetFileSize.chosen(conf, properties)
     .orElse(remembered.flatMap(_.targetFileSize))
 
   /**
-   * Bytes of a file. What was remembered may be forged: it makes no more than a bounded number of
+   * Bytes of a file. A remembered size may be forged, so it is ignored if it would give too many
    * files.
    *
-   * @param tableBytes of all the table's files; asked for only where no size is known
+   * @param tableBytes  bytes of all the table's files; not evaluated if a setting gives the size
    * @param isClustered whether there are clustering columns, by which files can be skipped
    */
   def targetSize(tableBytes: => Long, isClustered: Boolean): Long =
     chosenSize.filter(size => isSizeChosen || tableBytes / size < MaxRememberedFiles)
       .getOrElse(if (isClustered) adaptive(tableBytes) else Largest)
 
-  /** For the next OPTIMIZE. */
+  /** What the next OPTIMIZE remembers of this one. */
   def record(columns: Seq[Seq[String]]): LayoutRecord =
     LayoutRecord(columns, chosenSize, method, curve)
 }
@@ -63,13 +63,13 @@ object LayoutSettings {
   private val MaxRememberedFiles = 100000L
   private val Largest = ZOrderConf.targetFileSize.defaultValue
 
-  /** A table is cut into this number of files, where these are neither too small nor too large. */
+  /** The number of files of a table, unless that makes them too small or too large. */
   private val Files = 32L
 
-  /** Smaller files cost more to open than skipping them saves. */
+  /** Opening smaller files costs more than skipping them saves. */
   private[pyzorder] val Smallest: Long = 1L << 20
 
-  /** Small tables are cut into several files, too: nothing can be skipped of one. */
+  /** Gives small tables several files, too, since nothing can be skipped in a single one. */
   private def adaptive(tableBytes: Long): Long = {
     val files = math.max(1L, math.min(Files, tableBytes / Smallest))
     math.min(Largest, math.max(Smallest, (tableBytes + files - 1) / files))

@@ -1,11 +1,12 @@
 package io.pyzorder.layout.select
 
 /**
- * Some files of equal layout.
+ * Some files with the same layout.
  *
- * @param bytes  of all of them
- * @param widths for each column the share of the values that lie within one file's bounds: how
- *               often a lookup of a value opens it
+ * @param files  number of the files
+ * @param bytes  their total size
+ * @param widths for each column, the share of the values that lie within one file's bounds, which
+ *               is how often a lookup of a value opens the file
  */
 final case class Piece(files: Double, bytes: Double, widths: Seq[Double]) {
   private val opened: Double = if (widths.isEmpty) 1.0 else widths.sum / widths.length
@@ -15,34 +16,37 @@ final case class Piece(files: Double, bytes: Double, widths: Seq[Double]) {
 }
 
 /**
- * What a lookup of one value opens, on average over the values and the clustering columns.
+ * What a lookup of one value opens, averaged over the values and the clustering columns.
  *
- * @param share of the table's bytes, 0 to 1
+ * @param files number of files
+ * @param bytes their total size
+ * @param share share of the table's bytes, 0 to 1
  */
 final case class Lookup(files: Double, bytes: Double, share: Double) {
 
-  /** In bytes, with what it takes to open the files. */
+  /** Cost in bytes, including that of opening the files. */
   def cost: Double = bytes + files * LayoutVerdict.OpenCost
 }
 
 /**
- * Whether an OPTIMIZE is worth running: the one judgement that DRY RUN, DESCRIBE SKIPPING INDEX,
- * the report, the advisor and the command line show, and by which OPTIMIZE refuses to do harm.
+ * Whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, the report, the advisor
+ * and the command line all show this verdict, and OPTIMIZE refuses to run if it would do harm.
  *
- * The rule. What counts is the cost of a lookup: the bytes of the files that it opens, and
+ * The verdict depends on the cost of a lookup, which is the bytes of the files that it opens plus
  * `OpenCost` for each of them.
- *  - An OPTIMIZE *harms* if it replaces files that an earlier one has clustered, and lookups would
- *    cost `Harm` times what they do, by `Noticed` or more: nobody notices whether a lookup opens
- *    one tiny file or two. So joining 10,000 files of 10 KB is never harm unless they were
- *    clustered so, and even then only where lookups open few of them; joining the 16 files of a
- *    clustered table, of which a lookup opens four, into one is.
- *  - It *pays* if `Lookups` lookups save as many bytes as it rewrites. That holds for a whole table
- *    as well as for the few files that came last.
- *  - It *joins* if files that are opened faster than read become fewer.
- *  - Else it does not pay.
+ *  - An OPTIMIZE *harms* if it replaces files that an earlier run has clustered and makes lookups
+ *    cost more than `Harm` times what they cost now. The increase must also reach `Noticed`, since
+ *    it does not matter whether a lookup opens one tiny file or two. Joining 10,000 files of 10 KB
+ *    is therefore harmful only if they were clustered, and if lookups open few of them. Joining the
+ *    16 files of a clustered table into one is harmful if a lookup opens four of them.
+ *  - It *pays off* if `Lookups` lookups save as many bytes as it rewrites. This holds for a whole
+ *    table as well as for a few new files.
+ *  - It also pays off if it reduces the number of files that take longer to open than to read, or,
+ *    without clustering columns, the number of any files.
+ *  - Otherwise it is *useless*.
  *
  * @param kind     `nothing`, `pays`, `useless` or `harms`
- * @param sentence for people
+ * @param sentence the verdict in words, for the user
  */
 final case class LayoutVerdict(kind: String, sentence: String) {
   def isHarm: Boolean = kind == "harms"
@@ -51,8 +55,8 @@ final case class LayoutVerdict(kind: String, sentence: String) {
 object LayoutVerdict {
 
   /**
-   * Opening a file costs as much as reading this many bytes: a request to an object store, or a
-   * footer and a task on a disk. Below it, sizes do not matter.
+   * Opening a file costs as much as reading this many bytes. The cost is a request to an object
+   * store, or a footer and a task on a disk.
    */
   val OpenCost: Double = 256.0 * 1024
 
@@ -61,12 +65,14 @@ object LayoutVerdict {
   private val Lookups = 10
 
   /**
+   * The work that an OPTIMIZE would do.
+   *
    * @param replaced   number of files to replace
    * @param rewritten  their bytes
    * @param written    number of files to write
-   * @param partitions number of folders that they are in
-   * @param undoes     whether files are replaced that an OPTIMIZE has clustered
-   * @param columns    names of the clustering columns; Nil: small files are joined only
+   * @param partitions number of folders with these files
+   * @param undoes     whether it replaces files that an earlier OPTIMIZE has clustered
+   * @param columns    names of the clustering columns; Nil: it only joins small files
    * @param targetSize bytes of a file
    */
   final case class Work(
@@ -79,8 +85,8 @@ object LayoutVerdict {
       targetSize: Long)
 
   /**
-   * @param before the table's files now
-   * @param after  the table's files then
+   * @param before the table's current files
+   * @param after  the table's files after the OPTIMIZE
    */
   def of(work: Work, before: Seq[Piece], after: Seq[Piece]): LayoutVerdict = {
     val (now, next) = (lookup(before), lookup(after))
@@ -115,7 +121,7 @@ object LayoutVerdict {
       s"can be skipped$hint."
   }
 
-  /** A size that is read easily, not greater than `bytes`. */
+  /** The command-line and SQL options for a round size of at most `bytes`. */
   private def option(bytes: Long): String = {
     val kilobytes = java.lang.Long.highestOneBit(math.max(1L, bytes >> 10))
     val text = if (kilobytes < 1024) s"${kilobytes}k" else s"${kilobytes / 1024}m"

@@ -3,47 +3,49 @@ package io.pyzorder.layout.select
 import io.pyzorder.layout.cells.{BoxSpace, RegionBox, Regions}
 
 /**
- * What an OPTIMIZE of a partition takes that holds new files beside clustered ones.
+ * What an OPTIMIZE rewrites in a partition with both new and clustered files.
  *
  * @param files   numbers of the clustered files to rewrite together with all new ones
- * @param regions where rows of different regions must not share a file
+ * @param regions regions whose rows must not share a file
  */
 final case class MergeSelection(files: Seq[Int], regions: Regions)
 
 /**
- * Chooses which clustered files are worth being laid out again together with new files.
+ * Chooses which clustered files are worth rewriting together with new files.
  *
- * The space is cut into regions between the clustered files. New rows are laid out within their
- * regions; of each region, the widest files first, as many clustered files join them as saves most
- * opened bytes for each byte rewritten, until all regions together have taken `factor` times the
- * bytes of the new files, or those of one file if that is more. So the work of all OPTIMIZE runs
- * stays proportional to what was appended, and without new files there is none.
+ * The space is cut into regions between the clustered files, and new rows are laid out within their
+ * regions. Clustered files of a region join them, the widest first. The files that save the most
+ * opened bytes per byte rewritten are taken first, as long as all regions together stay within a
+ * budget of `factor` times the bytes of the new files, or of one file if that is more. The work of
+ * all OPTIMIZE runs thus stays proportional to what was appended, and there is none without new
+ * files.
  *
- * What a lookup opens, on average over the rows' values and the columns, is the sum over the files
- * of bytes × width; `BoxSpace.width` is the share of the values within the file's bounds. Each file
- * counts as a few bytes more than it has, so that small ones of one place are merged. A layout anew
- * is taken to fill the least box around its rows evenly, and to halve the widest column of that
- * until the pieces are files, or, as a plain sort does, the first column that can be cut.
+ * What a lookup opens, averaged over the rows' values and the columns, is the sum of bytes × width
+ * over the files, where `BoxSpace.width` is the share of the values within a file's bounds. Each
+ * file counts as slightly larger than it is, which favors merging small files that lie close
+ * together. A new layout is assumed to fill the smallest box around its rows evenly, and to halve
+ * the box's widest column, or the first one that can be cut if it is a plain sort, until the pieces
+ * are files.
  */
 object MergeSelection {
 
-  /** No more regions than this: each makes a file of its own of the new rows in it. */
+  /** Maximum number of regions. The new rows of each make at least one file. */
   private val MaxRegions = 16
 
-  /** To open a file costs as much as to read this share of one of the target size. */
+  /** Opening a file costs as much as reading this share of a file of the target size. */
   private val OpenShare = 1.0 / 32
 
-  /** Clustered files that would be opened less by a smaller share than this are left alone. */
+  /** Minimum share of their opened bytes that rewriting clustered files must save. */
   private val LeastGain = 0.05
 
-  /** New rows of a region should fill this share of a file, or regions are made larger. */
+  /** Regions are made large enough for their new rows to fill about this share of a file. */
   private val LeastFill = 0.25
 
   /**
    * @param fresh      numbers of the new files, at least one
    * @param clustered  numbers of the clustered files, at least one
    * @param targetSize bytes of a file
-   * @param factor     see above
+   * @param factor     bytes of clustered files to rewrite, as a multiple of the new files' bytes
    * @param lexical    see KdTree.build
    */
   def choose(
@@ -68,7 +70,8 @@ object MergeSelection {
   }
 
   /**
-   * How many times the bytes are opened that would be if the files were laid out anew: 1 is best.
+   * The bytes that lookups open, as a multiple of what they would open if the files were all
+   * rewritten; 1 is best.
    */
   def excess(
       space: BoxSpace,
@@ -79,7 +82,7 @@ object MergeSelection {
     if (best <= 0) 1.0 else math.max(1.0, files.map(opened(space, _, targetSize)).sum / best)
   }
 
-  /** @param gain opened bytes saved by rewriting `files`, the widest ones of the region */
+  /** @param gain opened bytes that rewriting `files`, the region's widest ones, saves */
   private final case class Offer(region: Int, files: Seq[Int], bytes: Long, gain: Double)
 
   private def offersOf(
@@ -106,7 +109,7 @@ object MergeSelection {
     }
   }
 
-  /** The offers with the best gain a byte, of each region at most one, within the budget. */
+  /** The offers with the best gain per byte within the budget, at most one for each region. */
   private def accept(offers: Seq[Offer], budget: Long): Seq[Offer] = {
     var left = budget
     var taken = Map.empty[Int, Offer]
@@ -124,7 +127,7 @@ object MergeSelection {
     (space.files(file).bytes + OpenShare * targetSize) *
       space.columns.map(space.width(_, file)).sum
 
-  /** So many bytes of rows, and of each column the ranks they lie within. */
+  /** The bytes of some rows, and the lowest and highest rank of each column in them. */
   private final case class Rows(bytes: Double, low: Seq[Int], high: Seq[Int]) {
 
     def +(other: Rows): Rows = Rows(
@@ -138,7 +141,7 @@ object MergeSelection {
     space.columns.map(space.low(_, file)),
     space.columns.map(space.high(_, file)))
 
-  /** The rows of the new files that lie in a region, if they fill their boxes evenly. */
+  /** The rows of the new files that lie in a region, assuming they fill their boxes evenly. */
   private def arrivals(space: BoxSpace, region: RegionBox, fresh: Seq[Int]): Option[Rows] =
     fresh.flatMap { file =>
       val low = space.columns.map(c => math.max(region.low(c), space.low(c, file)))
@@ -152,7 +155,7 @@ object MergeSelection {
       if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
     }.reduceOption(_ + _)
 
-  /** What rows cost once they are laid out. */
+  /** What a lookup opens of these rows once they are laid out. */
   private def opened(
       space: BoxSpace,
       rows: Rows,
@@ -162,7 +165,7 @@ object MergeSelection {
     (rows.bytes + OpenShare * targetSize * written) * sides(space, rows, written, lexical).sum
   }
 
-  /** How wide the new files are foreseen to be in each column if these are laid out again. */
+  /** The expected width of the new files in each column if these files are rewritten. */
   def widths(space: BoxSpace, files: Seq[Int], written: Int, lexical: Boolean): Seq[Double] =
     sides(space, files.map(fileRows(space, _)).reduce(_ + _), written, lexical)
 

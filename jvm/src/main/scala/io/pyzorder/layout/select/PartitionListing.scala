@@ -7,10 +7,10 @@ import org.apache.spark.sql.execution.datasources.FileIndex
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * The data files of one folder: of a table partition, or of a whole table without partitions. With
- * Spark's recursiveFileLookup these have several folders, whose rows stay where they are.
+ * The data files of one folder, which is that of a table partition or of an unpartitioned table.
+ * With Spark's recursiveFileLookup, either may have several folders; rows stay in their folder.
  *
- * @param folder where they lie and new ones will, as TableFolder.relativize gives it
+ * @param folder the folder of these files and of new ones, as TableFolder.relativize gives it
  * @param files  at least one
  */
 final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
@@ -22,9 +22,9 @@ final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
 object PartitionListing {
 
   /**
-   * Lists a table's files anew, whatever Spark has cached.
+   * Lists a table's files afresh, ignoring what Spark has cached.
    *
-   * @param where chooses partitions; None: all of them
+   * @param where predicate that selects partitions; None: all partitions
    */
   def list(
       index: FileIndex,
@@ -39,7 +39,7 @@ object PartitionListing {
     }.sortBy(_.folder).toSeq
   }
 
-  /** A file as the journal calls it. */
+  /** A file as the journal refers to it. */
   def refOf(table: TableFolder, file: FileStatus): FileRef =
     FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)
 

@@ -8,8 +8,8 @@ import io.pyzorder.layout.cells.{Region, Regions}
  * Files that are replaced together by new ones in the same folder.
  *
  * @param files   to read
- * @param leaves  number of files to write, at least 1; about so many where there are regions
- * @param regions rows of different ones do not share a file
+ * @param leaves  number of files to write, at least 1; approximate if there are several regions
+ * @param regions regions whose rows must not share a file
  */
 final case class RewriteGroup(
     folder: String,
@@ -21,9 +21,10 @@ final case class RewriteGroup(
  * What an OPTIMIZE rewrites.
  *
  * @param groups    the files to replace
- * @param clustered files that are clustered as wanted by an earlier run, chosen or not
- * @param excess    how many times the bytes are opened in the clustered files that stay, that
- *                  would be if their partition were laid out anew: 1 is best
+ * @param clustered files that an earlier run clustered as wanted, whether they are replaced or not
+ * @param excess    the bytes that lookups open in the clustered files that stay, as a multiple of
+ *                  what they would open if those were all rewritten; the largest of any partition,
+ *                  and 1 is best
  */
 final case class RewritePlan(
     groups: Seq[RewriteGroup],
@@ -33,7 +34,7 @@ final case class RewritePlan(
   /** The files to replace that are not clustered as wanted. */
   def fresh: Seq[FileStatus] = groups.flatMap(_.files).filterNot(clustered.toSet)
 
-  /** The groups in order, as many together as hold `limit` bytes; one that holds more is alone. */
+  /** The groups in order, in batches of up to `limit` bytes; a larger group is a batch alone. */
   def batches(limit: Long): Seq[Seq[RewriteGroup]] =
     groups.foldLeft(List.empty[List[RewriteGroup]]) {
       case (last :: before, group) if RewritePlan.sizeOf(group :: last) <= limit =>
@@ -41,7 +42,7 @@ final case class RewritePlan(
       case (before, group) => List(group) :: before
     }.map(_.reverse).reverse
 
-  /** A sentence for the user when files stay that are not narrow. */
+  /** A sentence for the user if files that stay are poorly clustered. */
   def remark: Option[String] =
     if (excess <= RewritePlan.BadlyClustered) None
     else Some(
@@ -51,13 +52,13 @@ final case class RewritePlan(
 
 object RewritePlan {
 
-  /** From here on the user is told how many times more a lookup opens than it could. */
+  /** The excess above which the user is told about it. */
   private val BadlyClustered = 1.5
 
-  /** A file of this share of the target size, or more, is not worth being compacted. */
+  /** A file of at least this share of the target size is not compacted. */
   private val LargeEnough = 0.75
 
-  /** For compaction: runs of small files that together make about one file of the target size. */
+  /** Compacts runs of small files that together make about one file of the target size. */
   def toCompact(partitions: Seq[PartitionFiles], targetSize: Long): RewritePlan =
     RewritePlan(partitions.flatMap(compacted(_, targetSize)), Nil, 1.0)
 
@@ -73,18 +74,18 @@ object RewritePlan {
       .map(files => RewriteGroup(partition.folder, files.reverse, 1))
   }
 
-  /** For clustering, whatever the files are clustered by. */
+  /** Rewrites every file, whatever it is clustered by. */
   def everything(partitions: Seq[PartitionFiles], targetSize: Long): RewritePlan =
     RewritePlan(partitions.map(whole(_, targetSize)), Nil, 1.0)
 
-  /** One partition anew. */
+  /** Rewrites all files of one partition. */
   private[layout] def whole(partition: PartitionFiles, targetSize: Long): RewriteGroup =
     RewriteGroup(partition.folder, partition.files, filesOf(partition.size, targetSize))
 
   private def sizeOf(groups: Seq[RewriteGroup]): Long =
     groups.iterator.flatMap(_.files).map(_.getLen).sum
 
-  /** Number of files that so many bytes make. */
+  /** Number of files of the target size that this many bytes make. */
   private[pyzorder] def filesOf(bytes: Long, targetSize: Long): Int =
     math.max(1L, math.min(Int.MaxValue.toLong, math.round(bytes.toDouble / targetSize))).toInt
 }

@@ -8,9 +8,9 @@ import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, FileBox, Sample}
 import io.pyzorder.layout.select.RewriteGroup
 
 /**
- * Where the rows of chosen files go, as found from a sample of them.
+ * Where the rows of the files to rewrite go, as determined from a sample of the rows.
  *
- * @param clustering for the tasks
+ * @param clustering assigns the rows to files, in tasks
  */
 final class ClusteringPlan private (
     val keys: ClusteringKeys,
@@ -19,7 +19,7 @@ final class ClusteringPlan private (
     types: Seq[DataType],
     sample: Sample) {
 
-  /** The new files, as far as the sample shows them: of those that rows were drawn for. */
+  /** The new files as estimated from the sample; files that no row was drawn for are missing. */
   def files: Seq[FileBox] = groups.indices.flatMap { number =>
     val rows = sample.rowsOf(number)
     val bytes = groups(number).files.map(_.getLen).sum.toDouble
@@ -48,7 +48,7 @@ final class ClusteringPlan private (
 object ClusteringPlan {
 
   /**
-   * Samples the rows, in one job over the clustering columns alone.
+   * Samples the rows in one job that reads only the clustering columns.
    *
    * @param groups    the files of `input`
    * @param columns   paths of the clustering columns, as the schema spells them

@@ -17,7 +17,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.storage.{Incarnation, MetadataFiles, TableFolder}
 
-/** Opens a format's own writers in tasks, all with the same options. */
+/** Opens a format's writers in tasks, all with the same options. */
 final class FileWriters private (
     factory: OutputWriterFactory,
     schema: StructType,
@@ -27,20 +27,20 @@ final class FileWriters private (
 
   @transient private lazy val keeping = FolderKeepingDisk.in(conf.value)
 
-  /** How the names of files end. */
+  /** File name extension. */
   def extension: String = factory.getFileExtension(contextOf(0, conf.value))
 
-  /** The store of a path. */
+  /** The file system of a path. */
   def fileSystem(path: Path): FileSystem = path.getFileSystem(conf.value)
 
   /**
-   * A writer of the file number `leaf`, to lie at a path in the table's staging folder, which takes
+   * Opens a writer of file number `leaf`, at a path in the table's staging folder. The writer takes
    * rows as they are stored.
    *
-   * The writers of Parquet and ORC make the folders of a file that they open. Where the table is
-   * deleted or renamed at that very moment, its folder is made anew with the file, and goes with
-   * it. A folder that others make, or make use of, is left: it is that of a new table. On a disk,
-   * where deleting takes a while, no folder is made anew: FolderKeepingDisk.
+   * The writers of Parquet and ORC create the folder of a file that they open. If the table is
+   * deleted or renamed at that moment, they recreate its folder, which is then removed along with
+   * the file. A folder that others create or use is kept, because it belongs to a new table. On a
+   * local disk, where deleting takes a while, FolderKeepingDisk keeps folders from being recreated.
    */
   def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
     val keepsFolders = FolderKeepingDisk.serves(path, conf.value)
@@ -69,7 +69,7 @@ final class FileWriters private (
     }
   }
 
-  /** A writer of a file at any path, which takes rows as they are stored. */
+  /** Opens a writer of a file at any path. The writer takes rows as they are stored. */
   def open(path: Path, leaf: Int): OutputWriter = open(path, leaf, conf.value)
 
   private def open(path: Path, leaf: Int, conf: Configuration): OutputWriter = {
@@ -83,7 +83,7 @@ final class FileWriters private (
   /** Deletes a file in the staging folder and, where the table is gone, the folders around it. */
   def discard(table: TableFolder, path: Path): Unit = {
     fileSystem(path) match {
-      case disk: ChecksumFileSystem => // it leaves the checksums of a file that is gone
+      case disk: ChecksumFileSystem => // does not delete the checksums of a file that is gone
         disk.delete(path, false)
         disk.getRawFileSystem.delete(disk.getChecksumFile(path), false)
       case store => store.delete(path, false)
@@ -109,8 +109,9 @@ final class FileWriters private (
 object FileWriters {
 
   /**
-   * Takes away what a failure has left; what else fails then is told beside it. Also in a task that
-   * is being killed: a store would give up at once.
+   * Runs all steps of the cleanup after a failure, and adds their failures to it as suppressed. The
+   * thread's interrupt flag is cleared meanwhile, so that the cleanup also works in a task that is
+   * being killed; stores give up at once in an interrupted thread.
    */
   def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit = {
     val interrupted = Thread.interrupted()
@@ -121,20 +122,19 @@ object FileWriters {
     if (interrupted) Thread.currentThread().interrupt()
   }
 
-  /** The setting that says whether a Parquet column is to have a dictionary. */
+  /** The setting that enables dictionaries for one Parquet column. */
   def dictionaryOf(column: String): String = s"${ParquetOutputFormat.ENABLE_DICTIONARY}#$column"
 
   /**
-   * Bytes of a Parquet row group where neither the table nor the session says: readers skip row
-   * groups by their minima and maxima, which the order inside a file makes narrow. ORC's readers
-   * skip every 10,000 rows as it is.
+   * Default bytes of a Parquet row group. Readers skip row groups by their minima and maxima, which
+   * the order inside a file makes narrow. ORC readers already skip units of 10,000 rows.
    */
   private val RowGroupSize = 32L << 20
 
   /**
-   * @param session RewriteSession.of the user's
+   * @param session a session of RewriteSession.of
    * @param schema  of the files
-   * @param options the table's, with `compression`
+   * @param options the table's options, with `compression`
    */
   def of(
       session: shim.SparkSession,
@@ -150,7 +150,7 @@ object FileWriters {
       new SerializableConfiguration(job.getConfiguration))
   }
 
-  /** The schema that new files carry: without what only the catalog means. */
+  /** The schema of new files, without metadata that only concerns the catalog. */
   private def asWritten(schema: StructType): StructType =
     StructType(InputRelation.asStored(schema).map { field =>
       field.copy(metadata = new MetadataBuilder().withMetadata(field.metadata)

@@ -6,9 +6,9 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path, RawLocalFileSystem}
 
 /**
- * The local disk for writers that must not make the folder of a file: those of Parquet and ORC do,
- * and where the table was dropped meanwhile they would make its folder anew, or make their own in
- * the folder of a new table.
+ * A local file system that does not create folders. The writers of Parquet and ORC create the
+ * folder of a file that they open. If the table was dropped meanwhile, they would recreate its
+ * folder, or create theirs in the folder of a new table.
  */
 final class FolderKeepingDisk extends LocalFileSystem(new RawLocalFileSystem {
       override def mkdirs(folder: Path): Boolean =
@@ -19,15 +19,16 @@ object FolderKeepingDisk {
 
   private val Key = "fs.file.impl"
 
-  /** Whether a path is on the disk, and no other class than Hadoop's own is to serve that. */
+  /** Whether a path is on the local disk and Hadoop's own class is configured for it. */
   def serves(path: Path, conf: Configuration): Boolean =
     path.toUri.getScheme == "file" &&
       Option(conf.get(Key)).forall(_ == classOf[LocalFileSystem].getName)
 
-  /** The configuration with which it does. */
+  /** The configuration that makes Hadoop use this file system. */
   def in(conf: Configuration): Configuration = {
     val own = new Configuration(conf)
-    own.setClassLoader(new ClassLoader(conf.getClassLoader) { // codecs may be where pyzorder is not
+    // The class loader of `conf` finds codecs, but perhaps not pyzorder.
+    own.setClassLoader(new ClassLoader(conf.getClassLoader) {
       override def findClass(name: String): Class[_] =
         if (name == classOf[FolderKeepingDisk].getName) classOf[FolderKeepingDisk]
         else super.findClass(name)

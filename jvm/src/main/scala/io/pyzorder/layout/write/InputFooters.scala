@@ -23,19 +23,19 @@ import org.apache.spark.util.SerializableConfiguration
 import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
 
 /**
- * What the footer of a data file tells.
+ * What the footer of a data file says about it.
  *
  * @param path       of the file
  * @param numRows    rows of the file
  * @param codec      as the format's option `compression` names it; None: the file has no data
  * @param timestamps how Parquet timestamps are stored, as spark.sql.parquet.outputTimestampType
- *                   names it, INT96 before the others
- * @param plain      columns of a Parquet file that its writer, which makes dictionaries, made none
- *                   for; None: of any other file
+ *                   names it
+ * @param plain      columns of a Parquet file without a dictionary, if other columns have one;
+ *                   None: no column has a dictionary, or the file is not Parquet
  * @param undeclared columns and struct fields that the table's schema does not have
  * @param lacking    columns of the table's schema that the file does not have
- * @param lossy      whether values of an ORC file may not fit the table's types, so that Spark
- *                   reads them as null; of a Parquet file it fails instead
+ * @param lossy      whether values of an ORC file may not fit the table's types, in which case
+ *                   Spark reads them as null; always false for Parquet, where the read fails
  */
 final case class InputFooters(
     path: String,
@@ -50,7 +50,7 @@ final case class InputFooters(
 object InputFooters {
 
   /**
-   * Reads the footers of files in one Spark job; the result is in their order. Throws
+   * Reads the footers of files in one Spark job and returns them in the same order. Throws
    * ZORDER_UNREADABLE_FILE.
    */
   def read(
@@ -76,13 +76,13 @@ object InputFooters {
     }
   }
 
-  /** Throws ZORDER_UNDECLARED_COLUMNS for a file whose rewriting would lose a column. */
+  /** Throws ZORDER_UNDECLARED_COLUMNS if rewriting a file would lose a column. */
   def check(facts: Seq[InputFooters]): Unit =
     facts.find(_.undeclared.nonEmpty).foreach { file =>
       throw ZOrderErrors.undeclaredColumns(file.path, file.undeclared)
     }
 
-  /** A table's options; where none names a codec, the one that most files have. */
+  /** A table's options, with the most common codec of the files if no option names one. */
   def withCodec(
       options: Map[String, String],
       facts: Iterable[InputFooters]): Map[String, String] = {
@@ -95,10 +95,10 @@ object InputFooters {
   private val CodecOptions = Set("compression", "parquet.compression", "orc.compress")
 
   /**
-   * A table's options, and that Parquet need not try again to make dictionaries for the columns
-   * that no file has one for.
+   * A table's options, with dictionaries disabled for the Parquet columns that have none in any
+   * file, to spare the writer the attempt.
    *
-   * @param but columns whose values will lie in other company than before
+   * @param but columns whose values are re-sorted, so that a dictionary may pay now
    */
   def withoutDictionaries(
       options: Map[String, String],
@@ -108,7 +108,7 @@ object InputFooters {
     (plain -- but).map(FileWriters.dictionaryOf(_) -> "false").toMap ++ options
   }
 
-  /** The one of spark.sql.parquet.outputTimestampType that keeps what the files hold. */
+  /** The spark.sql.parquet.outputTimestampType that loses nothing of the files' timestamps. */
   def timestampType(facts: Iterable[InputFooters]): Option[String] = {
     val types = facts.flatMap(_.timestamps).toSet
     Seq("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS").find(types)
@@ -140,7 +140,7 @@ object InputFooters {
       lossy = false)
   }
 
-  /** The columns without a dictionary in any row group, where others have one. */
+  /** The columns without a dictionary in any row group; None: no column has one. */
   private def plainOf(chunks: Iterable[ColumnChunkMetaData]): Option[Set[String]] = {
     val (dictionaries, plain) = chunks.partition(_.hasDictionaryPage)
     if (dictionaries.isEmpty) None

@@ -12,8 +12,8 @@ import org.apache.spark.sql.types._
 import io.pyzorder.storage.ExactFileIndex
 
 /**
- * The rows of chosen data files as they are stored: CHAR values unpadded, each row with the number
- * of its table partition.
+ * The rows of data files as they are stored, with CHAR values unpadded, and the number of each
+ * row's table partition.
  *
  * @param dataSchema the columns of the files
  * @param groups     the files of each table partition
@@ -46,19 +46,19 @@ final class InputRelation(
   /** The columns of the files, in the table's order. */
   val data: Seq[Attribute] = relation.output.take(schema.length)
 
-  /** The number of the row's table partition, in what `only` gives. */
+  /** The number of the row's table partition, in the output of `only`. */
   val number: Attribute = relation.output.last
 
-  /** The same, in what `all` gives. */
+  /** The number of the row's table partition, in the output of `all`. */
   val partition: Expression = if (groups.length == 1) Literal(0) else number
 
-  /** The column or struct field of a path, which exists. */
+  /** The column or struct field at a path, which must exist. */
   def column(path: Seq[String]): Expression =
     path.tail.foldLeft[Expression](data(schema.fieldIndex(path.head))) { (parent, name) =>
       GetStructField(parent, parent.dataType.asInstanceOf[StructType].fieldIndex(name), Some(name))
     }
 
-  /** The physical plan that reads all columns, and the number where there are several. */
+  /** The physical plan that reads all columns, and the number if there are several partitions. */
   def all: SparkPlan =
     planned(Project(if (groups.length == 1) data else data :+ number, relation))
 
@@ -74,11 +74,14 @@ final class InputRelation(
 
 object InputRelation {
 
-  /** The options by which a table reads some of the files of its folder only. */
+  /** The options that make a table read only some files of its folder. */
   def choosing(options: Map[String, String]): Seq[String] =
     among(options, "modifiedafter", "modifiedbefore", "pathglobfilter")
 
-  /** Those that find files, or forgive them: which files are read is decided already. */
+  /**
+   * The options that find files or tolerate missing and corrupt ones. They do not apply, because
+   * the files to read are already chosen.
+   */
   private def forgiving(options: Map[String, String]): Seq[String] =
     among(options, "ignorecorruptfiles", "ignoremissingfiles", "path", "paths",
       "recursivefilelookup")
@@ -88,9 +91,7 @@ object InputRelation {
 
   private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"
 
-  /**
-   * The schema without what makes Spark pad CHAR values; values of added columns' defaults stay.
-   */
+  /** The schema without the metadata that makes Spark pad CHAR values; defaults are kept. */
   private[layout] def asStored(schema: StructType): StructType =
     StructType(schema.map { field =>
       field.copy(nullable = true,

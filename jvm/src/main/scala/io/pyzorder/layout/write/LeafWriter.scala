@@ -13,10 +13,10 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.storage.TableFolder
 
 /**
- * A new file that waits in the staging folder.
+ * A new file in the staging folder, not published yet.
  *
- * @param stagedPath where it lies now
- * @param path       its name in the table, as TableFolder.relativize gives it
+ * @param stagedPath its current path
+ * @param path       its future path in the table, as TableFolder.relativize gives it
  * @param size       bytes
  * @param numRecords rows
  * @param statistics by IndexedColumn.name
@@ -29,19 +29,19 @@ final case class WrittenFile(
     statistics: Map[String, ColumnStatistics])
 
 /**
- * Writes the rows of one task into one file in the staging folder. Every attempt of a task has a
- * file name of its own, so that only files of attempts that succeeded are ever published.
+ * Writes the rows of one task to one file in the staging folder. Each attempt of a task uses a
+ * different file name, so only files of successful attempts are ever published.
  *
- * @param writers    the format's own
+ * @param writers    opens the files
  * @param schema     of the files
- * @param columns    to take statistics of
+ * @param columns    to collect statistics of
  * @param root       the table's folder
  * @param run        number of the writing command in the journal
  * @param folders    each file's folder, as TableFolder.relativize gives it
  * @param id         part of all file names of this command
- * @param millis     Parquet timestamps are stored in milliseconds
- * @param curve      for rows that come in the order of their z-values: the index's column of these,
- *                   and how to compute them
+ * @param millis     whether Parquet timestamps are stored in milliseconds
+ * @param curve      for rows sorted by their z-value: the index's column of it, and the expression
+ *                   that computes it
  */
 final class LeafWriter(
     writers: FileWriters,
@@ -99,13 +99,13 @@ final class LeafWriter(
     }
 }
 
-/** The z-values of the first and the last of rows that come in their order. */
+/** Keeps the first and the last z-value of rows that are sorted by it. */
 private final class ZValueTracker(column: IndexedColumn, zValue: Expression) {
 
   private var first: Array[Byte] = _
   private var last: InternalRow = _
 
-  /** The row may be reused afterwards. */
+  /** Takes the next row, which the caller may reuse afterwards. */
   def update(row: InternalRow): Unit = {
     if (first == null) first = valueOf(row)
     (last, row) match {
@@ -114,7 +114,7 @@ private final class ZValueTracker(column: IndexedColumn, zValue: Expression) {
     }
   }
 
-  /** By IndexedColumn.name; None: there were no rows. */
+  /** The column's name and statistics; None: there were no rows. */
   def result: Option[(String, ColumnStatistics)] = Option(first).map { least =>
     column.name -> ColumnStatistics(
       bounds = Some((least, valueOf(last))), exact = true, nullCount = Some(0L), nanSeen = false,

@@ -10,24 +10,24 @@ import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.Platform
 
-/** How the values of one column of a batch of rows become Parquet's. */
+/** Writes the values of one column from a batch of rows to Parquet. */
 private[layout] sealed abstract class ParquetColumn {
 
   /** Whether the values are strings or bytes. */
   def isBytes: Boolean = false
 
-  /** Writes the value of a row, which is not null. */
+  /** Writes the value of a row. The value must not be null. */
   def write(rows: RowBatch, row: Int, column: Int, to: ColumnWriter, level: Int): Unit
 }
 
 private[layout] object ParquetColumn {
 
   /**
-   * Of a top-level column; None: its values are no plain copies, Spark's own writer is to write
-   * them.
+   * The writer of a top-level column. None: its values cannot be copied as they are, so Spark's
+   * writer has to write them.
    *
    * @param dataType  as in Spark's schema
-   * @param described the column as Spark's writer would have it in the file
+   * @param described the column as Spark's writer declares it in the file
    */
   def of(dataType: DataType, described: ColumnDescriptor): Option[ParquetColumn] = {
     val primitive = described.getPrimitiveType
@@ -83,7 +83,7 @@ private[layout] object ParquetColumn {
       to.write(Platform.getLong(rows.array, rows.address(row, column)), 0, level)
   }
 
-  /** Microseconds, cut down to milliseconds. */
+  /** Microseconds, rounded down to milliseconds. */
   private object Millis extends ParquetColumn {
     override def write(
         rows: RowBatch,
@@ -106,13 +106,13 @@ private[layout] object ParquetColumn {
       to.write(Platform.getDouble(rows.array, rows.address(row, column)), 0, level)
   }
 
-  /** Unscaled values of up to nine digits, which rows hold as longs. */
+  /** Unscaled decimals of up to nine digits, which rows hold as longs. */
   private object DecimalInts extends ParquetColumn {
     override def write(rows: RowBatch, row: Int, column: Int, to: ColumnWriter, level: Int): Unit =
       to.write(Platform.getLong(rows.array, rows.address(row, column)).toInt, 0, level)
   }
 
-  /** Strings and bytes, which Parquet copies where it keeps them. */
+  /** Strings and bytes. Parquet copies those that it keeps. */
   private object Binaries extends ParquetColumn {
     override def isBytes: Boolean = true
 
@@ -122,7 +122,7 @@ private[layout] object ParquetColumn {
         0, level)
   }
 
-  /** Unscaled values of any number of digits, in two's complement, the highest byte first. */
+  /** Unscaled decimals of any number of digits, in big-endian two's complement. */
   private final class Decimals(width: Int) extends ParquetColumn {
     private val padded = new Array[Byte](width)
 

@@ -18,15 +18,15 @@ import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
 import io.pyzorder.layout.select.RewriteGroup
 
 /**
- * How the rows of chosen files become new files in the staging folder.
+ * Rewrites the rows of files to new files in the staging folder.
  *
- * @param session    RewriteSession.of the user's
+ * @param session    a session of RewriteSession.of
  * @param root       the table's folder
  * @param format     Spark's implementation of `formatName`, "parquet" or "orc"
  * @param schema     of the files
- * @param options    the table's, with `compression`
- * @param millis     Parquet timestamps are stored in milliseconds
- * @param statistics the columns to take statistics of, a ZValueColumn perhaps
+ * @param options    the table's options, with `compression`
+ * @param millis     whether Parquet timestamps are stored in milliseconds
+ * @param statistics the columns to collect statistics of; may include a ZValueColumn
  * @param run        number of the writing command in the journal
  */
 final class Rewrite(
@@ -40,7 +40,7 @@ final class Rewrite(
     statistics: Seq[IndexedColumn],
     run: Long) {
 
-  /** Clusters each group's rows into its number of files, as planned for this input. */
+  /** Clusters each group's rows into its number of files, following the plan for this input. */
   def cluster(
       groups: Seq[RewriteGroup],
       input: InputRelation,
@@ -58,7 +58,7 @@ final class Rewrite(
     } finally shared.destroy()
   }
 
-  /** Joins each group's files into one, in their order, without a shuffle. */
+  /** Concatenates each group's files into one, in their order, without a shuffle. */
   def compact(groups: Seq[RewriteGroup]): Seq[WrittenFile] = {
     val stored = InputRelation.asStored(schema)
     val read = format.buildReaderWithPartitionValues(
@@ -77,7 +77,7 @@ final class Rewrite(
       write(rows, groups.map(_.folder).toArray, None))
   }
 
-  /** The rows as they are to be written; not copied once more where they are so already. */
+  /** Drops all columns but the data's. Without others, adds no projection, which copies rows. */
   private def onlyData(rows: SparkPlan, input: InputRelation): SparkPlan =
     if (rows.output.map(_.exprId) == input.data.map(_.exprId)) rows
     else ProjectExec(input.data, rows)

@@ -4,11 +4,11 @@ import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.{shim, SessionAccess}
 
-/** The settings that rows are rewritten under: nothing may be skipped, merged or rebased. */
+/** Sessions that rewrite rows. Their settings skip no file, merge no tasks and rebase no dates. */
 object RewriteSession {
 
   /**
-   * A session like the user's but for its settings.
+   * A copy of the user's session with the settings for rewriting.
    *
    * @param timestamps spark.sql.parquet.outputTimestampType of the new files; None: the user's
    */
@@ -33,9 +33,9 @@ object RewriteSession {
     "spark.sql.parquet.datetimeRebaseModeInWrite" -> "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite" -> "CORRECTED",
     "spark.sql.zorder.skipping.enabled" -> "false",
-    // They tell whether a task run again sent other rows. Here it sends the same ones to the same
-    // tasks: where a row goes depends on its values and, in a cell heavier than a file, on its
-    // place among the task's rows, which come from the same files in the same order.
+    // The checksums detect a retried task that sends other rows. A retry sends the same rows to the
+    // same tasks here: the target depends on a row's values and, in a cell heavier than a file, on
+    // its position among the task's rows, which come from the same files in the same order.
     "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
 }

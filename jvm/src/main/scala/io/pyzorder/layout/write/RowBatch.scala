@@ -7,16 +7,16 @@ import org.apache.spark.unsafe.Platform
 import org.apache.spark.unsafe.bitset.BitSetMethods
 
 /**
- * Rows side by side in one array, to be read column by column.
+ * Rows in one contiguous array, to be read column by column.
  *
- * @param columns how many each row has
+ * @param columns number of columns of each row
  */
 private[layout] final class RowBatch(columns: Int) {
   import RowBatch._
 
   private var rows = new Array[Byte](BytesAtFirst)
 
-  /** Address of row r in `rows`; one more than there are rows. */
+  /** Address of each row in `rows`, and the end of the last one. */
   private val starts = {
     val starts = new Array[Long](MaxRows + 1)
     starts(0) = Platform.BYTE_ARRAY_OFFSET.toLong
@@ -45,30 +45,30 @@ private[layout] final class RowBatch(columns: Int) {
 
   def clear(): Unit = count = 0
 
-  /** The array all rows are in; another one after `add`. */
+  /** The array that holds all rows. `add` may replace it. */
   def array: Array[Byte] = rows
 
   def isNull(row: Int, column: Int): Boolean = BitSetMethods.isSet(rows, starts(row), column)
 
-  /** Address in `array` of a value of up to eight bytes, or of what says where a longer one is. */
+  /** Address in `array` of a value of up to eight bytes, or of a longer one's offset and size. */
   def address(row: Int, column: Int): Long = starts(row) + nullBits + 8L * column
 
-  /** Index in `array` of the first byte of a value of any length. */
+  /** Index in `array` of the first byte of a variable-length value. */
   def begin(row: Int, column: Int): Int =
     (starts(row) - Platform.BYTE_ARRAY_OFFSET).toInt +
       (Platform.getLong(rows, address(row, column)) >>> 32).toInt
 
-  /** Number of bytes of a value of any length. */
+  /** Number of bytes of a variable-length value. */
   def size(row: Int, column: Int): Int = Platform.getLong(rows, address(row, column)).toInt
 }
 
 private[layout] object RowBatch {
 
-  /** So many fit Parquet's limit of 20,000 rows a page evenly. */
+  /** Divides Parquet's limit of 20,000 rows per page evenly. */
   private val MaxRows = 1000
 
   private val BytesAtFirst = 1 << 18
 
-  /** No row is added after these, which are far less than a row may have. */
+  /** The batch is full at this size. A single row may be far larger. */
   private val MaxBytes = 1 << 20
 }

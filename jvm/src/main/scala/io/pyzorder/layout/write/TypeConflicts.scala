@@ -19,13 +19,13 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{TaskFunction, ZOrderErrors, ZOrderException}
 
-/** Finds the two files that have a column of types which one table cannot hold. */
+/** Finds two files in which a column has types that one table cannot hold. */
 object TypeConflicts {
 
   /** The types of each column and struct field, each with the first file that has it. */
   private type Types = mutable.LinkedHashMap[String, mutable.LinkedHashMap[DataType, String]]
 
-  /** Whether a failure to read may come of such files: Spark has a word for it by reader. */
+  /** Whether such files may have caused a failure to read. Spark's readers word it differently. */
   def mayBe(failure: Throwable): Boolean =
     ExceptionUtils.getThrowables(failure)
       .exists(cause => Said.findFirstIn(cause.toString).isDefined)
@@ -34,7 +34,7 @@ object TypeConflicts {
     "ParquetDecodingException|sql[.]types[.]\\S+ cannot be cast|CANNOT_MERGE|" +
     "Failed merging schema|Failed to merge").r
 
-  /** Of the files of a folder, which no table declares the types of. None: there are none such. */
+  /** The conflict among the files of a folder that no table declares the types of. */
   def among(
       session: shim.SparkSession,
       format: String,
@@ -46,7 +46,7 @@ object TypeConflicts {
       }
     }.toSeq.headOption
 
-  /** Of the files of a table, one of which does not fit what the table declares. */
+  /** The conflict of a table's file with the types that the table declares. */
   def of(
       session: shim.SparkSession,
       format: String,
@@ -63,11 +63,11 @@ object TypeConflicts {
           }
         }
       }.toSeq.headOption
-    // Parquet's reader refuses some types that would fit: it may have failed on one of those.
+    // Parquet's reader rejects some types that would fit, and may have failed on one of those.
     conflict(!Widening.keeps(_, _)).orElse(conflict(_.getClass != _.getClass))
   }
 
-  /** Whether Spark reads files of these two types together, in a folder without a table. */
+  /** Whether Spark can read files of both types together in a folder without a table. */
   private def merge(one: DataType, other: DataType): Boolean = (one, other) match {
     case (a: DecimalType, b: DecimalType) => a.scale == b.scale
     case (a, b) => a.getClass == b.getClass
@@ -87,9 +87,9 @@ object TypeConflicts {
   private def key(name: String): String = name.toLowerCase
 
   /**
-   * By name, of files that can be read; one Spark job.
+   * The types in the files that can be read, by column name; runs one Spark job.
    *
-   * @param names of the columns, for ORC files of Hive that have none
+   * @param names of the columns, for Hive's ORC files, which have none
    */
   private def read(
       session: shim.SparkSession,
@@ -138,7 +138,7 @@ object TypeConflicts {
       finally reader.close()
     }
 
-  /** Columns and fields, with what is inside taken out of structs, arrays and maps. */
+  /** All columns and nested fields with their types, each struct, array and map without content. */
   private def flat(prefix: String, struct: StructType): Seq[(String, DataType)] =
     struct.toSeq.flatMap(field => flat(prefix + field.name, field.dataType))
 

@@ -3,12 +3,12 @@ package io.pyzorder.layout.write
 import org.apache.spark.sql.types._
 
 /**
- * Which values of a file fit the type that the table has by now. Spark's ORC reader gives null for
- * one that does not: a rewrite would keep the null and lose the value.
+ * Decides which values of a file fit the table's current type. Spark's ORC reader returns null for
+ * a value that does not fit, and a rewrite would then lose the value.
  */
 private[layout] object Widening {
 
-  /** Whether each value of a file's type is a value of the table's. */
+  /** Whether every value of a file's type is a value of the table's type. */
   def keeps(file: DataType, table: DataType): Boolean = (file, table) match {
     case (NullType, _) | (_, _: UserDefinedType[_]) => true
     case (a: DecimalType, b: DecimalType) =>
@@ -25,10 +25,10 @@ private[layout] object Widening {
     case _ => false
   }
 
-  /** Decimal digits of the greatest integer of so many bytes. */
+  /** Decimal digits of the largest integer with this number of bytes. */
   private val Digits = Map(1 -> 3, 2 -> 5, 4 -> 10, 8 -> 19)
 
-  /** The bytes of an integer type. */
+  /** Matches integer types, with their number of bytes. */
   private object Bytes {
     def unapply(dataType: DataType): Option[Int] = dataType match {
       case ByteType | ShortType | IntegerType | LongType => Some(dataType.defaultSize)

@@ -14,7 +14,7 @@ class KdTreeSuite extends AnyFunSuite {
   private def skewed(random: Random): Array[Int] =
     Array.fill(rows)(if (random.nextInt(10) < 9) 5 else random.nextInt(50))
 
-  /** Columns of ids. */
+  /** The name of each table, and a generator for each column of ids. */
   private val tables = Seq[(String, Seq[Random => Array[Int]])](
     "one even column" -> Seq(uniform(1000) _),
     "two even columns" -> Seq(uniform(1000) _, uniform(1000) _),

@@ -27,7 +27,10 @@ class MergeSelectionSuite extends AnyFunSuite {
     MergeSelection.choose(space(files: _*), news, olds, target, factor, lexical = false).files
   }
 
-  /** Factor, new files, clustered files, and which of the latter join (counted after the new). */
+  /**
+   * The name of each case, the factor, the new files, the clustered files, and the numbers of the
+   * clustered files that are chosen, which follow those of the new files.
+   */
   private val cases = Seq[(String, Double, Seq[(Long, Long)], Seq[(Long, Long)], Seq[Int])](
     ("no budget, nothing joins", 0.0, Seq((0L, 399L)), Seq.fill(4)((0L, 399L)), Nil),
     ("new rows beyond all files leave them alone", 4.0, Seq((400L, 499L)), apart, Nil))

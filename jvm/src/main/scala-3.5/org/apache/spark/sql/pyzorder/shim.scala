@@ -5,38 +5,38 @@ import org.apache.spark.sql.types.{CharType, DataType, StringType, VarcharType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * What differs between Spark versions, under one name each, and the few members Spark keeps to its
- * own packages. This file serves Spark 3.5.
+ * Gives one name to what differs between Spark versions, and access to a few members that are
+ * private to Spark's packages. This file is for Spark 3.5.
  */
 object shim {
 
-  /** The session with catalog, state and context. */
+  /** The session that has a catalog, state and context. */
   type SparkSession = org.apache.spark.sql.SparkSession
 
   type DataFrame = org.apache.spark.sql.DataFrame
 
-  /** A DataFrame of an analyzed or unanalyzed plan. */
+  /** A DataFrame of a plan, which need not be analyzed. */
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     org.apache.spark.sql.Dataset.ofRows(session, plan)
 
-  /** Whether `dataType` holds strings that have an order: STRING, CHAR(n), VARCHAR(n). */
+  /** Whether `dataType` is a type of ordered strings: STRING, CHAR(n) or VARCHAR(n). */
   def isString(dataType: DataType): Boolean = dataType match {
     case StringType | _: CharType | _: VarcharType => true
     case _ => false
   }
 
-  /** The order of their bytes, unsigned. */
+  /** Compares the bytes of two strings as unsigned. */
   def compareBytes(a: UTF8String, b: UTF8String): Int = a.compareTo(b)
 
-  /** Whether `dataType` holds strings ordered by their UTF-8 bytes: all are, in Spark 3.5. */
+  /** Whether strings of `dataType` are ordered by their UTF-8 bytes. In Spark 3.5, all are. */
   def isByteOrderedString(dataType: DataType): Boolean = isString(dataType)
 
-  /** Bytes that sort unsigned as the strings of `dataType` do. */
+  /** Bytes whose unsigned order is the order of strings of `dataType`. */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] = value.getBytes
 
-  /** Java for `collationKey` of the variable `value`. */
+  /** Java code for `collationKey` of the variable `value`. */
   def collationKeyCode(value: String, dataType: DataType): String = s"$value.getBytes()"
 
-  /** What `inputTypes` of an expression lists. */
+  /** The element type of an expression's `inputTypes`. */
   type AbstractDataType = org.apache.spark.sql.types.AbstractDataType
 }

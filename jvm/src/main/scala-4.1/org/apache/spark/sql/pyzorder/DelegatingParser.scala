@@ -7,12 +7,12 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * Passes every method of the Spark 4.1 and 4.2 parser interface on; only whole statements go by
+ * Delegates the parser interface of Spark 4.1 and 4.2 to the next parser, and statements to
  * `parse`.
  */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
 
-  /** The plan of a statement; `parseNext` asks the next parser, as often as wanted. */
+  /** The plan of a statement. `parseNext`, the next parser, may be called repeatedly. */
   protected def parse(sql: String, parseNext: String => LogicalPlan): LogicalPlan
 
   override def parsePlan(sqlText: String): LogicalPlan = parse(sqlText, next.parsePlan)

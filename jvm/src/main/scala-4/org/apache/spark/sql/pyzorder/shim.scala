@@ -6,46 +6,46 @@ import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * What differs between Spark versions, under one name each, and the few members Spark keeps to its
- * own packages. This file serves Spark 4: it split the session with catalog, state and context from
- * the one Connect shares.
+ * Gives one name to what differs between Spark versions, and access to a few members that are
+ * private to Spark's packages. This file is for Spark 4, which separates the session that has a
+ * catalog, state and context from the interface that Connect shares.
  */
 object shim {
 
-  /** The session with catalog, state and context. */
+  /** The session that has a catalog, state and context. */
   type SparkSession = org.apache.spark.sql.classic.SparkSession
 
   type DataFrame = org.apache.spark.sql.classic.DataFrame
 
-  /** A DataFrame of an analyzed or unanalyzed plan. */
+  /** A DataFrame of a plan, which need not be analyzed. */
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
 
-  /** Whether `dataType` holds strings that have an order: of any length and decided collation. */
+  /** Whether `dataType` is a type of ordered strings, which is any with a determined collation. */
   def isString(dataType: DataType): Boolean = dataType match {
     case s: StringType => s.collationId >= 0
     case _ => false
   }
 
-  /** The order of their bytes, unsigned. */
+  /** Compares the bytes of two strings as unsigned. */
   def compareBytes(a: UTF8String, b: UTF8String): Int = a.binaryCompare(b)
 
-  /** Whether `dataType` holds strings ordered by their UTF-8 bytes. */
+  /** Whether strings of `dataType` are ordered by their UTF-8 bytes. */
   def isByteOrderedString(dataType: DataType): Boolean = dataType match {
     case s: StringType => s.isUTF8BinaryCollation
     case _ => false
   }
 
-  /** Bytes that sort unsigned as the strings of `dataType` do: the collation's sort key. */
+  /** The collation's sort key, whose unsigned order is that of strings of `dataType`. */
   def collationKey(value: UTF8String, dataType: DataType): Array[Byte] =
     CollationFactory.getCollationKeyBytes(value, dataType.asInstanceOf[StringType].collationId)
 
-  /** Java for `collationKey` of the variable `value`. */
+  /** Java code for `collationKey` of the variable `value`. */
   def collationKeyCode(value: String, dataType: DataType): String = {
     val id = dataType.asInstanceOf[StringType].collationId
     s"org.apache.spark.sql.catalyst.util.CollationFactory.getCollationKeyBytes($value, $id)"
   }
 
-  /** What `inputTypes` of an expression lists. */
+  /** The element type of an expression's `inputTypes`. */
   type AbstractDataType = org.apache.spark.sql.types.AbstractDataType
 }

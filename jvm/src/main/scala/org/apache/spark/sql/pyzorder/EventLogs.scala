@@ -12,8 +12,9 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.deploy.history.EventLogFileReader
 
 /**
- * The SQL executions that Spark's event logs tell of, read by Spark's own reader, which it keeps to
- * its own packages: plain or compressed, single files or rolling ones, whatever lies below a path.
+ * Iterates over the SQL executions in the Spark event logs at a path, which may be plain or
+ * compressed, single files or rolling ones. The class uses Spark's reader, which is private to
+ * Spark's packages.
  */
 final class EventLogs(session: shim.SparkSession, path: String) {
   import EventLogs._
@@ -27,15 +28,15 @@ final class EventLogs(session: shim.SparkSession, path: String) {
   private var numLogs = 0
   private var current: Option[(Log, BufferedReader)] = None
 
-  /** Files that were read, wholly or in part. */
+  /** Number of files that were read, completely or in part. */
   def files: Int = numLogs
 
-  /** What was not read, a sentence each. */
+  /** A message about each file or part of one that was not read. */
   def unread: JArrayList[String] = left
 
   /**
-   * The next execution's start, as JSON with `executionId`, `rootExecutionId`, `description`,
-   * `sparkPlanInfo` and `application`, the name of its log; null at the end.
+   * The start event of the next execution, as JSON with `executionId`, `rootExecutionId`,
+   * `description`, `sparkPlanInfo` and `application` (the name of its log); null at the end.
    */
   def next(): String = {
     var found: String = null
@@ -44,7 +45,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
       val line =
         try reader.readLine()
         catch {
-          case failure: IOException => // of an application that still runs, or was killed
+          case failure: IOException => // the application is still running, or was killed
             left.add(s"${log.file.getName} ends in the middle (${failure.getMessage})")
             null
         }
@@ -54,7 +55,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
     found
   }
 
-  /** Whether a log is open, or could be opened. */
+  /** Opens the next log unless one is open. False: there are no more logs. */
   private def advance(): Boolean = {
     while (current.isEmpty && logs.hasNext) {
       val log = logs.next()
@@ -84,7 +85,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
         case _ => null
       }
     catch {
-      case failure: IOException => // the last line, torn
+      case failure: IOException => // a last line that was cut off
         left.add(s"${log.file.getName} has a line that is no JSON")
         null
     }
@@ -104,9 +105,9 @@ final class EventLogs(session: shim.SparkSession, path: String) {
 
 private object EventLogs {
 
-  /** How the event's name ends. */
+  /** The end of the event's name. */
   val Start = "SparkListenerSQLExecutionStart"
 
-  /** A file of an application's log. */
+  /** A file of an application's event log. */
   final case class Log(application: String, file: Path)
 }

@@ -5,10 +5,10 @@ import java.io.File
 import org.apache.spark.SparkEnv
 import org.apache.spark.util.Utils
 
-/** The local disk that Spark gives its tasks. */
+/** Temporary folders on the local disk that Spark assigns to tasks. */
 object LocalFolder {
 
-  /** Runs `body` with a new folder there, which is deleted afterwards. */
+  /** Runs `body` with a new folder, which is deleted afterwards. */
   def use[T](body: File => T): T = {
     val folder = Utils.createTempDir(Utils.getLocalDir(SparkEnv.get.conf), "pyzorder")
     try body(folder)

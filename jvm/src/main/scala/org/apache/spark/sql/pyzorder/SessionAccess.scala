@@ -1,9 +1,9 @@
 package org.apache.spark.sql.pyzorder
 
-/** What Spark's sessions keep to their own packages. */
+/** Access to methods of sessions that are private to Spark's packages. */
 object SessionAccess {
 
-  /** A session of its own with the same catalog, temporary views and settings. */
+  /** A new session with the same catalog, temporary views and settings. */
   def cloned(session: shim.SparkSession): shim.SparkSession = session.cloneSession()
 
   /** Runs `body` with the session as the active one. */

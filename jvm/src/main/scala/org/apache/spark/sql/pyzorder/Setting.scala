@@ -5,15 +5,15 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * One setting of pyzorder: documented in `SET -v`, and checked by `SET`.
+ * A setting of pyzorder, which `SET -v` documents and `SET` validates.
  *
- * Spark keeps its registry of settings to its own packages, therefore this class lives in one.
+ * The class is in Spark's package because Spark's registry of settings is private to it.
  *
  * @param key     full key, `spark.sql.zorder.<noun>.<noun>`
- * @param default what holds when nothing is set, as one would write it
- * @param doc     what `SET -v` says
- * @param parse   the value of a text; throws IllegalArgumentException with a sentence
- * @param public  false: for tests, not shown by `SET -v`
+ * @param default text of the default value
+ * @param doc     description for `SET -v`
+ * @param parse   parses a text; throws IllegalArgumentException with a sentence if it is invalid
+ * @param public  false: the setting is for tests and not shown by `SET -v`
  */
 class Setting[T](
     val key: String,
@@ -27,7 +27,7 @@ class Setting[T](
   /** The session's value. */
   def get(conf: SQLConf): T = checked(conf.getConfString(key, default), key)
 
-  /** The value of `default`. */
+  /** The parsed default. */
   def defaultValue: T = parse(default)
 
   protected def checked(text: String, where: String): T =
@@ -37,7 +37,7 @@ class Setting[T](
         throw io.pyzorder.common.ZOrderErrors.invalidSetting(where, text, failure.getMessage)
     }
 
-  /** A second class loader of the same JVM finds the key taken, by this same page: let it be. */
+  /** Registers the setting, unless this class already did so in another class loader of the JVM. */
   private def register(): Unit =
     if (!SQLConf.containsConfigKey(key)) {
       val builder = SQLConf.buildConf(key).doc(doc).version("0.1.0")
@@ -47,22 +47,22 @@ class Setting[T](
     }
 }
 
-/** A setting that a table may have of its own, as a property without the prefix `spark.sql.`. */
+/** A setting that a table can also have, as a property without the prefix `spark.sql.`. */
 final class TableSetting[T](key: String, default: String, doc: String, parse: String => T)
     extends Setting[T](key, default, doc, parse) {
 
-  /** The key as a table property. */
+  /** The name of the table property. */
   def property: String = key.stripPrefix("spark.sql.")
 
-  /** The value for one table: what the session set explicitly, else the table's property. */
+  /** The value for a table: the session's if set explicitly, else the table's, else the default. */
   def get(conf: SQLConf, properties: Map[String, String]): T =
     chosen(conf, properties).getOrElse(get(conf))
 
-  /** The value that the session or the table sets explicitly; None: neither does. */
+  /** The value that the session or, failing that, the table sets explicitly; None: neither does. */
   def chosen(conf: SQLConf, properties: Map[String, String]): Option[T] =
     if (conf.contains(key)) Some(get(conf)) else ofTable(properties)
 
-  /** The table's property, whatever the session says; None: it has none. */
+  /** The value of the table's property, whatever the session sets; None: it has none. */
   def ofTable(properties: Map[String, String]): Option[T] =
     properties.find(_._1.equalsIgnoreCase(property)).map { case (_, text) =>
       checked(text, property)

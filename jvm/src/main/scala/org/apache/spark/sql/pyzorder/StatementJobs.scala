@@ -3,16 +3,16 @@ package org.apache.spark.sql.pyzorder
 import org.apache.spark.JobExecutionStatus
 import org.apache.spark.status.api.v1.{JobData, StageStatus}
 
-/** Jobs of a statement, as Spark's own pages know them: it forgets old ones. */
+/** The jobs of a statement in the status store of Spark's UI, which forgets old jobs. */
 object StatementJobs {
 
-  /** @param rows those read by tasks that have ended */
+  /** @param rows number of rows read by tasks that have ended */
   final case class Stage(tasks: Int, ended: Int, rows: Long)
 
-  /** @param tags set by whoever started it */
+  /** @param tags set by the code that started the job */
   final case class Job(number: Int, tags: Seq[String], running: Boolean, stages: Seq[Stage])
 
-  /** The jobs with a tag, the first one first; Connect puts user and session before a client's. */
+  /** The jobs with a tag, oldest first. Connect prefixes a client's tag with user and session. */
   def tagged(session: shim.SparkSession, tag: String): Seq[Job] =
     session.sparkContext.statusStore.jobsList(null)
       .filter(_.jobTags.exists(found => found == tag || found.endsWith(s"_Tag_$tag")))

@@ -8,26 +8,26 @@ import org.apache.spark.sql.execution.adaptive.{BroadcastQueryStageExec, Logical
 import org.apache.spark.sql.execution.joins.{HashJoin, HashedRelation, HashedRelationBroadcastMode}
 
 /**
- * The side of a hash join that has been broadcast: all of its rows are known, those aside whose key
- * is null. Spark keeps its hash tables to its own packages, therefore this class lives in one.
+ * The broadcast side of a hash join. All of its rows are known, except those whose key is null. The
+ * class is in Spark's package because Spark's hash tables are private to it.
  */
 final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelationBroadcastMode) {
 
-  /** The broadcast itself; two sides that reuse one broadcast have the same. */
+  /** The broadcast, which is the same object for all sides that reuse it. */
   def exchange: AnyRef = stage.broadcast
 
-  /** Whether at most so many rows were broadcast; an unknown number is too many. */
+  /** Whether at most this many rows were broadcast; false if their number is unknown. */
   def hasAtMost(rows: Long): Boolean = stage.getRuntimeStatistics.rowCount.exists(_ <= rows)
 
   /**
-   * The values of the join's keys, each combination once or more; None: the hash table was not made
-   * by these keys.
+   * The values of the join's keys, with each combination at least once. None: the hash table was
+   * not built by these keys.
    *
-   * Spark packs several integral keys in one LONG and calls that the key. Packed or not, the rows
-   * of one entry agree in `keys`, because `keys` make the table's key and packing loses nothing:
-   * the keys of an entry's first row are those of all its rows.
+   * Spark packs several integral keys into one LONG, which is then the table's key. Packed or not,
+   * the table's key is computed from `keys`, and packing is lossless. Hence all rows of an entry
+   * have the same `keys`, and those of its first row stand for all.
    *
-   * The values are those of Spark's rows, copied where they lie in its memory.
+   * Values that point into the memory of Spark's rows are copied.
    */
   def valuesOf(keys: Seq[Expression]): Option[Iterator[Seq[Any]]] =
     if (!madeBy(keys)) None
@@ -47,14 +47,14 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
     bound.map(comparable) == mode.key.map(comparable)
   }
 
-  /** What the optimizer learned since about nulls makes no other key. */
+  /** Ignores nullability, which the optimizer may have changed since the broadcast was planned. */
   private def comparable(key: Expression): Expression =
     key.transform { case b: BoundReference => b.copy(nullable = true) }.canonicalized
 }
 
 object BuildSide {
 
-  /** Null-aware tables, which are those of NOT IN, are none. */
+  /** Matches materialized broadcasts, but not the null-aware ones, which are those of NOT IN. */
   def unapply(plan: LogicalPlan): Option[BuildSide] = plan match {
     case LogicalQueryStage(_, stage: BroadcastQueryStageExec) if stage.isMaterialized =>
       stage.broadcast.outputPartitioning match {
