@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyzorder import bridge
-from pyzorder.index.stores import LocalStore, Stat, Store, is_whole, plain
+from pyzorder.index.stores import LocalStore, Stat, Store, check_length, is_whole, plain
 from pyzorder.index.stores import store_of as store_by_arrow
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class HadoopStore:
     def read(self, path: str) -> bytes:
         if not self._fs.exists(self._path(path)):
             raise FileNotFoundError(path)
+        check_length(path, self._fs.getFileStatus(self._path(path)).getLen())
         stream = self._fs.open(self._path(path))
         try:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))

@@ -24,6 +24,12 @@ _WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 LONGEST = 256 << 20
 
 
+def check_length(path: str, length: int) -> None:
+    """Raises FileNotFoundError if a file is longer than any that pyzorder writes."""
+    if length > LONGEST:
+        raise FileNotFoundError(f"{path} has {length} bytes, more than any file of pyzorder")
+
+
 class Stat(NamedTuple):
     """The size in bytes, and the modification time in milliseconds since the epoch."""
 
@@ -86,8 +92,7 @@ class LocalStore:
             raise FileNotFoundError(f"{path} is no file")
         with open(path, "rb") as file:
             data = file.read(LONGEST + 1)
-        if len(data) > LONGEST:
-            raise FileNotFoundError(f"{path} is too long to be pyzorder's")
+        check_length(path, len(data))
         return data
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
@@ -136,6 +141,7 @@ class ArrowStore:
 
     def read(self, path: str) -> bytes:
         with self._system.open_input_file(self._path(path)) as file:
+            check_length(path, file.size())
             return bytes(file.read())
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:

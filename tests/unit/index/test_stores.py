@@ -1,12 +1,13 @@
-"""Links below `_zorder`, which no store follows."""
+"""What a store refuses to follow or to read."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from pyzorder.index.stores import LocalStore
+from pyzorder.index.stores import LONGEST, ArrowStore, LocalStore
 
 
 @pytest.mark.parametrize("link", ["_zorder", "_zorder/_journal", "_zorder/_journal/_3.prepare"])
@@ -21,3 +22,16 @@ def test_links_lead_nowhere(tmp_path: Path, link: str) -> None:
         store.read(f"{table}/_zorder/_journal/_3.prepare")
     if not link.endswith(".prepare"):
         assert store.names(f"{table}/_zorder/_journal") == []
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, scheme: str) -> None:
+    """It may have holes, and take no room on the disk."""
+    long = tmp_path / "_v1.json"
+    long.touch()
+    store = ArrowStore(f"file://{tmp_path}") if scheme else LocalStore()
+    os.truncate(long, LONGEST + 1)
+    with pytest.raises(FileNotFoundError, match="more than any file of pyzorder"):
+        store.read(f"{scheme}{long}")
+    long.write_text("{}")
+    assert store.read(f"{scheme}{long}") == b"{}"
