@@ -135,7 +135,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   private def collect(
       columns: Seq[IndexedColumn],
       files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] =
-    Collector.collect(session, TableFiles.toIndex(table, files), columns).map { entry =>
+    Collector.collect(session, TableFiles.toIndex(session, table, files), columns).map { entry =>
       entry.path ->
         columns.map(c => entry.statistics.getOrElse(c.name, ColumnStatistics.unknown))
     }.toMap

@@ -5,7 +5,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.DataFiles
 import io.pyzorder.publish.reading.JournaledListing
-import io.pyzorder.storage.{FileRef, TableFolder}
+import io.pyzorder.storage.FileRef
 
 /** Lists the current data files of a table, with a fresh listing through its journal. */
 object TableFiles {
@@ -23,8 +23,11 @@ object TableFiles {
   }
 
   /** Input for the statistics collector, without files behind links that Links.strange rejects. */
-  def toIndex(table: ResolvedTable, files: Seq[FileRef]): DataFiles = {
-    val folder = new TableFolder(table.root)
+  def toIndex(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      files: Seq[FileRef]): DataFiles = {
+    val folder = table.folder(session)
     DataFiles(
       table.root, table.provider, table.dataSchema, table.partitionSchema, table.options,
       files.filterNot(file => folder.isStrange(folder.resolve(file.path))))
@@ -34,8 +37,11 @@ object TableFiles {
    * Throws if a file is behind a link that Links.strange rejects: rewriting it would copy another
    * user's rows into the table.
    */
-  def checkLinks(table: ResolvedTable, files: Seq[FileRef]): Unit = {
-    val folder = new TableFolder(table.root)
+  def checkLinks(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      files: Seq[FileRef]): Unit = {
+    val folder = table.folder(session)
     files.map(file => folder.resolve(file.path)).find(folder.isStrange)
       .foreach(link => throw ZOrderErrors.strangeLink(link.toString))
   }

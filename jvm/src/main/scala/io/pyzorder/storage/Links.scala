@@ -38,7 +38,8 @@ private[pyzorder] object Links {
    */
   def strange(root: Path, file: Path): Boolean = isLocal(root) && {
     val (above, parts) = (partsOf(root), partsOf(file))
-    val from = if (parts.startsWith(above)) above.length + 1 else parts.length
+    val isBelow = parts.length > above.length && parts.startsWith(above)
+    val from = if (isBelow) above.length + 1 else parts.length
     (from to parts.length).exists { count =>
       val path = parts.take(count).mkString("/", "/", "")
       isLink(path) && !hasOwnerOfTarget(path)

@@ -63,7 +63,7 @@ private[commands] object SkippingIndex {
       .filter(snapshot => columns.forall(snapshot.columns.contains))
       .flatMap(snapshot => valid(snapshot.entries, files)).map(_.path).toSet
     val missing = files.filterNot(file => known(file.path))
-    val collected = Collector.collect(session, TableFiles.toIndex(table, missing), columns)
+    val collected = Collector.collect(session, TableFiles.toIndex(session, table, missing), columns)
     val fresh = collected.map(_.path).toSet
     IndexStore.publish(
       session,

@@ -39,7 +39,7 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
       val chosen = planner.plan(files)
       planner.checkHarm(files, chosen)
       writer.reading = filesOf(chosen.groups)
-      TableFiles.checkLinks(table, writer.reading)
+      TableFiles.checkLinks(session, table, writer.reading)
       val input = executor.inspect(chosen.groups)
       strategy.check(files)
       val plan = chosen.copy(groups = input.groups)

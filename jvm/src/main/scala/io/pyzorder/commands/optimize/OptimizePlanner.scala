@@ -111,7 +111,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   /** Collects statistics of files that the index does not know, by path. */
   private def collect(files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] = {
     val can = clusteringColumns.filter(statisticsColumns.contains)
-    Collector.collect(session, TableFiles.toIndex(table, files), can).map { entry =>
+    Collector.collect(session, TableFiles.toIndex(session, table, files), can).map { entry =>
       entry.path ->
         clusteringColumns.map(c => entry.statistics.getOrElse(c.name, ColumnStatistics.unknown))
     }.toMap
