@@ -186,6 +186,9 @@ docs: $(VENV)/made-cli,plot,docs ## Build the documentation's site into build/si
 	@$(RUN) jvm/build.py
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build
 
+diagrams: $(VENV)/made-test ## Redraw the diagrams docs/select.svg and docs/optimize.svg
+	$(RUN) -m website.diagrams
+
 lint: lint-python lint-scala ## Check Python's and Scala's format, style and types
 
 lint-python: $(VENV)/made-test $(VENV)/made-lint ## ruff and mypy

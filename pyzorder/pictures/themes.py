@@ -7,11 +7,15 @@ from pyzorder.pictures.picture import Picture
 
 
 def themed_svg(picture: Picture) -> str:
-    """Returns a picture as an SVG with other colours for readers who prefer dark pages.
+    """Returns a picture as an SVG with other colours for readers who prefer dark pages."""
+    return themed(picture.bytes_of("svg").decode())
+
+
+def themed(svg: str) -> str:
+    """Returns an SVG in the palette's colours with their dark ones for readers of dark pages.
 
     The background is transparent then. Programs without CSS variables draw the light colours.
     """
-    svg = picture.bytes_of("svg").decode()
     dark = "; ".join(f"{VARIABLES[colour]}: {other}" for colour, other in DARK.items())
     for colour, variable in VARIABLES.items():
         svg = svg.replace(colour, f"var({variable}, {colour})")

@@ -1,0 +1,9 @@
+"""`make diagrams`: redraws the diagrams in docs/."""
+
+from __future__ import annotations
+
+from website.diagrams import DRAWN
+
+for path, draw in DRAWN.items():
+    path.write_text(draw(), encoding="utf-8")
+    print(path)
