@@ -503,6 +503,29 @@ def test_pipe_as_checksum_of_a_snapshot(
             assert "ZORDER_INDEX_NOT_FOUND" in str(refused) and "skipping_index" in statement
 
 
+def test_pipe_as_checksum_of_a_retired_file(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    """RESTORE copies retired files, whose checksum files Hadoop opens."""
+    table = shutil.copytree(source, tmp_path / "t")
+    retired = next((table / "_zorder" / "_retired").rglob("*.retired"))
+    checksum = retired.with_name(f".{retired.name}.crc")
+    checksum.unlink(missing_ok=True)
+    os.mkfifo(checksum)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, spark, table, "RESTORE '{}' TO BEFORE OPTIMIZE")
+        try:
+            running.result(timeout=60)
+        except TimeoutError:
+            while not running.done():
+                opened(checksum)
+                time.sleep(0.1)
+            pytest.fail("it waits for the checksum file")
+        except PySparkException as refused:
+            assert "ZORDER_" in str(refused)
+    assert rows(spark, table) == ROWS
+
+
 #: Folders of pyzorder's that somebody has made links of, to a folder with names as there.
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 
