@@ -11,7 +11,7 @@ from pyzorder.advisor import Advice, advise
 from pyzorder.advisor.what_if import check_parser
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
-from pyzorder.cli.output import print_json
+from pyzorder.cli.output import print_json, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
@@ -108,4 +108,4 @@ def command(
     if settings.json:
         print_json(advice.to_dict())
     else:
-        click.echo(advice)
+        print_text(str(advice))

@@ -22,6 +22,7 @@ from pyzorder.cli import (
     vacuum,
 )
 from pyzorder.cli.failures import Interrupted, exit_code, sentence
+from pyzorder.cli.output import print_text
 
 #: All commands. To add one, write a module with a click command `command` and list it here.
 COMMANDS = (advise, optimize, describe, explain, plot, report, history, vacuum, restore, doctor)
@@ -43,7 +44,7 @@ class App(click.Group):
             failure: Exception = Interrupted("Interrupted.")
         except (Exception, click.Abort) as raised:
             failure = raised
-        click.echo(f"Error: {sentence(failure)}", err=True)
+        print_text(f"Error: {sentence(failure)}", err=True)
         raise SystemExit(exit_code(failure))
 
 

@@ -11,7 +11,7 @@ from pyzorder import bridge, errors, explain, history, openmetrics
 from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
-from pyzorder.cli.output import percent, print_json, print_table
+from pyzorder.cli.output import percent, print_json, print_table, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
@@ -94,7 +94,7 @@ def command(settings: Settings, target: Target, metrics: bool, where: Sequence[s
         ],
     )
     for advice in dict.fromkeys(row["advice"] for row in rows if row["advice"]):
-        click.echo(advice)
+        print_text(advice)
 
 
 def gauges(

@@ -12,7 +12,7 @@ import pyzorder
 from pyzorder import bridge
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
-from pyzorder.cli.output import print_json
+from pyzorder.cli.output import print_json, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 
@@ -52,7 +52,7 @@ def command(settings: Settings, query: str) -> None:
     if settings.json:
         print_json(found)
     else:
-        click.echo(text)
+        print_text(text)
 
 
 def explained(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:

@@ -12,7 +12,7 @@ import click
 from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
-from pyzorder.cli.output import files, percent, print_json, print_table
+from pyzorder.cli.output import files, percent, print_json, print_table, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import ColumnsType, Target, listed, target_argument
@@ -119,7 +119,7 @@ def print_metrics(metrics: dict[str, Any]) -> None:
     """Prints the metrics in a few lines."""
     remark = metrics["remark"]
     if remark and metrics["dryRun"]:
-        click.echo(remark)
+        print_text(remark)
     added, removed = metrics["filesAdded"], metrics["filesRemoved"]
     by = ", ".join(metrics["clusteringColumns"] or ())
     how = f", clustered by {by}" if by else ", merged"
@@ -128,7 +128,7 @@ def print_metrics(metrics: dict[str, Any]) -> None:
     else:
         verb = "would take the place of" if metrics["dryRun"] else "took the place of"
         seconds = (metrics["endTimeMs"] - metrics["startTimeMs"]) / 1000
-        click.echo(
+        print_text(
             f"{files(added['totalFiles'], added['totalSize'])} {verb} "
             f"{files(removed['totalFiles'], removed['totalSize'])}{how}; {seconds:.1f} s."
         )
@@ -141,7 +141,7 @@ def print_metrics(metrics: dict[str, Any]) -> None:
             ],
         )
     if remark and not metrics["dryRun"]:
-        click.echo(remark)
+        print_text(remark)
 
 
 SHARES = ("lookupBefore", "lookupAfter", "rangeBefore", "rangeAfter")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tempfile
-import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,19 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
+from pyzorder.printable import printable
+
 
 def print_json(value: Any) -> None:
     """Prints a JSON document, in which NaN and infinities are null, and dates are text."""
-    click.echo(json.dumps(finite(value), indent=2, default=str, ensure_ascii=False))
+    text = json.dumps(finite(value), indent=2, default=str, ensure_ascii=False)
+    # JSON requires escapes only for control characters below U+0020.
+    click.echo(re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text))
+
+
+def print_text(text: str, err: bool = False) -> None:
+    """Prints a message, which may name something in a table's folder."""
+    click.echo(printable(text), err=err)
 
 
 def finite(value: Any) -> Any:
@@ -51,15 +60,6 @@ def cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.2f}"
     return f"{value:,}" if isinstance(value, int) else printable(str(value))
-
-
-def printable(text: str) -> str:
-    """Replaces control characters, which terminals may interpret as commands.
-
-    The text may come from a table's folder, where others can write.
-    """
-    is_command = [unicodedata.category(c) == "Cc" and c != "\n" for c in text]
-    return "".join("\ufffd" if bad else c for c, bad in zip(text, is_command, strict=True))
 
 
 def percent(share: float | None) -> str:

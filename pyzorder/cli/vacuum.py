@@ -8,7 +8,7 @@ import click
 
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
-from pyzorder.cli.output import files, print_json
+from pyzorder.cli.output import files, print_json, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
@@ -53,6 +53,6 @@ def command(settings: Settings, target: Target, retain_hours: int | None, dry_ru
         return
     if dry_run:
         for row in rows:
-            click.echo(row["path"])
+            print_text(row["path"])
     verb = "would be deleted" if dry_run else "deleted"
     click.echo(f"{files(len(rows), sum(row['size'] for row in rows))} {verb}.")

@@ -23,7 +23,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "done": (),
 }
 
-#: Records longer than `_FEW` bytes must average at least `_TOKEN` bytes per bracket or comma.
+#: Texts longer than `_FEW` bytes must average at least `_TOKEN` bytes per bracket or comma.
 _FEW, _TOKEN = 1 << 20, 5
 
 #: Run numbers have at most 18 digits and no leading zeros. Files with other names are ignored.
@@ -110,6 +110,14 @@ class JournalState:
         return Overlay(shown, hidden, committed, record["incarnation"])
 
 
+def has_too_many_tokens(text: bytes) -> bool:
+    """Whether JSON has more tokens than a file of pyzorder of that length.
+
+    Text like `[],[],[]` takes far more memory than its length suggests.
+    """
+    return len(text) > _FEW and sum(map(text.count, (b"[", b"{", b","))) > len(text) // _TOKEN
+
+
 def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
     """Parses a record.
 
@@ -117,8 +125,8 @@ def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
         None if the record is torn, of another kind, or names files outside of the table.
     """
     try:
-        if len(text) > _FEW and sum(map(text.count, (b"[", b"{", b","))) > len(text) // _TOKEN:
-            return None  # text like `[],[],[]` takes far more memory than its length suggests
+        if has_too_many_tokens(text):
+            return None
         record = json.loads(text)
         is_whole_record = record["record"] == kind and is_id(record["incarnation"])
         is_whole_record &= all(name in record for name in FIELDS[kind])

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyzorder.index.journal import has_too_many_tokens
 from pyzorder.index.stores import Store
 from pyzorder.index.table_folder import TableFolder, is_id
+from pyzorder.printable import on_one_line
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,12 @@ _MOST_VALUES = 64
 #: Limits for the decoded text in a snapshot, which repeats: `_MOST_TEXT` bytes for every byte of
 #: the file, and `_LEAST_TEXT` bytes in any case.
 _MOST_TEXT, _LEAST_TEXT = 64, 16 << 20
+
+#: The maximum size of a pointer. It takes about 200 bytes per column.
+_LONGEST_POINTER = 8 << 20
+
+#: The codecs of both writers. Others compress gigabytes to a few KiB, and Snappy at most by 22.
+_CODECS = ("SNAPPY", "UNCOMPRESSED")
 
 #: Cached rows of immutable snapshots, by table folder and snapshot file, least recently used first.
 _KEPT = 8
@@ -156,7 +164,10 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         Unusable: the pointer is in a newer format, or invalid.
         Exception: the store or the JSON parser raises it.
     """
-    text = json.loads(store.read(f"{folder.index}/{pointer_name(version)}"))
+    data = store.read(f"{folder.index}/{pointer_name(version)}")
+    if len(data) > _LONGEST_POINTER or has_too_many_tokens(data):
+        raise Unusable("its pointer is none of pyzorder's")
+    text = json.loads(data)
     written = int(text["formatVersion"])
     if not 1 <= written <= FORMAT_VERSION:
         raise Unusable(
@@ -164,6 +175,8 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         )
     if not _DATA_FILE.fullmatch(text["file"]):
         raise Unusable(f"{text['file']} is no name of a snapshot's file")
+    if not all(isinstance(c["type"], str) for c in text["columns"]):
+        raise Unusable("a column's type is not atomic")
     return Pointer(
         folder,
         int(text["version"]),
@@ -215,6 +228,9 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
         raise Unusable(f"{pointer.file} has {found.num_rows} rows instead of {pointer.num_files}")
     columns = range(found.num_columns)
     chunks = [found.row_group(g).column(c) for g in range(found.num_row_groups) for c in columns]
+    codecs = {chunk.compression for chunk in chunks}
+    if not codecs.issubset(_CODECS):
+        raise Unusable(f"{pointer.file} is compressed by {', '.join(sorted(codecs))}")
     values = max((chunk.num_values for chunk in chunks), default=0)
     if values > _MOST_VALUES * found.num_rows:
         raise Unusable(f"{pointer.file} has lists of {values} values")
@@ -239,12 +255,12 @@ def _text_bytes(column: pa.ChunkedArray) -> int:
 
 
 def _warn(folder: TableFolder, failure: Exception) -> None:
-    text = f"{folder.root}: {failure}"
+    text = on_one_line(f"{folder.root}: {failure}")
     if text not in _warned:
         _warned.add(text)
         log.warning(
             "The skipping index of %s cannot be used, and all files are read: %s. Rebuild it with "
             "pyzorder.fallback.create_index, or CREATE SKIPPING INDEX.",
             folder.root,
-            failure,
+            on_one_line(str(failure)),
         )

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -110,6 +111,64 @@ def strange_pointers(table: Path) -> None:
         (table / "_zorder" / "_index" / name).write_text("{}")
 
 
+def typed(data_type: str) -> Callable[[Path], None]:
+    """The pointer with one column, whose type is the JSON text."""
+
+    def edit(table: Path) -> None:
+        edited(columns=["@"])(table)
+        column = f'{{"path": ["id"], "type": {data_type}}}'
+        change(pointer(table), pointer(table).read_text().replace('"@"', column).encode())
+
+    return edit
+
+
+def deep(levels: int) -> str:
+    """The JSON of an array of arrays."""
+    around = '{"type": "array", "containsNull": true, "elementType": '
+    return around * levels + '"long"' + "}" * levels
+
+
+def user_defined(name: str) -> str:
+    return json.dumps({"type": "udt", "class": name, "pyClass": None, "sqlType": "long"})
+
+
+def padded(member: str, count: int) -> Callable[[Path], None]:
+    """The pointer with one more field, a list."""
+
+    def edit(table: Path) -> None:
+        edited(more="@")(table)
+        members = "[" + ",".join([member] * count) + "]"
+        change(pointer(table), pointer(table).read_text().replace('"@"', members).encode())
+
+    return edit
+
+
+def rewritten(rows: Callable[[pa.Table], pa.Table], **options: Any) -> Callable[[Path], None]:
+    """The snapshot with other rows, or written otherwise; checksum and length fit."""
+
+    def edit(table: Path) -> None:
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows(pq.ParquetFile(snapshot(table)).read()), sink, **options)
+        data = sink.getvalue().to_pybytes()
+        change(snapshot(table), data)
+        edited(length=len(data), crc32=zlib.crc32(data))(table)
+
+    return edit
+
+
+def long_text(column: str, size: int) -> Callable[[pa.Table], pa.Table]:
+    """Puts a text of that many bytes into the first row."""
+
+    def put(rows: pa.Table) -> pa.Table:
+        place = rows.schema.get_field_index(column)
+        texts = ["x" * size, *rows[column].to_pylist()[1:]]
+        return rows.set_column(place, rows.schema.field(place), pa.array(texts, pa.string()))
+
+    return put
+
+
+PLAIN: dict[str, Any] = {"use_dictionary": False, "write_statistics": False}
+
 DAMAGE: dict[str, Callable[[Path], None]] = {
     **{f"pointer cut at {k}": truncated(pointer, k) for k in (0, 0.3, 0.99)},
     **{f"snapshot cut at {k}": truncated(snapshot, k) for k in (0, 0.5, 0.99)},
@@ -136,6 +195,21 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "pointer is a list": lambda t: change(pointer(t), b"[1, 2]"),
     "pointer is deep": lambda t: change(pointer(t), b"[" * 100_000),
     "strange pointers beside it": strange_pointers,
+    "a deep type": typed(deep(900)),
+    "a type that is no atomic one": typed(deep(1)),
+    "a type of no known class": typed(user_defined("no.such.Class")),
+    # It extends a class of a library that Spark does not have.
+    "a type of a class that cannot be linked": typed(
+        user_defined("org.apache.logging.log4j.core.async.RingBufferLogEventHandler")
+    ),
+    "many tokens": padded("[]", 2 << 20),
+    "many columns": edited(columns=[{"path": ["id"], "type": "long"}] * 300_000),
+    **{
+        f"a long {column}, {codec}": rewritten(
+            long_text(column, 100 << 20), compression=codec, **PLAIN
+        )
+        for column, codec in (("path", "zstd"), ("path", "snappy"), ("s_minValue", "snappy"))
+    },
 }
 
 
@@ -145,10 +219,43 @@ def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -
     table = copy(source, tmp_path / "t")
     DAMAGE[what](table)
     assert ask(spark, table) == ANSWERS
+    if what.startswith(("many", "a long path")):
+        assert not skips(spark, table)
     if what == "no pointer":
         return  # no index is no damage
     spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
     assert skips(spark, table)
+
+
+@pytest.mark.parametrize("codec", ["snappy", "none", "zstd", "gzip", "brotli", "lz4"])
+@pytest.mark.parametrize("large", [False, True])
+def test_codecs(spark: SparkSession, source: Path, tmp_path: Path, codec: str, large: bool) -> None:
+    """A snapshot counts only if it is compressed as pyzorder does it."""
+    table = copy(source, tmp_path / "t")
+    rewritten(lambda rows: rows, compression=codec)(table)
+    ours = codec in ("snappy", "none")
+    with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):
+        assert ask(spark, table) == ANSWERS
+        assert skips(spark, table) == ours
+    if ours:
+        assert len(indexes.table(spark, table)) == len(data_files(table))
+    else:
+        with pytest.raises(AnalysisException, match="ZORDER_INDEX_NOT_FOUND"):
+            spark.sql(f"SELECT * FROM skipping_index('{table}')")
+
+
+def test_pointers_are_read_once(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    """While size and modification time stay the same. Nobody changes a pointer but this test."""
+    table = copy(source, tmp_path / "t")
+    change(pointer(table), pointer(table).read_bytes())
+    size = pointer(table).stat().st_size
+    os.utime(pointer(table), (1_700_000_000, 1_700_000_000))
+    assert skips(spark, table)
+    pointer(table).write_bytes(b" " * size)
+    os.utime(pointer(table), (1_700_000_000, 1_700_000_000))
+    assert skips(spark, table)
+    os.utime(pointer(table), (1_700_000_001, 1_700_000_001))
+    assert ask(spark, table) == ANSWERS and not skips(spark, table)
 
 
 #: Bits of each file that are turned over, spread over all of it.

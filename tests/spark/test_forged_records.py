@@ -398,6 +398,17 @@ def test_times_that_are_none(spark: SparkSession, forgeable: Path, began: object
     assert len(spark.sql(f"SELECT * FROM optimize_history('{forgeable}')").collect()) == 2
 
 
+def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path) -> None:
+    """An error that names a folder shows no control characters of it."""
+    stolen = {"path": "file:/x\x1b]0;theirs\x07\x9b2J\n/y/z", "size": 1, "modificationTime": 1}
+    said = {"retire": [stolen], "add": [], "folders": []}
+    put(forgeable / "_zorder" / "_journal", 2, life_of(forgeable), prepare=DEAD, retire=said)
+    with pytest.raises(PySparkException, match="ZORDER_UNFINISHED_ELSEWHERE") as refused:
+        spark.sql(f"OPTIMIZE '{forgeable}' FULL ZORDER BY (other)").collect()
+    shown = str(refused.value)
+    assert "theirs" in shown and not any(c < " " or "\x7f" <= c < "\xa0" for c in shown)
+
+
 def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
     """RESTORE copies files. A folder in the place of one would be copied with what its links lead
     to."""

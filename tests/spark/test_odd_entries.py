@@ -339,7 +339,7 @@ def test_snapshot_that_grows_in_python(tmp_path: Path, what: str) -> None:
         ends = [0, *[count] * number] if what == "list" else range(number + 1)
         lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), same)
         columns = {"path": paths, "clustered_by": lists}
-    pq.write_table(pa.table(columns), index / "_snapshot-x", compression="zstd", store_schema=False)
+    pq.write_table(pa.table(columns), index / "_snapshot-x", store_schema=False)
     data = (index / "_snapshot-x").read_bytes()
     assert len(data) < 1 << 20
     pointer = {"formatVersion": 1, "version": 1, "incarnation": "life", "file": "_snapshot-x",
@@ -367,7 +367,7 @@ def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, 
         field = forged.schema.field(place)
         lists = [["x"] * 3_000_000] + [[]] * (forged.num_rows - 1)
         forged = forged.set_column(place, field, pa.array(lists, field.type))
-    pq.write_table(forged, data, compression="zstd")
+    pq.write_table(forged, data)
     said |= {"length": data.stat().st_size, "crc32": zlib.crc32(data.read_bytes())}
     said["numFiles"] = forged.num_rows
     pointer.write_text(json.dumps(said))
@@ -469,6 +469,61 @@ def test_reads_that_fail_or_wait(
                     pytest.fail(f"{statement or 'a query'} waits for {name}")
                 except PySparkException as refused:
                     assert "ZORDER_" in str(refused) and statement, (name, statement, refused)
+
+
+@pytest.mark.parametrize("statement", [
+    "SELECT * FROM parquet.`{}` WHERE id = 7",
+    "SELECT * FROM skipping_index('{}')",
+])  # fmt: skip
+@pytest.mark.parametrize("instead", ["pipe", "link to a pipe"])
+def test_pipe_as_checksum_of_a_snapshot(
+    spark: SparkSession, source: Path, tmp_path: Path, statement: str, instead: str
+) -> None:
+    """Hadoop's local file system opens it where Spark reads the index, as it does a large one."""
+    table = shutil.copytree(source, tmp_path / "t")
+    index = table / "_zorder" / "_index"
+    snapshot = index / json.loads(max(index.glob("_v*.json")).read_text())["file"]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    checksum = snapshot.with_name(f".{snapshot.name}.crc")
+    checksum.symlink_to(pipe) if "link" in instead else pipe.rename(checksum)
+    with (
+        scans.settings(spark, spark__sql__zorder__index__driverLimit="1"),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        running = pool.submit(lambda: spark.sql(statement.format(table)).collect())
+        try:
+            assert len(running.result(timeout=60)) == 1
+        except TimeoutError:
+            while not running.done():
+                opened(checksum)
+                time.sleep(0.1)
+            pytest.fail("it waits for the checksum file")
+        except PySparkException as refused:
+            assert "ZORDER_INDEX_NOT_FOUND" in str(refused) and "skipping_index" in statement
+
+
+def test_pipe_as_checksum_of_a_retired_file(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    """RESTORE copies retired files, whose checksum files Hadoop opens."""
+    table = shutil.copytree(source, tmp_path / "t")
+    retired = next((table / "_zorder" / "_retired").rglob("*.retired"))
+    checksum = retired.with_name(f".{retired.name}.crc")
+    checksum.unlink(missing_ok=True)
+    os.mkfifo(checksum)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, spark, table, "RESTORE '{}' TO BEFORE OPTIMIZE")
+        try:
+            running.result(timeout=60)
+        except TimeoutError:
+            while not running.done():
+                opened(checksum)
+                time.sleep(0.1)
+            pytest.fail("it waits for the checksum file")
+        except PySparkException as refused:
+            assert "ZORDER_" in str(refused)
+    assert rows(spark, table) == ROWS
 
 
 #: Folders of pyzorder's that somebody has made links of, to a folder with names as there.

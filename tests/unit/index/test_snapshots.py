@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from pyzorder.index.entries import FileEntry
@@ -47,6 +49,18 @@ def cut(name: str, keep: int) -> Callable[[Path], None]:
     return change
 
 
+def recompressed(codec: str) -> Callable[[Path], None]:
+    """Writes the snapshot with another codec. Its checksum fits."""
+
+    def change(index: Path) -> None:
+        (file,) = index.glob("_snapshot-*")
+        pq.write_table(pq.ParquetFile(file).read(), file, compression=codec)
+        data = file.read_bytes()
+        changed(length=len(data), crc32=zlib.crc32(data))(index)
+
+    return change
+
+
 def flipped(index: Path) -> None:
     (file,) = index.glob("_snapshot-*")
     data = bytearray(file.read_bytes())
@@ -67,6 +81,10 @@ DAMAGE = {
     "no such file": changed(file="_snapshot-1-none"),
     "other rows": changed(numFiles=2),
     "no columns": changed(columns=None),
+    "a type that is not atomic": changed(columns=[{"path": ["a"], "type": {"type": "array"}}]),
+    "a long pointer": changed(more="x" * (8 << 20)),
+    "a pointer of many tokens": changed(more=[[]] * (1 << 20)),
+    "another codec": recompressed("zstd"),
 }
 
 
@@ -82,6 +100,20 @@ def test_damaged(
     damage(Path(folder.index))
     assert latest(STORE, folder) is None and latest(STORE, folder) is None
     assert len([r for r in caplog.records if folder.root in r.getMessage()]) == 1
+
+
+def test_uncompressed(folder: TableFolder) -> None:
+    recompressed("none")(Path(folder.index))
+    found = latest(STORE, folder)
+    assert found is not None and found.rows["path"].to_pylist() == ["x"]
+
+
+def test_warning_of_a_name(folder: TableFolder, caplog: pytest.LogCaptureFixture) -> None:
+    """It takes one line, and does not steer a terminal."""
+    changed(file="x\nERROR forged\x1b[2J")(Path(folder.index))
+    assert latest(STORE, folder) is None
+    (message,) = [r.getMessage() for r in caplog.records if folder.root in r.getMessage()]
+    assert "forged" in message and message.isprintable()
 
 
 def test_the_next_snapshot_repairs_it(folder: TableFolder) -> None:

@@ -373,9 +373,12 @@ object ZOrderErrors {
   /** `name` is that of a catalogue entry; `parameters` must cover all of its placeholders. */
   private def error(name: String, parameters: (String, String)*): ZOrderException = {
     val entry = ErrorConditions.entry(name)
-    val safe = parameters.map { case (key, value) => key -> withoutPassword(value) }.toMap
+    val safe = parameters.map { case (key, value) => key -> shown(value) }.toMap
     new ZOrderException(entry.condition, entry.state, entry.sentence(safe), safe)
   }
+
+  /** A parameter as shown. It may be a name or a text from the table's folder. */
+  private def shown(text: String): String = Printable(withoutPassword(text))
 
   private def listed(names: Seq[String]): String = names.mkString(", ")
 

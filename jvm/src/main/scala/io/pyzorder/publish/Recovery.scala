@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.pyzorder.shim
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.common.{Printable, ZOrderErrors}
 import io.pyzorder.index.model.FileEntry
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.publish.journal.{JournalState, Marker, Records, RetireRecord, RunFiles}
@@ -40,8 +40,9 @@ private[publish] object Recovery {
     val switch = CatalogSwitch.of(session, state.folder, state.run, records)
     switch.flatMap(_.strange).foreach { strange =>
       checkKnown(state, strange)
-      log.warn(s"Run ${state.run} of ${state.folder} moves a partition out of $strange, where by " +
-        "the catalog no partition of the table lies or lay: it is left alone")
+      log.warn(s"Run ${state.run} of ${state.folder} moves a partition out of " +
+        s"${Printable(strange)}, where by the catalog no partition of the table lies or lay: " +
+        "it is left alone")
     }
     val record = records.retired.map(ofTable(state, _, switch)).getOrElse(RetireRecord(
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
@@ -56,7 +57,8 @@ private[publish] object Recovery {
         switch.foreach(_.undo())
         undo(session, files, n => if (n == 1) reach("recovery-undoing"))
       }
-    problems.foreach(p => log.warn(s"Run ${state.run} of ${state.folder}: $p meanwhile"))
+    problems.foreach(p =>
+      log.warn(s"Run ${state.run} of ${state.folder}: ${Printable(p)} meanwhile"))
     reach("recovery-moved")
     close(records, files)
   }
@@ -73,8 +75,9 @@ private[publish] object Recovery {
     val folder = switch.fold(state.folder)(run => state.folder.trusting(run.marked))
     said.named.find(!folder.holds(_)).foreach { strange =>
       checkKnown(state, strange)
-      log.warn(s"Run ${state.run} of ${state.folder} names files in $strange, where by the " +
-        "catalog no partition of the table lies or lay: they are left alone")
+      log.warn(s"Run ${state.run} of ${state.folder} names files in " +
+        s"${Printable(strange)}, where by the catalog no partition of the table lies or lay: " +
+        "they are left alone")
     }
     said.within(folder)
   }

@@ -1,5 +1,6 @@
 package io.pyzorder.storage
 
+import java.io.FileNotFoundException
 import java.nio.file.{Files, Paths}
 import java.nio.file.StandardCopyOption.ATOMIC_MOVE
 import java.util.UUID
@@ -17,6 +18,8 @@ private[pyzorder] object CopyFile {
    */
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {
     val (source, target) = (from.getFileSystem(hadoopConf), to.getFileSystem(hadoopConf))
+    val checksum = FileSystems.checksumFile(from) // which the source opens, and a pipe would block
+    if (FileSystems.isSpecial(checksum)) throw new FileNotFoundException(s"$checksum is no file")
     if (target.getUri.getScheme != "file") {
       FileUtil.copy(source, from, target, to, false, true, hadoopConf)
     } else {

@@ -50,6 +50,10 @@ object FileSystems {
       Try(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes]))
         .toOption.exists(_.isOther)
 
+  /** The checksum file that Hadoop's local file system would verify a file against. */
+  private[pyzorder] def checksumFile(path: Path): Path =
+    new Path(path.getParent, s".${path.getName}.crc")
+
   /** Lists a folder. Empty if it is missing, or if it is a pyzorder folder reached by a link. */
   private[pyzorder] def list(fs: FileSystem, folder: Path): Seq[FileStatus] =
     if (Links.inOwn(folder)) Nil

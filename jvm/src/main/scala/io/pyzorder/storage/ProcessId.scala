@@ -7,6 +7,8 @@ import java.nio.file.{Files, Path, Paths}
 
 import scala.util.control.NonFatal
 
+import io.pyzorder.common.Printable
+
 /**
  * Identifies a process uniquely, across hosts, reboots and reused process ids.
  *
@@ -24,7 +26,7 @@ final case class ProcessId(host: String, pid: Long, started: Long) {
 
   /** The process as shown in error messages. */
   def describe: String = s"process $pid on " +
-    host.takeWhile(c => c != '/' && !Character.isISOControl(c)).take(ProcessId.MaxShown)
+    Printable(host.takeWhile(_ != '/').take(ProcessId.MaxShown))
 }
 
 object ProcessId {

@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.parquet.hadoop.util.HadoopInputFile
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
@@ -20,7 +20,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 import org.slf4j.LoggerFactory
 
-import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.common.{Printable, ReadFailure, ZOrderErrors}
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexSchema, IndexedColumn}
 import io.pyzorder.storage.{CreateIfAbsent, ExactFileIndex, FileSystems, Incarnation, Links}
@@ -49,6 +49,19 @@ object IndexStore {
   private val intact: Cache[SnapshotRef, java.lang.Boolean] =
     CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()
 
+  /**
+   * Pointers by folder, version, size and modification time. A pointer's file is never changed, so
+   * while a listing shows the same size and time, its contents are the same. Only a pointer that
+   * was `SettledMillis` old when it was read is kept: if the index is dropped and created again
+   * within one tick of the store's clock, the new pointer may have the old one's version, size and
+   * time.
+   */
+  private val parsed: Cache[(TableFolder, Long, Long, Long), SnapshotRef] =
+    CacheBuilder.newBuilder().maximumSize(1000)
+      .build[(TableFolder, Long, Long, Long), SnapshotRef]()
+
+  private val SettledMillis = 10000L
+
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
   /**
@@ -59,8 +72,8 @@ object IndexStore {
   def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
     try {
-      versions(fileSystem, folder).lastOption.map { version =>
-        val ref = pointerAt(fileSystem, folder, version)
+      pointers(fileSystem, folder).lastOption.map { case (version, status) =>
+        val ref = known(fileSystem, folder, version, status)
         if (!ofThisLife(hadoopConf, ref)) {
           throw new IllegalStateException(
             "it is of another table, or of the time before this one was overwritten")
@@ -68,7 +81,7 @@ object IndexStore {
         ref
       }
     } catch {
-      case NonFatal(failure) =>
+      case ReadFailure(failure) =>
         warn(folder, folder.index.toString, failure)
         None
     }
@@ -82,9 +95,8 @@ object IndexStore {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
     val known = versions(fileSystem, folder)
     if (known.isEmpty) None
-    else Some(known.reverseIterator.flatMap { version =>
-      Try(pointerAt(fileSystem, folder, version)).toOption
-    }.map(_.columns).toSeq.headOption.getOrElse(Nil))
+    else Some(known.reverseIterator.flatMap(readable(fileSystem, folder, _))
+      .map(_.columns).toSeq.headOption.getOrElse(Nil))
   }
 
   /**
@@ -108,7 +120,7 @@ object IndexStore {
     SnapshotCache.get(session, ref) {
       try Some(read(session, ref))
       catch {
-        case NonFatal(failure) =>
+        case ReadFailure(failure) =>
           warn(ref, failure)
           None
       }
@@ -173,7 +185,7 @@ object IndexStore {
   def removeOf(hadoopConf: Configuration, folder: TableFolder, incarnation: String): Unit = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
     versions(fileSystem, folder).foreach { version =>
-      Try(pointerAt(fileSystem, folder, version)).filter(_.incarnation == incarnation)
+      readable(fileSystem, folder, version).filter(_.incarnation == incarnation)
         .foreach { ref =>
           fileSystem.delete(new Path(folder.index, ref.pointer), false)
           fileSystem.delete(dataFile(ref), false)
@@ -184,6 +196,13 @@ object IndexStore {
   /** The index table as a relation over the snapshot's data file. */
   def relation(session: shim.SparkSession, ref: SnapshotRef): LogicalPlan = {
     val path = dataFile(ref)
+    try SnapshotReader.checkCodecs(
+        HadoopInputFile.fromPath(path, session.sessionState.newHadoopConf()))
+    catch {
+      case ReadFailure(failure) =>
+        warn(ref, failure)
+        throw ZOrderErrors.indexNotFound(ref.folder.toString)
+    }
     val files = Seq(ExactFileIndex.status(path, ref.length, 0L))
     val location =
       new ExactFileIndex(path, new StructType(), Seq((InternalRow.empty, files)))
@@ -261,7 +280,7 @@ object IndexStore {
       column => {
         try Some(reader.column(column))
         catch {
-          case NonFatal(failure) =>
+          case ReadFailure(failure) =>
             warn(ref.folder, s"$path, column ${column.name}", failure)
             None
         }
@@ -346,8 +365,39 @@ object IndexStore {
       folder: TableFolder,
       version: Long): SnapshotRef = {
     val pointer = new Path(folder.index, SnapshotRef.pointerName(version))
-    val ref = SnapshotRef.fromJson(folder, SnapshotFiles.readText(fileSystem, pointer))
-    Seq(pointer, dataFile(ref))
+    checked(SnapshotRef.fromJson(folder, SnapshotFiles.readText(fileSystem, pointer)))
+  }
+
+  /** The pointer of a version; None if it cannot be read. */
+  private def readable(
+      fileSystem: FileSystem,
+      folder: TableFolder,
+      version: Long): Option[SnapshotRef] =
+    try Some(pointerAt(fileSystem, folder, version))
+    catch { case ReadFailure(_) => None }
+
+  /** The pointer that was listed with this status, from `parsed` if possible. */
+  private def known(
+      fileSystem: FileSystem,
+      folder: TableFolder,
+      version: Long,
+      status: FileStatus): SnapshotRef = {
+    val key = (folder, version, status.getLen, status.getModificationTime)
+    Option(parsed.getIfPresent(key)).map(ref => checked(ref.copy(folder = folder))).getOrElse {
+      val isSettled = System.currentTimeMillis - status.getModificationTime > SettledMillis
+      val ref = pointerAt(fileSystem, folder, version)
+      if (isSettled) parsed.put(key, ref)
+      ref
+    }
+  }
+
+  /**
+   * The pointer, whose files are read next. Throws if one of them is a link or no file. That goes
+   * for the data file's checksum file too, which Hadoop opens when Spark reads the data file.
+   */
+  private def checked(ref: SnapshotRef): SnapshotRef = {
+    val data = dataFile(ref)
+    Seq(new Path(ref.folder.index, ref.pointer), data, FileSystems.checksumFile(data))
       .find(path => Links.inOwn(path) || FileSystems.isSpecial(path))
       .foreach(path => throw new IllegalStateException(s"$path is a symbolic link, or no file"))
     ref
@@ -355,8 +405,13 @@ object IndexStore {
 
   /** The versions that have a pointer, in ascending order. */
   private def versions(fileSystem: FileSystem, folder: TableFolder): Array[Long] =
+    pointers(fileSystem, folder).map(_._1).toArray
+
+  /** The pointers with their versions, in ascending order. */
+  private def pointers(fileSystem: FileSystem, folder: TableFolder): Seq[(Long, FileStatus)] =
     FileSystems.list(fileSystem, folder.index)
-      .flatMap(status => SnapshotRef.versionOf(status.getPath.getName)).sorted.toArray
+      .flatMap(status => SnapshotRef.versionOf(status.getPath.getName).map(_ -> status))
+      .sortBy(_._1)
 
   /**
    * Deletes old snapshots, each one's pointer last. Recent ones stay for a while, since readers may
@@ -372,8 +427,7 @@ object IndexStore {
       val telling =
         if (denied.isEmpty) Array.empty[Long]
         else recent.filter(version =>
-          Try(pointerAt(fileSystem, folder, version)).toOption
-            .forall(_.columns.exists(denied(_))))
+          readable(fileSystem, folder, version).forall(_.columns.exists(denied(_))))
       (old ++ telling).foreach(delete(fileSystem, folder, _))
     } catch {
       case NonFatal(failure) =>
@@ -389,15 +443,16 @@ object IndexStore {
 
   private def warnOfStray(ref: SnapshotRef, path: String): Unit =
     if (warned.add(s"${ref.folder} $path")) {
-      log.warn(s"The skipping index of ${ref.folder} has an entry of $path, which is no file of " +
-        s"the table, and ignores it. Run REFRESH SKIPPING INDEX ON '${ref.folder}' to take it out.")
+      log.warn(s"The skipping index of ${ref.folder} has an entry of ${Printable(path)}, which " +
+        "is no file of the table, and ignores it. Run REFRESH SKIPPING INDEX ON " +
+        s"'${ref.folder}' to take it out.")
     }
 
   private def warn(folder: TableFolder, what: String, failure: Throwable): Unit =
     if (warned.add(what + failure.getMessage)) {
-      log.warn(ZOrderErrors.withoutPassword(
+      log.warn(Printable(ZOrderErrors.withoutPassword(
           s"The skipping index of $folder cannot be used, and all files are read: $what: " +
             s"${failure.getMessage}. Run REFRESH SKIPPING INDEX ON '$folder' (or DROP SKIPPING " +
-            "INDEX, then CREATE SKIPPING INDEX) to build it anew."))
+            "INDEX, then CREATE SKIPPING INDEX) to build it anew.")))
     }
 }

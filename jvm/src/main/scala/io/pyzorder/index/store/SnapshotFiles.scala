@@ -13,8 +13,8 @@ import io.pyzorder.storage.FileSystems
 /** Reads and writes whole files of the index. */
 private[index] object SnapshotFiles {
 
-  /** A pointer takes about 200 bytes per column. */
-  private val MaxTextBytes = 32 << 20
+  /** The maximum size of a pointer, which takes about 200 bytes per column. */
+  private val MaxTextBytes = 8 << 20
 
   def checksum(bytes: Array[Byte]): Long = {
     val crc = new CRC32()

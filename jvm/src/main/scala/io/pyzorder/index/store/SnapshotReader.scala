@@ -17,6 +17,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 import scala.jdk.CollectionConverters._
 
+import io.pyzorder.common.ReadFailure
 import io.pyzorder.index.memory.{BoundArrays, BoundsBuilder, ColumnArrays, DoubleBoundsBuilder}
 import io.pyzorder.index.memory.{FileArrays, InternedValues, LongBoundsBuilder, ObjectBoundsBuilder}
 import io.pyzorder.index.memory.{PackedLongs, PathTable}
@@ -147,9 +148,8 @@ private[index] final class SnapshotReader(
   }
 
   /** Calls `take` with the file's number for every non-null value of the column. */
-  private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit = {
-    val reader = ParquetFileReader.open(input(), SnapshotReader.options())
-    try {
+  private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit =
+    SnapshotReader.reading(input()) { reader =>
       only.foreach(number => (0 until number).foreach(_ => reader.skipNextRowGroup()))
       val metadata = reader.getFooter.getFileMetaData
       val schema = metadata.getSchema
@@ -175,10 +175,7 @@ private[index] final class SnapshotReader(
         throw new IllegalStateException(
           s"column $name has ${file + 1} rows instead of $numFiles")
       }
-    } finally {
-      reader.close()
     }
-  }
 }
 
 private[index] object SnapshotReader {
@@ -193,20 +190,37 @@ private[index] object SnapshotReader {
   private val MaxBoundBytes = 1024
 
   /** The number of rows in each row group. */
-  def rowGroups(input: InputFile): Seq[Int] = {
-    val reader = ParquetFileReader.open(input, options())
-    try reader.getRowGroups.asScala.map(group => Math.toIntExact(group.getRowCount)).toList
-    finally reader.close()
+  def rowGroups(input: InputFile): Seq[Int] =
+    reading(input)(_.getRowGroups.asScala.map(group => Math.toIntExact(group.getRowCount)).toList)
+
+  /** Throws unless pyzorder's writers use the codecs of all columns. */
+  def checkCodecs(input: InputFile): Unit = reading(input) { reader =>
+    for (group <- reader.getRowGroups.asScala; column <- group.getColumns.asScala)
+      SnapshotPages.check(column.getCodec)
   }
+
+  /**
+   * Opens a file and reads from it. An error that its contents cause becomes an exception, since
+   * Spark ends the process of a task that throws an error.
+   */
+  private def reading[T](input: InputFile)(read: ParquetFileReader => T): T =
+    try {
+      val reader = ParquetFileReader.open(input, options)
+      try read(reader)
+      finally reader.close()
+    } catch {
+      case ReadFailure(error: Error) =>
+        throw new IllegalStateException(s"it cannot be decoded: $error", error)
+    }
 
   /**
    * Keeps Parquet from loading Hadoop's configuration files for each reader. None of them matter.
    */
   private val noSettings = new Configuration(false)
 
-  /** Options for one reader. They hold its decompressors, which only one thread may use. */
-  private def options(): ParquetReadOptions =
-    HadoopReadOptions.builder(noSettings).usePageChecksumVerification(true).build()
+  private val options: ParquetReadOptions =
+    HadoopReadOptions.builder(noSettings).usePageChecksumVerification(true)
+      .withCodecFactory(SnapshotPages).build()
 
   private def longOf(dataType: DataType): ColumnReader => Long = dataType match {
     case BooleanType => reader => if (reader.getBoolean) 1L else 0L

@@ -1,10 +1,13 @@
 package io.pyzorder.index.store
 
+import java.nio.charset.StandardCharsets.UTF_8
+
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.sql.types.DataType
 import scala.jdk.CollectionConverters._
 
-import io.pyzorder.index.model.IndexedColumn
+import io.pyzorder.common.BoundedJson
+import io.pyzorder.index.model.{IndexedColumn, IndexedColumns}
 import io.pyzorder.storage.{RunNumber, TableFolder}
 
 /**
@@ -74,7 +77,7 @@ object SnapshotRef {
 
   /** Parses a pointer. Throws if the text is incomplete or in a newer format. */
   def fromJson(folder: TableFolder, text: String): SnapshotRef = {
-    val json = mapper.readTree(text)
+    val json = BoundedJson.tree(text.getBytes(UTF_8))
     val format = required(json, "formatVersion").asInt()
     if (format < 1 || format > FormatVersion) {
       throw new UnsupportedOperationException(
@@ -91,8 +94,20 @@ object SnapshotRef {
       required(json, "columns").elements().asScala.map { item =>
         IndexedColumn(
           required(item, "path").elements().asScala.map(_.asText()).toList,
-          DataType.fromJson(required(item, "type").toString))
+          typeOf(required(item, "type")))
       }.toList)
+  }
+
+  /**
+   * The type of an indexed column, which is atomic, and so a text in JSON. Anything else is
+   * rejected before Spark parses it: types can be nested deeply, and a user-defined type names a
+   * class, which Spark would load.
+   */
+  private def typeOf(json: JsonNode): DataType = {
+    if (!json.isTextual) throw new IllegalArgumentException("a column's type is not atomic")
+    val parsed = DataType.fromJson(json.toString)
+    if (IndexedColumns.supports(parsed)) parsed
+    else throw new IllegalArgumentException(s"no column of type ${json.asText} can be indexed")
   }
 
   /** Checks that the data file lies beside its pointer. Any other name is rejected. */

@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 import org.apache.spark.sql.catalyst.TableIdentifier
 
+import io.pyzorder.common.{BoundedJson, Printable}
 import io.pyzorder.storage.{FileRef, Incarnation, ProcessId, SiblingFolder, TableFolder}
 
 /** Who holds the lock. `owner` is random, to distinguish the writers in one process. */
@@ -95,10 +96,6 @@ object Records {
 
   private val MaxShown = 100
 
-  /** Texts longer than `FewBytes` must have at least `TokenBytes` bytes per token; see `tree`. */
-  private val FewBytes = 1 << 20
-  private val TokenBytes = 5
-
   def write(record: PrepareRecord): Array[Byte] = bytes("prepare", record.incarnation) { node =>
     node.put("operation", record.operation).put("owner", record.owner)
       .put("host", record.process.host).put("pid", record.process.pid)
@@ -144,7 +141,7 @@ object Records {
   def prepare(text: Array[Byte]): Option[PrepareRecord] = parse(text, "prepare") { node =>
     PrepareRecord(
       incarnationOf(node),
-      shown(string(node, "operation")),
+      Printable(string(node, "operation").take(MaxShown)),
       string(node, "owner"),
       ProcessId(string(node, "host"), long(node, "pid"), long(node, "started")),
       long(node, "began"),
@@ -227,7 +224,7 @@ object Records {
 
   /** The incarnation of the table in a record of any kind; None if the record is torn. */
   def incarnation(text: Array[Byte]): Option[String] =
-    try Option(tree(text)).map(incarnationOf)
+    try Option(BoundedJson.tree(text)).map(incarnationOf)
     catch { case NonFatal(_) => None }
 
   /** Whether the bytes are a complete record of that kind. */
@@ -274,36 +271,13 @@ object Records {
 
   private def parse[T](text: Array[Byte], kind: String)(read: JsonNode => T): Option[T] =
     try {
-      val node = tree(text)
+      val node = BoundedJson.tree(text)
       if (node == null || string(node, "record") != kind) None else Some(read(node))
     } catch {
       case NonFatal(_) => None
     }
 
-  /**
-   * Parses JSON, rejecting long texts with more tokens than a record of that length can have. A
-   * tree needs more memory than its text, most of all for a text such as `[],[],[]…`. Genuine
-   * records always pass, because each file has a time of 13 digits and three field names.
-   */
-  private def tree(text: Array[Byte]): JsonNode = {
-    if (text.length > FewBytes) {
-      val parser = mapper.getFactory.createParser(text)
-      try {
-        var left = text.length / TokenBytes
-        while (parser.nextToken() != null) {
-          left -= 1
-          if (left < 0) throw new IllegalArgumentException("it is no record")
-        }
-      } finally parser.close()
-    }
-    mapper.readTree(text)
-  }
-
   private def string(node: JsonNode, name: String): String = required(node, name).asText
-
-  /** Sanitizes a text for display, since a forged one might contain terminal control characters. */
-  private def shown(text: String): String =
-    text.take(MaxShown).filterNot(c => Character.isISOControl(c))
 
   private def long(node: JsonNode, name: String): Long = required(node, name).asLong
 

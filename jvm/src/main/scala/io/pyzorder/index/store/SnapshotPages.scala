@@ -1,0 +1,89 @@
+package io.pyzorder.index.store
+
+import java.nio.ByteBuffer
+
+import org.apache.parquet.bytes.BytesInput
+import org.apache.parquet.compression.CompressionCodecFactory
+import org.apache.parquet.compression.CompressionCodecFactory.BytesInputCompressor
+import org.apache.parquet.compression.CompressionCodecFactory.BytesInputDecompressor
+import org.apache.parquet.hadoop.metadata.CompressionCodecName
+import org.xerial.snappy.Snappy
+
+/**
+ * Decompresses the pages of a snapshot, which others may have written. Only the codecs that
+ * pyzorder's writers use are accepted, because others compress a gigabyte to a few KiB, and a
+ * page's length is checked before memory is allocated for it. It has no state, so all readers share
+ * it.
+ */
+private[store] object SnapshotPages extends CompressionCodecFactory {
+
+  /** The maximum length of a page. Both writers end a page after about 1 MiB. */
+  private val MaxPageBytes = 64 << 20
+
+  /**
+   * The maximum ratio of lengths. Snappy's densest element is a copy of up to 64 bytes that takes
+   * 3 bytes, which is less than 22 bytes for each.
+   */
+  private val MaxRatio = 22L
+
+  /** Throws unless pyzorder's writers use the codec. */
+  def check(codec: CompressionCodecName): Unit =
+    if (codec != CompressionCodecName.SNAPPY && codec != CompressionCodecName.UNCOMPRESSED) {
+      throw new IllegalStateException(s"it is compressed by $codec, which pyzorder does not use")
+    }
+
+  override def getDecompressor(codec: CompressionCodecName): BytesInputDecompressor = {
+    check(codec)
+    if (codec == CompressionCodecName.SNAPPY) SnappyPage else PlainPage
+  }
+
+  override def getCompressor(codec: CompressionCodecName): BytesInputCompressor =
+    throw new UnsupportedOperationException("snapshots are only read here")
+
+  override def release(): Unit = ()
+
+  private object SnappyPage extends BytesInputDecompressor {
+
+    override def decompress(page: BytesInput, length: Int): BytesInput =
+      if (length == 0) BytesInput.empty()
+      else {
+        val compressed = page.toByteArray
+        checkLength(length, Snappy.uncompressedLength(compressed), compressed.length)
+        BytesInput.from(Snappy.uncompress(compressed), 0, length)
+      }
+
+    override def decompress(from: ByteBuffer, size: Int, to: ByteBuffer, length: Int): Unit =
+      SnapshotPages.decompress(this, from, size, to, length)
+
+    override def release(): Unit = ()
+  }
+
+  private object PlainPage extends BytesInputDecompressor {
+
+    override def decompress(page: BytesInput, length: Int): BytesInput = page
+
+    override def decompress(from: ByteBuffer, size: Int, to: ByteBuffer, length: Int): Unit =
+      SnapshotPages.decompress(this, from, size, to, length)
+
+    override def release(): Unit = ()
+  }
+
+  /** @param stated the length according to the page's header, and `actual` according to its data */
+  private def checkLength(stated: Int, actual: Int, compressed: Int): Unit =
+    if (actual != stated || actual > MaxPageBytes || actual > compressed * MaxRatio) {
+      throw new IllegalStateException(
+        s"a page of $compressed bytes unpacks to $actual instead of $stated, or too many")
+    }
+
+  /** Decompresses `size` bytes between buffers, as Parquet does for memory outside of the heap. */
+  private def decompress(
+      pages: BytesInputDecompressor,
+      from: ByteBuffer,
+      size: Int,
+      to: ByteBuffer,
+      length: Int): Unit = {
+    val compressed = new Array[Byte](size)
+    from.get(compressed)
+    to.put(pages.decompress(BytesInput.from(compressed, 0, size), length).toByteArray)
+  }
+}

@@ -1,0 +1,13 @@
+package io.pyzorder.common
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class PrintableSuite extends AnyFunSuite {
+
+  for ((text, shown) <- Seq(
+      "day=1/ü z.parquet" -> "day=1/ü z.parquet",
+      "a\nb\r\tc" -> "a b  c",
+      "\u001b]0;x\u0007\u009b2J\u007f" -> "\ufffd]0;x\ufffd\ufffd2J\ufffd")) {
+    test(s"shown as [$shown]")(assert(Printable(text) == shown))
+  }
+}
