@@ -40,8 +40,8 @@ private[publish] object Recovery {
     val switch = CatalogSwitch.of(session, state.folder, state.run, records)
     switch.flatMap(_.strange).foreach { strange =>
       checkKnown(state, strange)
-      log.warn(s"Run ${state.run} of ${state.folder} moves a partition out of $strange, where by " +
-        "the catalog no partition of the table lies or lay: it is left alone")
+      log.warn(s"Run ${state.run} of ${state.folder} moves a partition out of $strange, which " +
+        "the catalog does not show as a past or present partition location; it is left alone")
     }
     val record = records.retired.map(ofTable(state, _, switch)).getOrElse(RetireRecord(
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
@@ -73,8 +73,8 @@ private[publish] object Recovery {
     val folder = switch.fold(state.folder)(run => state.folder.trusting(run.marked))
     said.named.find(!folder.holds(_)).foreach { strange =>
       checkKnown(state, strange)
-      log.warn(s"Run ${state.run} of ${state.folder} names files in $strange, where by the " +
-        "catalog no partition of the table lies or lay: they are left alone")
+      log.warn(s"Run ${state.run} of ${state.folder} names files in $strange, which the catalog " +
+        "does not show as a past or present partition location; they are left alone")
     }
     said.within(folder)
   }
@@ -162,6 +162,6 @@ private[publish] object Recovery {
       }
     } catch {
       case NonFatal(failure) =>
-        log.warn(s"The index of ${files.table} does not know where files were moved to", failure)
+        log.warn(s"The index of ${files.table} lacks the new paths of moved files", failure)
     }
 }

@@ -63,7 +63,7 @@ object IndexStore {
         val ref = pointerAt(fileSystem, folder, version)
         if (!ofThisLife(hadoopConf, ref)) {
           throw new IllegalStateException(
-            "it is of another table, or of the time before this one was overwritten")
+            "it belongs to another table, or to this one before it was overwritten")
         }
         ref
       }
@@ -290,13 +290,13 @@ object IndexStore {
     val most = Runtime.getRuntime.maxMemory / 2
     if (needed > most) {
       throw new IllegalStateException(
-        s"it takes $needed bytes of memory, and more than $most are not spent on it. Give the " +
-          "driver more memory")
+        s"it needs $needed bytes of memory, more than its limit of $most. Give the driver more " +
+          "memory")
     }
   }
 
   private def damaged: Exception =
-    new IllegalStateException("its bytes do not have the checksum of its pointer")
+    new IllegalStateException("its checksum differs from its pointer's")
 
   /**
    * Throws unless the snapshot's file has the checksum in its pointer. Parquet's own checksums
@@ -349,7 +349,7 @@ object IndexStore {
     val ref = SnapshotRef.fromJson(folder, SnapshotFiles.readText(fileSystem, pointer))
     Seq(pointer, dataFile(ref))
       .find(path => Links.inOwn(path) || FileSystems.isSpecial(path))
-      .foreach(path => throw new IllegalStateException(s"$path is a symbolic link, or no file"))
+      .foreach(path => throw new IllegalStateException(s"$path is a symbolic link or not a file"))
     ref
   }
 
@@ -389,15 +389,15 @@ object IndexStore {
 
   private def warnOfStray(ref: SnapshotRef, path: String): Unit =
     if (warned.add(s"${ref.folder} $path")) {
-      log.warn(s"The skipping index of ${ref.folder} has an entry of $path, which is no file of " +
-        s"the table, and ignores it. Run REFRESH SKIPPING INDEX ON '${ref.folder}' to take it out.")
+      log.warn(s"The skipping index of ${ref.folder} has an entry for $path, which is not a file " +
+        s"of the table. It is ignored; REFRESH SKIPPING INDEX ON '${ref.folder}' removes it.")
     }
 
   private def warn(folder: TableFolder, what: String, failure: Throwable): Unit =
     if (warned.add(what + failure.getMessage)) {
       log.warn(ZOrderErrors.withoutPassword(
-          s"The skipping index of $folder cannot be used, and all files are read: $what: " +
+          s"The skipping index of $folder cannot be used, so all files are read: $what: " +
             s"${failure.getMessage}. Run REFRESH SKIPPING INDEX ON '$folder' (or DROP SKIPPING " +
-            "INDEX, then CREATE SKIPPING INDEX) to build it anew."))
+            "INDEX, then CREATE SKIPPING INDEX) to rebuild it."))
     }
 }
