@@ -42,13 +42,17 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("optimize", "{table}", "--zorder-by", "zz"), 1, "zz"),
     (("optimize", "{table}", "--zorder-by", "a) DRY RUN --"), 1, "a) DRY RUN --"),
     (("optimize", "{table}", "--where", "a = 1"), 1, "[ZORDER_"),
-    (("optimize", "{table}", "--where", "true) ZORDER BY (a"), 2, "is not one SQL condition"),
+    (("optimize", "{table}", "--where", "true) ZORDER BY (a"), 2, "is not a single SQL condition"),
     (("optimize", "{table}", "--where", "day ="), 2, "Invalid value for --where"),
     (("optimize", "{table}", "--conf", "spark.sql.zorder.optimize.curve=round"), 1, "round"),
     (("describe", "{unindexed}"), 1, "CREATE SKIPPING INDEX"),
-    (("describe", "{table}", "--openmetrics", "--json"), 2, "name one"),
+    (("describe", "{table}", "--openmetrics", "--json"), 2, "choose one"),
     (("describe", "{table}", "--where", "a = 7"), 2, "--openmetrics"),
-    (("describe", "{table}", "--openmetrics", "--where", "a ="), 2, "is not one SQL condition"),
+    (
+        ("describe", "{table}", "--openmetrics", "--where", "a ="),
+        2,
+        "is not a single SQL condition",
+    ),
     (("restore", "{unindexed}"), 1, "[ZORDER_"),
     (("history", "/no/where"), 1, "[ZORDER_PATH_NOT_FOUND]"),
     (("history", "nowhere"), 1, "nowhere"),
@@ -62,14 +66,18 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("advise", "{table}", "--queries", "-", "--max-columns", "5"), 2, "--max-columns"),
     (("advise", "{table}", "--event-log", "/no/where"), 1, "[ZORDER_NO_EVENT_LOG]"),
     (("advise", "/no/where", "--queries", "-"), 1, "[ZORDER_PATH_NOT_FOUND]"),
-    (("plot", "-o", "x.png"), 2, "Name a TARGET to draw the files of, or a --curve"),
-    (("plot", "{table}", "--curve", "zorder", "-o", "x.png"), 2, "and not both"),
+    (("plot", "-o", "x.png"), 2, "Name either a TARGET, to draw its files, or a --curve"),
+    (("plot", "{table}", "--curve", "zorder", "-o", "x.png"), 2, "or a --curve"),
     (("plot", "{table}", "a"), 2, "Missing option '--output'"),
     (("plot", "{table}", "a", "-o", "x.pdf"), 2, "[ZORDER_PICTURE_FORMAT]"),
     (("plot", "{table}", "a", "id", "day", "-o", "x.png"), 2, "[ZORDER_RECTANGLE_COLUMNS]"),
     (("plot", "{table}", "zz", "-o", "x.png"), 1, "zz"),
     (("plot", "{table}", "a", "--where", "a =", "-o", "x.png"), 2, "--where"),
-    (("plot", "{table}", "a", "--where", "a = 1", "--depth", "-o", "x.png"), 2, "--where lights"),
+    (
+        ("plot", "{table}", "a", "--where", "a = 1", "--depth", "-o", "x.png"),
+        2,
+        "--where highlights",
+    ),
     (("plot", "{table}", "a", "-o", "/dev/null/x.png"), 2, "/dev/null/x.png cannot be written"),
     (("report", "{table}", "-o", "/dev/null/x.html"), 2, "/dev/null/x.html cannot be written"),
     (("report", "{table}", "-o", "/proc/x.html"), 2, "/proc/x.html cannot be written"),
@@ -230,9 +238,7 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     assert json.loads(piped.stdout)[0]["opened"] == scan["opened"]
 
     assert result_of(spark, "vacuum", path, "--dry-run") == []
-    assert (
-        invoke(spark, "vacuum", path, "--dry-run").stdout == "0 files (0 B) would be deleted.\n"
-    )
+    assert invoke(spark, "vacuum", path, "--dry-run").stdout == "0 files (0 B) would be deleted.\n"
     restored = result_of(spark, "restore", path)
     assert restored["num_restored_files"] == 8 and restored["num_removed_files"] == len(new)
     assert data_files(folder) == old
