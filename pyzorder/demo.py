@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.filesize import decimal
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import pyzorder
 from pyzorder import bridge, plot
 from pyzorder.pictures.themes import themed_svg
+from pyzorder.wording import counted, size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,9 +175,9 @@ def value_bounds(spark: SparkSession) -> tuple[tuple[int, int], tuple[int, int]]
     return (row[0], row[1]), (row[2], row[3])
 
 
-def optimize(spark: SparkSession, size: int) -> DataFrame:
+def optimize(spark: SparkSession, written: int) -> DataFrame:
     """Runs OPTIMIZE … ZORDER BY with a hundredth of the table as the target file size."""
-    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size // FILES))
+    spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(written // FILES))
     table = pyzorder.ZOrderTable.forName(spark, "store_sales")
     return table.optimize().executeZOrderBy(*COLUMNS)
 
@@ -204,12 +204,12 @@ def print_metrics(metrics: dict[str, Any]) -> None:
     """Prints what OPTIMIZE did."""
     removed, added = (files_of(metrics[name]) for name in ("filesRemoved", "filesAdded"))
     seconds = (metrics["endTimeMs"] - metrics["startTimeMs"]) / 1000
-    console.print(f"OPTIMIZE replaced {removed} by {added} in {seconds:.0f} s.")
+    console.print(f"OPTIMIZE replaced {removed} with {added} in {seconds:.0f} s.")
 
 
 def files_of(found: dict[str, Any]) -> str:
-    """Formats a number of files and their size as in `101 files (140.3 MB)`."""
-    return f"{found['totalFiles']:,} files ({decimal(found['totalSize'])})"
+    """Formats a number of files and their size as in `101 files (133 MiB)`."""
+    return f"{counted(found['totalFiles'], 'file')} ({size(found['totalSize'])})"
 
 
 def main() -> None:
@@ -221,12 +221,12 @@ def main() -> None:
         spark = start_spark()
         generated.result()
     with step(f"a table of about {FILES} plain Parquet files, in the order of arrival"):
-        size = write_table(spark, source)
+        written = write_table(spark, source)
     asked = queries(*value_bounds(spark))
     with step("queries before"):
         before, layout_before = ask_all(spark, asked), layout(spark)
     with step(f"OPTIMIZE store_sales ZORDER BY ({', '.join(COLUMNS)})"):
-        row = optimize(spark, size).head()
+        row = optimize(spark, written).head()
     with step("queries after"):
         after, layout_after = ask_all(spark, asked), layout(spark)
     picture = OUTPUT / "store_sales.png"

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+NO_SCAN = "The query scans no Parquet or ORC table."
+"""Printed for a query without scans that pyzorder can explain."""
+
+
 @dataclass(frozen=True)
 class ScanExplanation:
     """The effect of data skipping on one scan of a query. Counts are numbers of files."""
@@ -46,11 +50,11 @@ class ScanExplanation:
 
     @property
     def summary(self) -> str:
-        """The opened files in words, as in `opens 2 of 7 files (2 not indexed)`."""
+        """The opened files in words, as in `opens 2 of 7 files (2 unindexed)`."""
         aside = [
             f"{count:,} {what}"
             for count, what in (
-                (self.unindexed, "not indexed"),
+                (self.unindexed, "unindexed"),
                 (self.answered, "answered from the index"),
             )
             if count
@@ -65,7 +69,7 @@ class Explanation(list[ScanExplanation]):
     """One entry per scan, in the order of the plan. Prints as lines of text."""
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self)) or "no Parquet or ORC table is scanned"
+        return "\n".join(map(str, self)) or NO_SCAN
 
     __repr__ = __str__
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyzorder import html_table
 from pyzorder.session import check_session
 from pyzorder.table import quoted
+from pyzorder.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,10 +67,10 @@ class Run:
     def result(self) -> str:
         """The outcome in words."""
         if self.ended is None:
-            return "not finished"
+            return "unfinished"
         if self.committed:
-            return f"{self.removed:,} files replaced by {self.added:,}"
-        return "deleted expired files" if self.operation == "VACUUM" else "replaced nothing"
+            return f"replaced {counted(self.removed, 'file')} with {self.added:,}"
+        return "deleted expired files" if self.operation == "VACUUM" else "replaced no files"
 
 
 class History(list[Run]):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pyzorder import bridge, errors, html_table
 from pyzorder.explain import Explanation, explain
 from pyzorder.session import check_session
+from pyzorder.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,10 +93,10 @@ class Layout:
         hidden = {"without rows": [file for file in self.files if file.rows == 0]}
         for i, column in enumerate(self.columns):
             filled = [file for file in self.files if file.rows != 0]
-            hidden[f"with nothing but nulls or NaN in {column.name}"] = [
+            hidden[f"with only nulls or NaN in {column.name}"] = [
                 file for file in filled if file.empty[i]
             ]
-            hidden[f"whose bounds of {column.name} are not known"] = [
+            hidden[f"with unknown bounds of {column.name}"] = [
                 file for file in filled if file.bounds[i] is None and not file.empty[i]
             ]
         found = []
@@ -103,13 +104,12 @@ class Layout:
             opened = sum(file.path in (self.opened or ()) for file in files)
             asked = f", {opened:,} of them opened" if opened else ""
             if files:
-                found.append(f"Not shown: {counted(len(files))} {which}{asked}.")
+                found.append(f"Not shown: {counted(len(files), 'file')} {which}{asked}.")
         unindexed = sum(not file.indexed for file in self.files)
         if unindexed:
-            them = "it" if unindexed == 1 else "them"
             found.append(
-                f"Not in the index: {counted(unindexed)}; every query opens {them} "
-                "until CREATE or REFRESH SKIPPING INDEX."
+                f"Unindexed: {counted(unindexed, 'file')}, which every query opens until CREATE "
+                "or REFRESH SKIPPING INDEX."
             )
         return found
 
@@ -119,9 +119,9 @@ class Layout:
             for i, file in enumerate(self.files[:50], 1)
         ]
         head = ["", "rows", "bytes", "indexed", *(column.name for column in self.columns)]
-        caption = f"{self.table}: {counted(len(self.files))}"
+        caption = f"{self.table}: {counted(len(self.files), 'file')}"
         if len(rows) < len(self.files):
-            caption += f", the first {len(rows)} of them"
+            caption += f", of which the first {len(rows)}"
         return html_table.table(caption, head, rows)
 
 
@@ -218,8 +218,3 @@ def value(told: Any, type_: str) -> Any:
 def shown(bounds: tuple[Value, Value] | None) -> str:
     """Formats bounds as text."""
     return "" if bounds is None else f"{bounds[0]} … {bounds[1]}"
-
-
-def counted(files: int) -> str:
-    """Formats a number of files as in `1 file` or `2 files`."""
-    return f"{files:,} file{'' if files == 1 else 's'}"

@@ -92,25 +92,25 @@ def health(
         Gauge(
             "unindexed_files",
             "",
-            "Files that every query opens, because the index does not know them.",
+            "Files without an entry in the index, which every query opens.",
             [(of_table, first("unindexed"))],
         ),
         Gauge(
             "clustered_files",
             "",
-            "Files that are clustered by the column, among others or alone.",
+            "Files that are clustered by the column, alone or with others.",
             each("clustered"),
         ),
         Gauge(
             "lookup_files_ratio",
             "ratio",
-            "Share of the files that a lookup of one value is estimated to open.",
+            "Estimated share of the files that a lookup of one value opens.",
             each("lookup_share"),
         ),
         Gauge(
             "range_files_ratio",
             "ratio",
-            "Share of the files that a range with 1 % of the rows is estimated to open.",
+            "Estimated share of the files that a range with 1% of the rows opens.",
             each("range_share"),
         ),
         Gauge(
@@ -122,7 +122,7 @@ def health(
         Gauge(
             "retired_bytes",
             "bytes",
-            "Size of the replaced files that VACUUM has not deleted.",
+            "Size of the retired files, which VACUUM has not deleted yet.",
             [(of_table, sum(run.keptBytes for run in runs))],
         ),
         Gauge(

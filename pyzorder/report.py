@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from pyzorder import bridge, errors, history, layout
 from pyzorder._version import __version__
 from pyzorder.history import History, clock
-from pyzorder.layout import Layout, counted
+from pyzorder.layout import Layout
 from pyzorder.pictures.palette import VARIABLES
 from pyzorder.plot import Picture, crowded, draw_depth, draw_rectangles
+from pyzorder.wording import counted, percent, size
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -178,30 +179,32 @@ def clustering(found: Layout) -> str:
     """Describes how many files are clustered by which columns."""
     orders = Counter(file.clustered_by for file in found.files)
     return "; ".join(
-        f"{', '.join(order) or 'nothing'} ({counted(count)})"
+        f"{', '.join(order) or 'nothing'} ({counted(count, 'file')})"
         for order, count in orders.most_common(4)
     )
 
 
 def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
     """Returns the report's opening sentence, based on the health of the clustering columns."""
-    count = counted(len(found.files))
+    count = counted(len(found.files), "file")
     by = [health for health in columns if health.clustered]
     unindexed = max((health.unindexed for health in columns), default=0)
     if not found.files:
         return Verdict(True, "The table has no files.")
     if not columns:
-        return Verdict(False, f"Every query opens all of {count}: the table has no index.")
+        return Verdict(
+            False, f"The table has no index: every query opens {len(found.files):,} of {count}."
+        )
     opens = "; ".join(
         f"a lookup of {health.column} opens {percent(health.lookup_share)} of {count}"
         for health in by or best(columns)
         if health.lookup_share is not None
     )
     if not by:
-        known = opens or "nothing is known"
+        known = opens or "no bounds are known"
         return Verdict(False, f"Indexed, but not clustered: at best, {known}.")
     if unindexed:
-        return Verdict(False, f"{counted(unindexed)} of {len(found.files):,} not indexed: {opens}.")
+        return Verdict(False, f"{unindexed:,} of {count} unindexed: {opens}.")
     return Verdict(True, f"Clustered and indexed: {opens}.")
 
 
@@ -225,7 +228,7 @@ def advice(
         what = "Cluster the files" if found.has_index else "Cluster and index the files"
         todo.append(
             Advice(
-                f"{what}, by these columns, or better by those that queries filter by most. "
+                f"{what} by these columns or, better, by those that queries filter on most. "
                 f"{first['sentence']}",
                 f"OPTIMIZE {found.target} ZORDER BY ({by})",
             )
@@ -233,15 +236,13 @@ def advice(
             else Advice(f"Clustering the files by {by} would not help. {first['sentence']}")
         )
     if not found.has_index:
-        todo.append(
-            Advice("Index the files as they are:", f"CREATE SKIPPING INDEX ON {found.target}")
-        )
+        todo.append(Advice("Index the current files:", f"CREATE SKIPPING INDEX ON {found.target}"))
     unindexed = max((health.unindexed for health in columns), default=0)
     if unindexed:
         todo.append(
             Advice(
-                f"Every query opens {counted(unindexed)} that the index does not know. The next "
-                "OPTIMIZE adds what is missing, or:",
+                f"Every query opens {counted(unindexed, 'unindexed file')}. The next OPTIMIZE adds "
+                "what is missing from the index. To add it now:",
                 f"REFRESH SKIPPING INDEX ON {found.target}",
             )
         )
@@ -249,8 +250,9 @@ def advice(
     todo += map(Advice, said)
     todo += [
         Advice(
-            f"Run {run.run} ({run.operation or 'torn record'}) has not ended: it is at work, or it "
-            "died, and the next writing command finishes or undoes it. Queries see every row once."
+            f"Run {run.run} ({run.operation or 'damaged record'}) is unfinished: it is still "
+            "running, or it died and the next writing command finishes or undoes it. Queries see "
+            "every row exactly once."
         )
         for run in runs
         if run.ended is None
@@ -258,8 +260,7 @@ def advice(
     if runs.kept_bytes:
         todo += [
             Advice(
-                f"Files that were replaced take {size(runs.kept_bytes)}. To delete those that have "
-                "expired:",
+                f"Retired files take {size(runs.kept_bytes)}. To delete those that have expired:",
                 f"VACUUM {found.target}",
             ),
             Advice(
@@ -298,7 +299,7 @@ def pictures(found: Layout) -> list[dict[str, Any]]:
         shown = found.only(*pair)
         names = " and ".join(column.name for column in shown.columns)
         for ranks in (False, True) if any(crowded(shown)) else (False,):
-            title = f"Files over {names}" + (", each bound a step" if ranks else "")
+            title = f"Files over {names}" + (", bounds evenly spaced" if ranks else "")
             picture = draw_rectangles({found.table: shown}, ranks, bare=True)
             drawn.append({"title": title, "svg": inline(picture, f"r{number}{ranks:d}", title)})
     title = "How many files cover a value"
@@ -326,21 +327,6 @@ def inline(picture: Picture, name: str, title: str) -> Markup:
     return Markup(svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1))
 
 
-def percent(share: float | None) -> str:
-    """Formats a share as in `12.5 %`."""
-    return "" if share is None else f"{share:.1%}".replace("%", " %")
-
-
 def number(value: float | None) -> str:
-    """Formats a number as in `1,234` or `0.25`."""
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-
-
-def size(count: int) -> str:
-    """Formats a number of bytes as in `12.3 MB`."""
-    value, unit = float(count), "bytes"
-    for larger in ("kB", "MB", "GB", "TB", "PB"):
-        if value < 1000:
-            break
-        value, unit = value / 1000, larger
-    return f"{value:,.1f} {unit}" if unit != "bytes" else f"{count:,} bytes"
+    """Formats a number as in `1,234` or `0.25`; a dash if it is unknown."""
+    return "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"

@@ -1,5 +1,5 @@
--- A walk through pyzorder's statements, from a plain table to one that queries skip most of, and
--- back. It makes a database of its own, and drops it at the end. Run it as it is:
+-- A walk through pyzorder's statements, from a plain table to a clustered one and back. It creates
+-- its own database and drops it at the end. Run it unchanged:
 --
 --   spark-sql --jars pyzorder-spark-4.3_2.13-0.1.0.jar \
 --             --conf spark.sql.extensions=io.pyzorder.ZOrderExtensions -f walkthrough.sql
@@ -8,7 +8,7 @@
 CREATE DATABASE zorder_walkthrough;
 USE zorder_walkthrough;
 
--- A table as they come: each of its 20 files holds all customers and all days.
+-- A typical table: each of its 20 files spans all customers and all days.
 CREATE TABLE sales USING parquet AS
 SELECT /*+ REPARTITION(20) */
   id % 1000 AS customer_id,
@@ -16,47 +16,48 @@ SELECT /*+ REPARTITION(20) */
   id AS amount
 FROM range(200000);
 
--- Without an index every file is opened.
+-- Without an index, the query opens every file.
 EXPLAIN SELECT sum(amount) FROM sales WHERE customer_id = 7;
 SELECT sum(amount) AS amount_before FROM sales WHERE customer_id = 7;
 
--- 256m fits real tables, this one is small.
+-- The default file size, 256m, suits real tables. This one is small.
 SET spark.sql.zorder.optimize.targetFileSize = 64k;
 
--- What would it bring? A dry run changes nothing.
+-- Estimate the effect first. A dry run changes nothing.
 OPTIMIZE sales ZORDER BY (customer_id, sold_date) DRY RUN;
 
--- Cluster the files, and keep the bounds of their columns in an index.
+-- Cluster the files, and store the bounds of their columns in an index.
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 
--- The same answer, from a few files.
+-- The same answer from only a few files.
 EXPLAIN SELECT sum(amount) FROM sales WHERE customer_id = 7;
 SELECT sum(amount) AS amount_after FROM sales WHERE customer_id = 7;
 EXPLAIN SELECT * FROM sales WHERE sold_date = DATE'2024-02-29' AND customer_id < 100;
 
--- The index as a table, and its health, a column a row.
+-- The health of the index, one row per column, and the index as a table.
 DESCRIBE SKIPPING INDEX ON sales;
 SELECT path, num_records, customer_id_minValue, customer_id_maxValue
 FROM skipping_index('sales') ORDER BY path LIMIT 3;
 
--- New rows are indexed as they are written, and the next OPTIMIZE takes them in.
+-- New rows are indexed as they are written. The next OPTIMIZE clusters them; the one after it has
+-- nothing to do.
 INSERT INTO sales VALUES (7, DATE'2025-01-01', 1);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 
--- Files that other engines wrote are found by a refresh.
+-- REFRESH indexes files that other engines wrote.
 REFRESH SKIPPING INDEX ON sales;
 
--- What has been replaced is kept for a week, and could be put back.
+-- Replaced files stay retired for a week. Until then, RESTORE can bring them back.
 SELECT run, operation, began, removed, added, kept_bytes FROM optimize_history('sales');
 RESTORE sales TO BEFORE OPTIMIZE;
 VACUUM sales DRY RUN;
 
--- Statistics alone, without a rewrite.
+-- Collect statistics only, without rewriting files.
 DROP SKIPPING INDEX ON sales;
 CREATE SKIPPING INDEX ON sales (customer_id, sold_date);
 
--- Columns that the table declares, so that OPTIMIZE needs none.
+-- Declare the clustering columns on the table, so that OPTIMIZE need not name them.
 ALTER TABLE sales SET TBLPROPERTIES ('zorder.clusterBy' = 'customer_id, sold_date');
 OPTIMIZE sales;
 SELECT sum(amount) AS amount_of_all FROM sales WHERE customer_id = 7;

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
+from pyzorder.wording import counted, percent, size
+
 SHOWN = 8
 
 
@@ -128,61 +130,39 @@ class Advice:
 
     def _header(self) -> Iterator[str]:
         yield (
-            f"{self.table}: {self.rows:,} rows in {self.files:,} files, {size(self.bytes)}; "
-            f"{self.sampled_rows:,} rows sampled"
+            f"{self.table}: {counted(self.rows, 'row')} in {counted(self.files, 'file')} "
+            f"({size(self.bytes)}); {counted(self.sampled_rows, 'row')} sampled"
         )
         yield (
-            f"{counted(self.statements, 'statement')}, {self.reading_statements:,} of which read "
-            f"it, {counted(self.readings, 'time')} in all"
+            f"{counted(self.statements, 'statement')}, {self.reading_statements:,} of which scan "
+            f"it, {counted(self.readings, 'time')} in total"
         )
 
     def _tables(self) -> Iterator[tuple[str, list[list[str]]]]:
         if self.columns:
-            header = ["column", "readings", "=", "range", "IN", "LIKE", "join", "other",
+            header = ["column", "scans", "=", "range", "IN", "LIKE", "join", "other",
                       "rows left"]  # fmt: skip
-            yield "Columns that are filtered", [header, *(use_row(use) for use in self.columns)]
+            yield "Filtered columns", [header, *(use_row(use) for use in self.columns)]
         if self.readings:
             layouts = [*self.layouts[:SHOWN], *self.sorted_layouts[:1], self.present_indexed]
             if self.present.bytes_opened != self.present_indexed.bytes_opened:
                 layouts.append(self.present)
             rows = [
-                [o.name, size(o.bytes_opened), share(o.share_of_present), f"{o.growth:.2f}"]
+                [o.name, size(o.bytes_opened), percent(o.share_of_present), f"{o.growth:.2f}"]
                 for o in layouts
             ]
-            header = ["layout", "on average", "of today's", "table's growth"]
-            yield "Bytes that a reading opens", [header, *rows]
+            header = ["layout", "average", "of today's", "table size"]
+            yield "Bytes opened per scan", [header, *rows]
         if self.left_out:
             rows = [[str(item.count), item.reason, item.example[:60]] for item in self.left_out]
-            yield "Not made use of", [["count", "what", "example"], *rows]
-
-
-def counted(count: int, noun: str) -> str:
-    """Formats a number of things as in `1 statement` or `2 statements`."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+            yield "Not used", [["count", "what", "example"], *rows]
 
 
 def use_row(use: ColumnUse) -> list[str]:
     """Returns the row for a column in the table of columns."""
     counts = (use.readings, use.equality, use.range, use.in_list, use.prefix, use.join, use.other)
-    left = "–" if use.rows_left is None else share(use.rows_left)
-    return [use.column, *(str(count) if count else "" for count in counts), left]
-
-
-def size(count: float) -> str:
-    """Formats a number of bytes as in `1.5 MiB`."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if count < 1024 or unit == "TiB":
-            break
-        count /= 1024
-    return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-
-
-def share(value: float) -> str:
-    """Formats a share as a percentage."""
-    percent = value * 100
-    if percent < 0.05:
-        return "< 0.1 %"
-    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %"
+    cells = (str(count) if count else "" for count in counts)
+    return [use.column, *cells, percent(use.rows_left)]
 
 
 def text_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:

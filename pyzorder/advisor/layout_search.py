@@ -38,8 +38,8 @@ class LayoutSearch:
         self._base = 0.0
         now, complete = api.openedNow(False), api.openedNow(True)
         self._base = self._layout("", (), now).bytes_opened
-        self.present = self._layout("the files as they are", (), now)
-        self.present_indexed = self._layout("the files as they are, all indexed", (), complete)
+        self.present = self._layout("current files", (), now)
+        self.present_indexed = self._layout("current files, all indexed", (), complete)
 
     def candidates(
         self, columns: Sequence[str], most: int, margin: float, weigh: bool

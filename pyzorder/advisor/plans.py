@@ -42,7 +42,7 @@ JOIN = re.compile(r"BroadcastHashJoin \[(.*?)\], \[(.*?)\], (\w+), Build(Left|Ri
 NUMBERED = re.compile(r"[^\s\[\](),]+#\d+L?")
 ATTRIBUTE = re.compile(r"([^\s\[\](),]+)#\d+L?")
 CAST = re.compile(r"cast\((.+) as ([^()]+(?:\(.*\))?)\)")
-RENAMED = "joins by keys that a plan computes or renames"
+RENAMED = "joins on keys that a plan computes or renames"
 
 #: Nodes that process each row independently, so that join keys can be pushed below them.
 ROW_BY_ROW = ("Filter", "Project", "ZOrderSkipping", "ColumnarToRow", "InputAdapter",
@@ -255,7 +255,7 @@ def predicates_of(scan: Scan, workload: Workload | None) -> Iterator[Predicate]:
         told += sum(1 for _ in tree.find_all(exp.Column))
         yield Predicate(sql, tuple(uses_of(tree)))
     if len(scan.data_filters) > told:
-        leave_out("filters that a plan's scan tells only in part", scan.filters)
+        leave_out("filters that a plan shows only in part", scan.filters)
     if scan.partition_filters not in ("[]", ""):
         leave_out("filters of plans on partition columns", scan.partition_filters)
 
@@ -280,14 +280,14 @@ def sql_of(text: str, types: dict[str, str]) -> str:
     """
     match = NAME.match(text)
     if match is None or not text.endswith(")"):
-        raise NotUnderstood("a form that is not known")
+        raise NotUnderstood("an unknown form")
     name, body = match.group(1), text[match.end() : -1]
     if name in ("And", "Or"):
         for cut in (m.start() for m in NAME.finditer(body) if m.start() > 0):
             left, right = body[: cut - 1], body[cut:]
             if body[cut - 1] == "," and is_closed(left):
                 return f"({sql_of(left, types)} {name.upper()} {sql_of(right, types)})"
-        raise NotUnderstood("a form that is not known")
+        raise NotUnderstood("an unknown form")
     if name == "Not":
         return f"(NOT {sql_of(body, types)})"
     if name in ("AlwaysTrue", "AlwaysFalse"):
@@ -297,7 +297,7 @@ def sql_of(text: str, types: dict[str, str]) -> str:
     column, _, value = body.partition(",")
     kind = types.get(column)
     if kind is None:
-        raise NotUnderstood("columns that the scan does not tell the type of")
+        raise NotUnderstood("columns whose type the plan does not show")
     if name == "In":
         values = value.strip().removeprefix("[").removesuffix("]").split(",")
         return f"{quoted(column)} IN ({', '.join(literal(v, kind) for v in values)})"
@@ -318,6 +318,6 @@ def literal(value: str, kind: str) -> str:
         NotUnderstood: the type is binary, whose values plans do not show.
     """
     if kind == "binary":
-        raise NotUnderstood("binary values, which the plan does not tell")
+        raise NotUnderstood("binary values, which the plan does not show")
     text = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{text}'" if kind == "string" else f"CAST('{text}' AS {kind})"

@@ -62,7 +62,7 @@ class QueryReadings:
         bound = bind(condition, scope)
         if bound is None:
             if any(self._leads(source) for source in scope.sources.values()):
-                self._leave_out("filters with names that are not known", condition)
+                self._leave_out("filters with unknown names", condition)
             return
         names = sources_in(bound)
         if len(names) == 1:
@@ -109,11 +109,11 @@ class QueryReadings:
             or any(item.find(exp.Window) is not None for item in select.selects)
         )
         if blocked:
-            self._leave_out("filters above LIMIT, a window, EXCEPT or the like", bound, name, scope)
+            self._leave_out("filters above LIMIT, a window, EXCEPT or similar", bound, name, scope)
             return None
         outer, projections = scope.columns(name), inner.projections()
         if outer is None or projections is None or len(outer) > len(projections):
-            self._leave_out("filters with names that are not known", bound, name, scope)
+            self._leave_out("filters with unknown names", bound, name, scope)
             return None
         places = {column.lower(): i for i, column in enumerate(outer)}
 
@@ -131,7 +131,7 @@ class QueryReadings:
         try:
             return bound.transform(replaced)
         except (NotUnderstood, KeyError):
-            self._leave_out("filters on what a subquery computes of many rows", bound, name, scope)
+            self._leave_out("filters on aggregates and the like of a subquery", bound, name, scope)
             return None
 
     def _join(
@@ -203,7 +203,7 @@ class QueryReadings:
             elif isinstance(condition, exp.Exists) and self._exists(scope, condition.this):
                 return
         if any(self._leads(source) for source in scope.sources.values()):
-            self._leave_out("filters by a subquery that is no IN or EXISTS", condition)
+            self._leave_out("filters by a subquery other than IN or EXISTS", condition)
 
     def _exists(self, scope: Scope, query: exp.Expression) -> bool:
         """Handles EXISTS (SELECT … WHERE inner = outer AND …) as a join on the outer columns.

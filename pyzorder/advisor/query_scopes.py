@@ -217,7 +217,7 @@ class Scope:
         # Columns cannot be qualified with the generated name of a source without an alias.
         name = node.alias_or_name.lower() or f" {len(self.sources)}"
         if name in self.sources:
-            raise NotUnderstood("two sources of one name")
+            raise NotUnderstood("two sources with the same name")
         self.sources[name] = source
 
     def columns(self, name: str) -> list[str] | None:

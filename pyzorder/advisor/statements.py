@@ -93,7 +93,7 @@ class StatementReader:
             return
         query = query_of(statement)
         if query is None:
-            found.leave_out("statements that are no queries", text)
+            found.leave_out("statements other than queries", text)
             return
         expansion = Expansion(self._table, self._catalog, self._database)
         scopes = branches_of(expansion.expand(query), self._catalog)[0]

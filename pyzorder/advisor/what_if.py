@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyzorder import bridge, errors
-from pyzorder.advisor.advice import Advice, ColumnUse, Layout, LeftOut, share
+from pyzorder.advisor.advice import Advice, ColumnUse, Layout, LeftOut
 from pyzorder.advisor.layout_search import LayoutSearch, listed
 from pyzorder.advisor.workload import NotUnderstood, Reading, Relation, TableNames, Workload
 from pyzorder.session import check_session
 from pyzorder.table import quoted
+from pyzorder.wording import counted, percent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -187,7 +188,7 @@ class WhatIf:
         if len(readings) > MOST_READINGS:
             kept = random.Random(0).sample(sorted(readings, key=repr), MOST_READINGS)
             self.workload.leave_out(
-                f"readings beyond {MOST_READINGS} different ones, which were drawn at random",
+                f"scans beyond a random choice of {MOST_READINGS:,} different ones",
                 "", sum(readings.values()) - sum(readings[r] for r in kept))  # fmt: skip
             readings = {reading: readings[reading] for reading in kept}
         sent: set[str] = set()
@@ -199,7 +200,7 @@ class WhatIf:
             for join in reading.joins:
                 if join.other and join.other not in sent and len(sent) >= MOST_KEY_QUERIES:
                     self.workload.leave_out(
-                        f"joins beyond {MOST_KEY_QUERIES} different ones", join.other, count
+                        f"joins beyond {MOST_KEY_QUERIES:,} different ones", join.other, count
                     )
                 elif join.other:
                     sent.add(join.other)
@@ -270,16 +271,16 @@ class WhatIf:
     ) -> tuple[str | None, tuple[str, ...], str]:
         """Returns the statement to run, if any, its clustering columns, and the reason."""
         if not self.workload.readings:
-            return None, (), f"Nothing to advise: the workload never reads {self._target}."
+            return None, (), f"Nothing to recommend: the workload never scans {self._target}."
         if not columns or best is None:
             return None, (), (
-                f"Nothing to advise: the workload reads {self._target}, but no filter of it can "
-                "skip a file by a column that the table can be clustered by."
+                f"Nothing to recommend: the workload scans {self._target}, but has no filter that "
+                "can skip files by a column that the table can be clustered by."
             )  # fmt: skip
         if files["newFiles"] < 2:
             return None, (), (
-                f"Nothing to advise: {self._target} makes one file of "
-                "spark.sql.zorder.optimize.targetFileSize, of which nothing can be skipped."
+                f"Nothing to recommend: {self._target} fits into one file of "
+                "spark.sql.zorder.optimize.targetFileSize, so that nothing could be skipped."
             )  # fmt: skip
         indexed, now = opened.present_indexed, opened.present
 
@@ -288,24 +289,24 @@ class WhatIf:
 
         if set(best.columns) == set(files["clusteredBy"]):
             return None, (), (
-                f"Nothing to advise: all files are clustered by {listed(best.columns)} already, "
-                "the best that was found."
+                f"Nothing to recommend: all files are already clustered by {listed(best.columns)}, "
+                "the best columns found."
             )  # fmt: skip
         if saves(best.bytes_opened, indexed.bytes_opened):
             return f"OPTIMIZE {self._target} {best.name}", best.columns, (
-                f"{best.name}: queries would open {share(best.share_of_present)} of the bytes "
-                "that they open today."
+                f"{best.name}: queries would open {percent(best.share_of_present)} of the "
+                "bytes that they open today."
             )  # fmt: skip
         if saves(indexed.bytes_opened, now.bytes_opened):
             verb = "REFRESH" if self._described["indexed"] else "CREATE"
             return f"{verb} SKIPPING INDEX ON {self._target}", (), (
-                "The files lie well as they are: with an index of all of them queries would open "
-                f"{share(indexed.share_of_present)} of the bytes that they open today, and the "
-                f"best layout {share(best.share_of_present)}."
+                "The current layout is already good: with all files indexed, queries would open "
+                f"{percent(indexed.share_of_present)} of the bytes that they open today, and with "
+                f"the best layout {percent(best.share_of_present)}."
             )  # fmt: skip
         return None, (), (
-            f"Nothing to advise: the best layout found, {best.name}, would open "
-            f"{share(best.share_of_present)} of the bytes that queries open today."
+            f"Nothing to recommend: with the best layout found, {best.name}, queries would still "
+            f"open {percent(best.share_of_present)} of the bytes that they open today."
         )  # fmt: skip
 
     def _remarks(
@@ -320,19 +321,19 @@ class WhatIf:
         found = [f"OPTIMIZE {self._target} without columns: {files['verdict']}"]
         if weights and len(weights) < FEW_READINGS:
             found.append(
-                f"the workload has only {len(weights)} different readings of the table: the advice "
-                "is for these, and may not be for others."
+                f"the workload scans the table in only {counted(len(weights), 'different way')}: "
+                "the advice may not suit other queries."
             )
         if drawn["judged"] and drawn["judged"] < files["newFiles"]:
             found.append(
-                f"OPTIMIZE would make {files['newFiles']:,} files, which {drawn['drawn']:,} rows "
-                f"do not tell apart: layouts of {drawn['judged']:,} files are compared; a larger "
-                "sample_rows compares more."
+                f"OPTIMIZE would write {files['newFiles']:,} files, too many to evaluate on "
+                f"{drawn['drawn']:,} sampled rows: layouts of {drawn['judged']:,} files are "
+                "compared. A larger sample_rows allows for more."
             )
         if best and sorts and sorts[0].bytes_opened < (1 - margin) * best.bytes_opened:
             found.append(
-                f"{sorts[0].name} would open {share(sorts[0].share_of_present)}: with "
-                "spark.sql.zorder.optimize.curve = linear, ZORDER BY makes that."
+                f"{sorts[0].name} would open {percent(sorts[0].share_of_present)}: set "
+                "spark.sql.zorder.optimize.curve to linear, and ZORDER BY sorts the table so."
             )
         return found
 

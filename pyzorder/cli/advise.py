@@ -12,7 +12,7 @@ from pyzorder.advisor.what_if import check_parser
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import print_json, print_text
-from pyzorder.cli.running import run
+from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
 
@@ -25,7 +25,7 @@ SHARE = click.FloatRange(0, 1)
 Examples:
   pyzorder advise /data/sales --queries workload.sql
   pyzorder advise db.sales --hive --event-log /var/log/spark-events --json
-  pyzorder advise /data/sales --queries workload.sql --max-columns 2 --no-weigh
+  pyzorder advise /data/sales --queries - --max-columns 2 < workload.sql
 """,
 )
 @target_argument
@@ -33,12 +33,12 @@ Examples:
     "--queries",
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
     metavar="FILE",
-    help="SQL statements with a semicolon after each; - reads stdin.",
+    help="SQL statements, separated by semicolons; - reads stdin.",
 )
 @click.option(
     "--event-log",
     metavar="DIR",
-    help="Spark's event logs (spark.eventLog.dir), or one of them; any store that Spark reads.",
+    help="Folder of Spark event logs (spark.eventLog.dir) or one log, in any store Spark can read.",
 )
 @click.option(
     "--max-columns",
@@ -46,7 +46,7 @@ Examples:
     default=4,
     show_default=True,
     metavar="1-4",
-    help="Cluster by so many at most.",
+    help="Maximum number of clustering columns.",
 )
 @click.option(
     "--margin",
@@ -54,7 +54,7 @@ Examples:
     default=0.1,
     show_default=True,
     metavar="0-1",
-    help="Share of the bytes opened that each further column must save.",
+    help="Share of the opened bytes that each additional column must save.",
 )
 @click.option(
     "--least-gain",
@@ -62,7 +62,7 @@ Examples:
     default=0.2,
     show_default=True,
     metavar="0-1",
-    help="Share of the bytes opened that must be saved for anything to be advised.",
+    help="Share of the opened bytes that a change must save to be recommended.",
 )
 @click.option(
     "--sample-rows",
@@ -70,13 +70,13 @@ Examples:
     default=500_000,
     show_default=True,
     metavar="N",
-    help="Draw so many rows at most.",
+    help="Maximum number of rows to sample.",
 )
 @click.option(
     "--weigh/--no-weigh",
     default=True,
     show_default=True,
-    help="Read the table once and write a few files for trial, to know how large they are.",
+    help="Read the table once and write a few trial files to measure their size.",
 )
 @session_options
 def command(
@@ -88,12 +88,12 @@ def command(
 ) -> None:
     """Recommend clustering columns for a table and its queries.
 
-    The result may be none. Layouts are evaluated on a sample, and the table is not changed. The
-    last line is the statement to run, if there is one.
+    The advice may be to change nothing. Layouts are evaluated on a sample, and the table is not
+    changed. The last line is the statement to run, if there is one.
     """
     if queries is None and event_log is None:
         raise click.UsageError(
-            "Name the queries to advise for: --queries FILE, --event-log DIR, or both."
+            "Name the queries to base the advice on: --queries FILE, --event-log DIR, or both."
         )
     check_parser()
     asked = [sys.stdin.read()] if queries == "-" else queries
@@ -102,8 +102,8 @@ def command(
             spark,
             lambda: advise(spark, target.text(), asked, event_log, **limits),
             Display(f"advice on {target}", settings.quiet),
-            "the trial",
-            "Interrupted; advice changes nothing.",
+            "the advisor",
+            UNCHANGED,
         )
     if settings.json:
         print_json(advice.to_dict())

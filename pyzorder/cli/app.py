@@ -53,12 +53,12 @@ class App(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Exit codes:
-  0    done
-  1    Spark or pyzorder refused, or failed; doctor: something is to be done
-  2    the command line is wrong
-  3    Spark cannot be started or reached: pyzorder doctor says why
-  4    another writer is at work on the table, or came in between: try again later
-  130  interrupted by Ctrl-C, 143 by SIGTERM; an OPTIMIZE under way has been undone or finished
+  0    success
+  1    Spark or pyzorder reported an error; doctor: something needs fixing
+  2    invalid command line
+  3    Spark could not be started or reached: pyzorder doctor says why
+  4    another writer holds the table, or changed it meanwhile: retry later
+  130  interrupted by Ctrl-C (143: SIGTERM); OPTIMIZE was undone or completed
 
 \b
 Examples:
@@ -75,8 +75,8 @@ Results go to stdout (one JSON document with --json), everything else to stderr.
 def app() -> None:
     """Z-ordering and data skipping for plain Parquet and ORC tables.
 
-    A TARGET is a table's name as in SQL (sales, db.sales, `odd name`) or a folder. Text with a
-    slash (/data/sales, ./sales, s3a://bucket/sales) is a folder, and so is parquet.`/data/sales`.
+    TARGET is a table name as in SQL (sales, db.sales, `odd name`) or a folder. Text with a slash
+    (/data/sales, ./sales, s3a://bucket/sales) is a folder, and so is parquet.`/data/sales`.
     """
 
 

@@ -30,7 +30,7 @@ def check_condition(spark: SparkSession, where: str | None) -> None:
             bridge.require_condition(spark, where)
     except ParseException as failure:
         raise click.BadParameter(
-            f"{where!r} is not one SQL condition, such as \"day = '2024-01-01'\": "
+            f"{where!r} is not a single SQL condition, such as \"day = '2024-01-01'\": "
             f"{sentence(failure)}",
             param_hint="--where",
         ) from None

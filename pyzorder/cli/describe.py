@@ -11,10 +11,11 @@ from pyzorder import bridge, errors, explain, history, openmetrics
 from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
-from pyzorder.cli.output import percent, print_json, print_table, print_text
-from pyzorder.cli.running import run
+from pyzorder.cli.output import print_json, print_table, print_text
+from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
+from pyzorder.wording import percent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,8 +29,8 @@ COLUMNS = {
     "unknown": "unknown",
     "average overlap": "average_overlap",
     "max depth": "max_depth",
-    "one value opens": "lookup_share",
-    "1 % of rows opens": "range_share",
+    "lookup opens": "lookup_share",
+    "1% range opens": "range_share",
     "clustered": "clustered",
 }
 
@@ -40,7 +41,7 @@ COLUMNS = {
 Examples:
   pyzorder describe /data/sales
   pyzorder describe db.sales --hive --json
-  pyzorder describe db.sales --hive --openmetrics --where "customer_id = 7" > sales.prom
+  pyzorder describe sales --hive --openmetrics --where "a = 7" > sales.prom
 """,
 )
 @target_argument
@@ -48,21 +49,21 @@ Examples:
     "--openmetrics",
     "metrics",
     is_flag=True,
-    help="Print gauges for Prometheus, in OpenMetrics' text.",
+    help="Print gauges for Prometheus in the OpenMetrics text format.",
 )
 @click.option(
     "--where",
     metavar="SQL",
     multiple=True,
-    help="A query's condition, whose share of skipped files is a gauge, too; may be repeated.",
+    help="Condition of a query: add the share of files that it skips as a gauge; repeatable.",
 )
 @session_options
 def command(settings: Settings, target: Target, metrics: bool, where: Sequence[str]) -> None:
-    """Show how well a table's files are separated in each column."""
+    """Show the health of a table's skipping index, column by column."""
     if metrics and settings.json:
-        raise click.UsageError("--json and --openmetrics are two formats: name one.")
+        raise click.UsageError("--json and --openmetrics are two output formats: choose one.")
     if where and not metrics:
-        raise click.UsageError("--where adds a gauge to --openmetrics: name that, too.")
+        raise click.UsageError("--where adds a gauge to --openmetrics: add that option, too.")
     with session(settings) as spark:
         for condition in where:
             check_condition(spark, condition)
@@ -77,7 +78,7 @@ def command(settings: Settings, target: Target, metrics: bool, where: Sequence[s
             read,
             Display(f"DESCRIBE {target}", settings.quiet),
             "DESCRIBE",
-            "Interrupted; DESCRIBE changes nothing.",
+            UNCHANGED,
         )
     if metrics:
         click.echo(text, nl=False)

@@ -38,7 +38,8 @@ class Check:
     epilog="""\b
 Examples:
   pyzorder doctor
-  pyzorder doctor s3a://bucket/sales --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.5.0
+  pyzorder doctor s3a://bucket/sales \\
+    --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.5.0
   pyzorder doctor db.sales --metastore thrift://metastore:9083
   pyzorder doctor --remote sc://server:15002
 """,
@@ -48,9 +49,9 @@ Examples:
 def command(settings: Settings, target: Target | None) -> None:
     """Check everything that pyzorder needs, and say what to fix.
 
-    Checks Java, Spark, the jar, versions, the catalog and the store. The store is that of TARGET
-    or, by default, of the metastore's warehouse. One file, whose name begins with _, is created
-    there and deleted again. The exit code is 1 if something needs fixing.
+    Checks Java, Spark, the jar, versions, the catalog and the store, which is that of TARGET or, by
+    default, of the metastore's warehouse. To check the store, one file whose name begins with _ is
+    created there and deleted again. The exit code is 1 if something needs fixing.
     """
     failed = False
     checks = []
@@ -125,8 +126,8 @@ def matching(spark: SparkSession) -> str:
     """Checks that the extension is loaded, is of this release, and is for this Spark."""
     check_session(spark)
     if bridge.is_connect(spark):
-        return "the server names pyzorder's extension"
-    return f"pyzorder's jar in the JVM is {__version__}, for Spark {versions.minor(spark.version)}"
+        return "the server has pyzorder's extension"
+    return f"the JVM has pyzorder {__version__} for Spark {versions.minor(spark.version)}"
 
 
 def catalog(spark: SparkSession) -> str:
@@ -134,7 +135,7 @@ def catalog(spark: SparkSession) -> str:
     databases = len(spark.sql("SHOW DATABASES").collect())
     if in_memory(spark):
         more = "" if bridge.is_connect(spark) else ", or add --hive for the tables of a metastore"
-        return f"in memory: name folders{more}"
+        return f"in memory: name tables by folder{more}"
     return f"Hive metastore, {databases} database{'' if databases == 1 else 's'}"
 
 
@@ -146,7 +147,7 @@ def in_memory(spark: SparkSession) -> bool:
 def store(spark: SparkSession, target: Target | None) -> str:
     """Checks that the store can hold a table's lock, which needs create-if-absent."""
     if target is None and in_memory(spark):
-        return "not looked at: name a TARGET whose folder to look at"
+        return "not checked: name a TARGET to check its folder"
     folder = folder_of(spark, target)
     name = f"{folder.rstrip('/')}/_pyzorder-doctor-{uuid.uuid4()}"
     try:
@@ -155,13 +156,13 @@ def store(spark: SparkSession, target: Target | None) -> str:
         raise errors.store_not_writable(folder, sentence(failure)) from failure
     if not has_one_winner:
         raise errors.store_has_two_winners(folder)
-    return f"{folder} can be written, and holds locks"
+    return f"{folder} is writable and supports locks"
 
 
 def seen(spark: SparkSession, target: Target) -> str:
     """Checks that a Spark Connect server finds a table and its files."""
     target.table(spark).vacuum(dryRun=True).collect()
-    return f"the server finds {target}; whether it may write there is not looked at"
+    return f"the server finds {target}; write access was not checked"
 
 
 def layout(spark: SparkSession, target: Target) -> str:

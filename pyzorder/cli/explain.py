@@ -13,8 +13,9 @@ from pyzorder import bridge
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import print_json, print_text
-from pyzorder.cli.running import run
+from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
+from pyzorder.explain import NO_SCAN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,16 +29,16 @@ OURS = re.compile(r"ZOrder(?:Skipping|Answers) \[.*?\]")
     epilog="""\b
 Examples:
   pyzorder explain 'SELECT * FROM parquet.`/data/sales` WHERE customer_id = 7'
-  pyzorder explain --hive "SELECT count(*) FROM db.sales WHERE day > '2024-01-01'" --json
+  pyzorder explain --hive "SELECT count(*) FROM db.sales WHERE a = 7" --json
   pyzorder explain - < query.sql
 """,
 )
 @click.argument("query")
 @session_options
 def command(settings: Settings, query: str) -> None:
-    """Show which files a query would open, and why, without running it.
+    """Show which files a query would open, and why.
 
-    QUERY is a SELECT; - reads it from stdin.
+    QUERY is a SELECT, which is not run; - reads it from stdin.
     """
     if query == "-":
         query = sys.stdin.read()
@@ -47,7 +48,7 @@ def command(settings: Settings, query: str) -> None:
             lambda: explained(spark, query),
             Display("EXPLAIN", settings.quiet),
             "EXPLAIN",
-            "Interrupted; EXPLAIN changes nothing.",
+            UNCHANGED,
         )
     if settings.json:
         print_json(found)
@@ -74,4 +75,4 @@ def of_server(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]
     _ = spark.sql(f"WITH explained AS (\n{query}\n) SELECT * FROM explained").schema
     plan = spark.sql(f"EXPLAIN {query}").collect()[0][0]
     lines = OURS.findall(plan)
-    return "\n".join(lines) or "no Parquet or ORC table is scanned", [{"plan": li} for li in lines]
+    return "\n".join(lines) or NO_SCAN, [{"plan": li} for li in lines]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import click
-from rich.filesize import decimal
 
 from pyzorder import history
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import print_json, print_table
-from pyzorder.cli.running import run
+from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
+from pyzorder.wording import size
 
-HEAD = ("run", "operation", "began", "seconds", "result", "size before", "after", "not yet deleted")
+HEAD = ("run", "operation", "began", "seconds", "result", "size before", "after", "still retired")
 
 
 @click.command(
@@ -31,7 +31,7 @@ Examples:
 def command(settings: Settings, target: Target) -> None:
     """List the runs of OPTIMIZE, RESTORE and VACUUM.
 
-    Runs are listed oldest first, with the size of replaced files that VACUUM has not deleted.
+    The oldest run comes first. Replaced files stay retired until VACUUM deletes them.
     """
     with session(settings) as spark:
         runs = run(
@@ -39,12 +39,12 @@ def command(settings: Settings, target: Target) -> None:
             lambda: history.read(spark, target.text()),
             Display(f"history of {target}", settings.quiet),
             "the listing",
-            "Interrupted; a listing changes nothing.",
+            UNCHANGED,
         )
     if settings.json:
         print_json([asdict(past) for past in runs])
     elif not runs:
-        click.echo("No run of OPTIMIZE, RESTORE or VACUUM.")
+        click.echo("No OPTIMIZE, RESTORE or VACUUM has run.")
     else:
         print_table(list(HEAD), [shown(past) for past in runs])
 
@@ -57,7 +57,7 @@ def shown(past: history.Run) -> list[object]:
         history.clock(past.began),
         "" if past.took is None else f"{past.took.total_seconds():.1f}",
         past.result,
-        decimal(past.removedBytes) if past.removed else "",
-        decimal(past.addedBytes) if past.added else "",
-        decimal(past.keptBytes) if past.kept else "",
+        size(past.removedBytes) if past.removed else "",
+        size(past.addedBytes) if past.added else "",
+        size(past.keptBytes) if past.kept else "",
     ]

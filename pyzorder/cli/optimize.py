@@ -12,16 +12,15 @@ import click
 from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
-from pyzorder.cli.output import files, percent, print_json, print_table, print_text
+from pyzorder.cli.output import files, print_json, print_table, print_text
 from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import ColumnsType, Target, listed, target_argument
+from pyzorder.wording import counted, percent
 
 TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 
-STOPPED = (
-    "Interrupted: what OPTIMIZE had not published has been undone, and the table holds every row."
-)
+STOPPED = "Interrupted: what OPTIMIZE had not published was undone, and the table has every row."
 
 #: A size in Spark's notation: a number of bytes, or a number with a unit.
 SIZE = re.compile(r"0*[1-9][0-9]*([kmgtp]?b?)", re.IGNORECASE)
@@ -37,7 +36,7 @@ class SizeType(click.ParamType[str]):
         text = str(value).strip()
         if not SIZE.fullmatch(text):
             raise click.BadParameter(
-                f"{value!r} is no size of a file: write a number of bytes, or one with a unit, "
+                f"{value!r} is not a file size: write a number of bytes, or a number with a unit, "
                 "such as 64m."
             )
         return text
@@ -48,7 +47,7 @@ class SizeType(click.ParamType[str]):
     epilog="""\b
 Examples:
   pyzorder optimize /data/sales --zorder-by customer_id,sold_date
-  pyzorder optimize sales --hive --where "day = '2024-01-01'" --zorder-by a,c.d
+  pyzorder optimize sales --hive --where "day = '2024-01-01'" --zorder-by a,b
   pyzorder optimize ./sales --zorder-by a,b --dry-run --json
   pyzorder optimize ./sales --zorder-by a --target-size 64m
 """,
@@ -60,19 +59,20 @@ Examples:
     type=ColumnsType(),
     multiple=True,
     metavar="A,B,…",
-    help="Cluster by these columns; default: as the table declares, else as the last OPTIMIZE, "
-    "else merge small files.",
+    help="Columns to cluster by; default: those that the table declares, else those of the last "
+    "OPTIMIZE, else only merge small files.",
 )
-@click.option("--where", metavar="SQL", help="Only partitions for which this condition holds.")
+@click.option("--where", metavar="SQL", help="Only optimize partitions that meet this condition.")
 @click.option(
     "--target-size",
     type=SizeType(),
     metavar="SIZE",
-    help="Size of the new files, such as 64m; default: as the last OPTIMIZE, else by the table's.",
+    help="Size of the new files, such as 64m; default: that of the last OPTIMIZE, else chosen by "
+    "the table's size.",
 )
-@click.option("--full", is_flag=True, help="Rewrite what is clustered already, too.")
-@click.option("--force", is_flag=True, help="Go on where lookups get slower; means --full.")
-@click.option("--dry-run", is_flag=True, help="Change nothing; say what would happen.")
+@click.option("--full", is_flag=True, help="Also rewrite files that are already clustered.")
+@click.option("--force", is_flag=True, help="Proceed even if lookups get slower; implies --full.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; report what would happen.")
 @session_options
 def command(
     settings: Settings,
@@ -84,9 +84,9 @@ def command(
     force: bool,
     dry_run: bool,
 ) -> None:
-    """Cluster a table's files, so that queries open fewer of them.
+    """Cluster a table's files so that queries open fewer of them.
 
-    Ctrl-C undoes what is not published yet. No row is lost or duplicated.
+    Ctrl-C undoes what has not been published. No row is lost or duplicated.
     """
     if target_size is not None:
         settings = replace(settings, conf={**settings.conf, TARGET_SIZE: target_size})
@@ -124,9 +124,9 @@ def print_metrics(metrics: dict[str, Any]) -> None:
     by = ", ".join(metrics["clusteringColumns"] or ())
     how = f", clustered by {by}" if by else ", merged"
     if not metrics["numFilesRemoved"]:
-        click.echo(f"Nothing to do: {metrics['totalConsideredFiles']:,} files looked at.")
+        click.echo(f"Nothing to do: {counted(metrics['totalConsideredFiles'], 'file')} considered.")
     else:
-        verb = "would take the place of" if metrics["dryRun"] else "took the place of"
+        verb = "would replace" if metrics["dryRun"] else "replaced"
         seconds = (metrics["endTimeMs"] - metrics["startTimeMs"]) / 1000
         print_text(
             f"{files(added['totalFiles'], added['totalSize'])} {verb} "
@@ -134,7 +134,7 @@ def print_metrics(metrics: dict[str, Any]) -> None:
         )
     if metrics["openedShares"]:
         print_table(
-            ["files opened by", "one value, now", "then", "1 % of the rows, now", "then"],
+            ["column", "lookup opens", "after", "1% range opens", "after"],
             [
                 [share["column"], *(percent(share[name]) for name in SHARES)]
                 for share in metrics["openedShares"]

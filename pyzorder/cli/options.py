@@ -35,32 +35,40 @@ class SettingType(click.ParamType[tuple[str, str]]):
             return value
         key, equals, setting = value.partition("=")
         if not equals or not key.strip():
-            raise click.BadParameter(f"{value!r} is no setting: write --conf key=value.")
+            raise click.BadParameter(f"{value!r} is not a setting: write --conf key=value.")
         return key.strip(), setting.strip()
 
 
 OPTIONS = [
-    click.option("--master", metavar="URL", help="Spark's master; default: spark-defaults.conf's."),
+    click.option(
+        "--master", metavar="URL", help="Spark master; default: from spark-defaults.conf."
+    ),
     click.option(
         "--remote",
         envvar="SPARK_REMOTE",
         metavar="sc://…",
-        help="A Spark Connect server that runs pyzorder; default: SPARK_REMOTE's.",
+        help="Spark Connect server that runs pyzorder; default: $SPARK_REMOTE.",
     ),
-    click.option("--hive", is_flag=True, help="Use the Hive metastore that Spark is set up for."),
-    click.option("--metastore", metavar="thrift://…", help="Use this Hive metastore."),
-    click.option("--warehouse", metavar="DIR", help="Where the catalog keeps its tables."),
+    click.option(
+        "--hive", is_flag=True, help="Use the Hive metastore that Spark is configured for."
+    ),
+    click.option(
+        "--metastore", metavar="thrift://…", help="Use the Hive metastore at this address."
+    ),
+    click.option("--warehouse", metavar="DIR", help="Folder of the catalog's tables."),
     click.option(
         "--conf",
         type=SettingType(),
         multiple=True,
         metavar="K=V",
-        help="One of Spark's settings; may be repeated.",
+        help="Spark setting, as key=value; repeatable.",
     ),
     click.option(
-        "--log", type=click.Path(path_type=Path, dir_okay=False), help="Append Spark's log there."
+        "--log",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Append Spark's log to this file.",
     ),
-    click.option("--quiet", "-q", is_flag=True, help="Do not show what is under way."),
+    click.option("--quiet", "-q", is_flag=True, help="Do not show progress."),
     click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document."),
 ]
 
@@ -90,8 +98,8 @@ def session_options(command: Callable[..., None]) -> Callable[..., None]:
         clash = [option for option, value in {**given, "--warehouse": warehouse}.items() if value]
         if remote and clash:
             raise click.UsageError(
-                f"--remote goes to a Spark that runs already: set {', '.join(clash)} where that "
-                "server is started."
+                f"--remote connects to a running server: set {', '.join(clash)} where that server "
+                "is started."
             )
         command(
             Settings(master, remote, hive or metastore is not None, settings, log, quiet, as_json),

@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.filesize import decimal
 from rich.table import Table
 
 from pyzorder.printable import printable
+from pyzorder.wording import counted, size
 
 
 def print_json(value: Any) -> None:
@@ -62,11 +62,6 @@ def cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else printable(str(value))
 
 
-def percent(share: float | None) -> str:
-    """Formats a share of files as a percentage."""
-    return "–" if share is None or not math.isfinite(share) else f"{share:.1%}"
-
-
 def check_writable(path: Path) -> None:
     """Checks that a result can be written to a file, before the work that produces it.
 
@@ -81,19 +76,19 @@ def check_writable(path: Path) -> None:
             tempfile.TemporaryFile(dir=folder).close()
     except OSError:
         raise click.BadParameter(
-            f"{path} cannot be written: name a file that you may write, in a folder that you may."
+            f"{path} cannot be written: name a file in a folder that you can write to."
         ) from None
 
 
 def print_written(path: Path, as_json: bool) -> None:
     """Prints the path and size of a file that was written."""
-    size = path.stat().st_size
+    written = path.stat().st_size
     if as_json:
-        print_json({"output": str(path), "bytes": size})
+        print_json({"output": str(path), "bytes": written})
     else:
-        click.echo(f"{path} ({decimal(size)})")
+        click.echo(f"{path} ({size(written)})")
 
 
-def files(count: int, size: int) -> str:
-    """Formats a number of files and their size as in `2 files (1.5 MB)`."""
-    return f"{count:,} file{'' if count == 1 else 's'} ({decimal(size)})"
+def files(count: int, total: int) -> str:
+    """Formats a number of files and their size as in `2 files (1.5 MiB)`."""
+    return f"{counted(count, 'file')} ({size(total)})"

@@ -13,7 +13,7 @@ from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import check_writable, print_written
-from pyzorder.cli.running import run
+from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, TargetType, columns_argument, listed
 
@@ -33,15 +33,17 @@ Examples:
 )
 @click.argument("target", type=TargetType(), required=False)
 @columns_argument
-@click.option("--where", metavar="SQL", help="The condition of a query: light the files it opens.")
-@click.option("--ranks", is_flag=True, help="Give each bound as much room as any other.")
+@click.option(
+    "--where", metavar="SQL", help="Condition of a query: highlight the files that it opens."
+)
+@click.option("--ranks", is_flag=True, help="Space all bounds evenly.")
 @click.option("--depth", is_flag=True, help="Draw how many files cover each value instead.")
 @click.option(
     "--curve",
     "curves",
     type=click.Choice(["zorder", "hilbert", "linear"]),
     multiple=True,
-    help="Draw a curve's way through a grid instead, of no table; may be repeated.",
+    help="Draw this curve's path through a grid instead of a table; repeatable.",
 )
 @click.option(
     "--output",
@@ -49,7 +51,7 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     metavar="FILE",
-    help="The .png or .svg to write.",
+    help="PNG or SVG file to write.",
 )
 @session_options
 def command(
@@ -62,10 +64,10 @@ def command(
     curves: Sequence[str],
     output: Path,
 ) -> None:
-    """Draw the ranges that a table's files cover in one or two columns.
+    """Draw the ranges of values that a table's files cover.
 
-    Each file is a rectangle over two COLUMNS, or a bar over one. By default, COLUMNS are those
-    that the files are clustered by.
+    Each file is a rectangle over two COLUMNS, or a bar over one. COLUMNS default to those that the
+    files are clustered by.
     """
     from pyzorder import plot
 
@@ -75,9 +77,9 @@ def command(
         raise click.BadParameter(str(failure)) from None
     check_writable(output)
     if (target is None) == (not curves):
-        raise click.UsageError("Name a TARGET to draw the files of, or a --curve, and not both.")
+        raise click.UsageError("Name either a TARGET, to draw its files, or a --curve.")
     if depth and where is not None:
-        raise click.UsageError("--where lights files, which --depth does not draw one by one.")
+        raise click.UsageError("--where highlights single files, which --depth does not draw.")
     sides = listed(columns) or []
     if len(sides) > 2 and not depth:
         raise click.UsageError(str(errors.too_many_sides(sides)))
@@ -97,7 +99,7 @@ def command(
                 drawn,
                 Display(f"the files of {target}", settings.quiet),
                 "the picture",
-                "Interrupted; a picture changes nothing.",
+                UNCHANGED,
             )
         plot.save(picture, output)
     print_written(output, settings.json)

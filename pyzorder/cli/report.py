@@ -11,7 +11,7 @@ from pyzorder.cli.conditions import check_condition
 from pyzorder.cli.display import Display
 from pyzorder.cli.options import Settings, session_options
 from pyzorder.cli.output import check_writable, print_written
-from pyzorder.cli.running import run
+from pyzorder.cli.running import UNCHANGED, run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, columns_argument, listed, target_argument
 
@@ -21,19 +21,20 @@ from pyzorder.cli.targets import Target, columns_argument, listed, target_argume
     epilog="""\b
 Examples:
   pyzorder report /data/sales --output sales.html
-  pyzorder report db.sales customer_id sold_date --hive --where "customer_id = 7" -o sales.html
+  pyzorder report db.sales --hive --where "customer_id = 7" -o sales.html
+  pyzorder report ./sales customer_id sold_date -o sales.html
 """,
 )
 @target_argument
 @columns_argument
-@click.option("--where", metavar="SQL", help="The condition of a query: show the files it opens.")
+@click.option("--where", metavar="SQL", help="Condition of a query: show the files that it opens.")
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     metavar="FILE",
-    help="The HTML file to write.",
+    help="HTML file to write.",
 )
 @session_options
 def command(
@@ -45,8 +46,8 @@ def command(
 ) -> None:
     """Write a table's health and pictures to one HTML file.
 
-    The report also has the table's past runs, and recommendations. Its pictures show COLUMNS or,
-    by default, the columns that the files are clustered by.
+    The report also has the table's past runs, and recommendations. Its pictures show COLUMNS, which
+    default to those that the files are clustered by.
     """
     from pyzorder import report
 
@@ -58,6 +59,6 @@ def command(
             lambda: report.write(spark, target.text(), output, listed(columns), where),
             Display(f"report on {target}", settings.quiet),
             "the report",
-            "Interrupted; a report changes nothing.",
+            UNCHANGED,
         )
     print_written(output, settings.json)

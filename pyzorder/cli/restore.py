@@ -13,7 +13,7 @@ from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
 
-STOPPED = "Interrupted: RESTORE has been undone, and the table holds every row."
+STOPPED = "Interrupted: RESTORE was undone, and the table has every row."
 
 
 @click.command(
@@ -27,9 +27,9 @@ Examples:
 @target_argument
 @session_options
 def command(settings: Settings, target: Target) -> None:
-    """Undo a table's last OPTIMIZE. Files added since then stay.
+    """Undo a table's last OPTIMIZE. Files added since then are kept.
 
-    This works until the replaced files are deleted, by VACUUM or after their retention.
+    This works until the replaced files are deleted, by VACUUM or after their retention period.
     """
     with session(settings) as spark:
 
@@ -46,4 +46,4 @@ def command(settings: Settings, target: Target) -> None:
         return
     restored = files(result["num_restored_files"], result["restored_files_size"])
     removed = files(result["num_removed_files"], result["removed_files_size"])
-    click.echo(f"{restored} are back in place of {removed}.")
+    click.echo(f"{restored} restored in place of {removed}.")

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+UNCHANGED = "Interrupted; nothing was changed."
+"""The message for a command that only reads and was stopped."""
+
 SECONDS = 0.25
 """Interval between updates of the progress."""
 
@@ -69,9 +72,9 @@ def run(
         stopped = str(failure)
     if received:
         if failure is None:
-            stopped = f"Interrupted, but {what} had ended by then."
+            stopped = f"Interrupted, but {what} had already finished."
         elif bridge.is_connect(spark):
-            stopped = f"Interrupted: the server was told to stop {what}, and undoes what it began."
+            stopped = f"Interrupted: the server was asked to stop {what} and undo its work."
         raise Interrupted(stopped, received[0])
     if failure is not None:
         raise failure

@@ -148,7 +148,7 @@ def last_words(log: IO[bytes]) -> str:
     log.seek(0)
     lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
     told = [line for line in lines if re.search(r"(?i)error|exception|not found|unrecog", line)]
-    return (told or [line for line in lines if line] or ["it said nothing"])[0]
+    return (told or [line for line in lines if line] or ["it printed nothing"])[0]
 
 
 def java() -> tuple[str, str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Title of jobs that do not belong to a step of a statement.
-OTHER = "look at the table's files"
+OTHER = "examine the table's files"
 
 #: The step whose last stage writes one file per task.
 LAYS_OUT = "lay out the new files"

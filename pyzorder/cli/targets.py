@@ -93,8 +93,8 @@ def names(text: str) -> list[tuple[str, ...]]:
         part = PART.match(text, at)
         if part is None:
             raise click.BadParameter(
-                f"{text!r} is no list of names: write a,b.c, and back-quotes around names with "
-                "commas, dots or back-quotes in them."
+                f"{text!r} is not a list of names: write a,b.c, with backquotes around names that "
+                "contain commas, dots or backquotes."
             )
         parts.append(unquoted(part[1]))
         at = part.end()
@@ -121,7 +121,7 @@ class TargetType(click.ParamType[Target]):
             return Target(path=value)
         found = names(value)
         if len(found) > 1:
-            raise click.BadParameter(f"{value!r} names several tables: give one at a time.")
+            raise click.BadParameter(f"{value!r} names several tables: name one.")
         return Target(name=found[0])
 
 

@@ -14,8 +14,8 @@ from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
 
 STOPPED = (
-    "Interrupted: replaced files that VACUUM had deleted stay deleted, the next VACUUM takes the "
-    "others; the table's own files are untouched."
+    "Interrupted: VACUUM had deleted some of the retired files, and the next VACUUM deletes the "
+    "others. The table's own files were not touched."
 )
 
 
@@ -32,12 +32,12 @@ Examples:
     "--retain-hours",
     "--retain",
     type=click.IntRange(min=0),
-    help="Keep what was replaced less than so many hours ago; default: 168, or as set.",
+    help="Keep files replaced less than this many hours ago; default: 168, or as configured.",
 )
 @click.option("--dry-run", is_flag=True, help="Delete nothing; list what would be deleted.")
 @session_options
 def command(settings: Settings, target: Target, retain_hours: int | None, dry_run: bool) -> None:
-    """Delete the files that OPTIMIZE replaced a week ago or earlier."""
+    """Delete files that OPTIMIZE replaced a week or more ago."""
     with session(settings) as spark:
         rows: list[dict[str, Any]] = run(
             spark,

@@ -68,7 +68,7 @@ class Columns:
     def _path(self, schema: StructType, parts: list[str]) -> tuple[tuple[str, ...], DataType]:
         fields = [field for field in schema.fields if self._same(field.name, parts[0])]
         if len(fields) != 1:
-            raise NotUnderstood(f"no one column {parts[0]}")
+            raise NotUnderstood(f"not exactly one column {parts[0]}")
         only = fields[0]
         for key, value in (only.metadata or {}).items():
             is_varchar = str(value).lower().startswith("varchar")
@@ -77,7 +77,7 @@ class Columns:
         if len(parts) == 1:
             return (only.name,), only.dataType
         if only.dataType.typeName() != "struct":
-            raise NotUnderstood(f"{parts[0]} is no struct")
+            raise NotUnderstood(f"{parts[0]} is not a struct")
         below, data_type = self._path(only.dataType, parts[1:])  # type: ignore[arg-type]
         return (only.name, *below), data_type
 

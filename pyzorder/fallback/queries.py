@@ -100,7 +100,7 @@ def _selection(
         first = names[0].lower()
         if len(names) > 1 and first in use.others | {use.qualifier}:
             if first != use.qualifier or first in columns:
-                raise NotUnderstood("a column of another table, or a name of both")
+                raise NotUnderstood("a column of another table, or of both")
             return names[1:]
         if first in use.merged:
             raise NotUnderstood("a column that USING takes from another table")

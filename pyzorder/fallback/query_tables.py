@@ -242,9 +242,9 @@ def _named(parts: tuple[str, ...], body: exp.Select) -> exp.Column:
     if len(found) == 1 and not stars and isinstance(found[0].unalias(), exp.Column):
         parts = (*parts_of(found[0].unalias()), *parts[1:])
     elif found or not all(isinstance(star, exp.Star) for star in stars) or len(stars) != 1:
-        raise NotUnderstood("no column of the subquery's sources")
+        raise NotUnderstood("not a column of the subquery's sources")
     elif any(stars[0].args.values()) or body.args.get("joins"):
-        raise NotUnderstood("a star that leaves columns out, or of several sources")
+        raise NotUnderstood("a star that excludes columns or has several sources")
     return _column(parts)
 
 
@@ -254,5 +254,5 @@ def _column(parts: tuple[str, ...]) -> exp.Column:
     for name, part in zip(("table", "db", "catalog"), reversed(names[:-1]), strict=False):
         column.set(name, part)
     if len(names) > 4:
-        raise NotUnderstood("a name of many parts")
+        raise NotUnderstood("a name with too many parts")
     return column

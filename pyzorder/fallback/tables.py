@@ -101,7 +101,7 @@ def lookup(spark: SparkSession, name: str) -> Table:
     elif _READ_OPTIONS.search(detail.get("Storage Properties", "")):
         obstacle = "options of the table say how its files are read"
     elif spark.version.startswith("3.") and any(t.startswith("char(") for t in types.values()):
-        obstacle = "Spark 3.5 does not tell which file a row is from where a column is CHAR"
+        obstacle = "Spark 3.5 does not say which file a row is from if a column is CHAR"
     partitions = sections.get("# Partition Information", {})
     return Table(
         name,

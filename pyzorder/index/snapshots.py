@@ -145,7 +145,7 @@ def latest(store: Store, folder: TableFolder) -> Snapshot | None:
             return None
         pointer = read_pointer(store, folder, known[-1])
         if read_incarnation(store, folder) != pointer.incarnation:
-            raise Unusable("it is of another table, or of the time before this one was overwritten")
+            raise Unusable("it belongs to another table, or to this one before it was overwritten")
         return Snapshot(pointer, _rows(store, pointer))
     except Exception as failure:  # a broken index never breaks a query
         _warn(folder, failure)
@@ -171,10 +171,10 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
     written = int(text["formatVersion"])
     if not 1 <= written <= FORMAT_VERSION:
         raise Unusable(
-            f"it is written in format {written}, and this pyzorder reads up to {FORMAT_VERSION}"
+            f"it has format version {written}, and this pyzorder reads up to {FORMAT_VERSION}"
         )
     if not _DATA_FILE.fullmatch(text["file"]):
-        raise Unusable(f"{text['file']} is no name of a snapshot's file")
+        raise Unusable(f"{text['file']} is not the name of a snapshot file")
     if not all(isinstance(c["type"], str) for c in text["columns"]):
         raise Unusable("a column's type is not atomic")
     return Pointer(
@@ -259,7 +259,7 @@ def _warn(folder: TableFolder, failure: Exception) -> None:
     if text not in _warned:
         _warned.add(text)
         log.warning(
-            "The skipping index of %s cannot be used, and all files are read: %s. Rebuild it with "
+            "The skipping index of %s cannot be used, so all files are read: %s. Rebuild it with "
             "pyzorder.fallback.create_index, or CREATE SKIPPING INDEX.",
             folder.root,
             on_one_line(str(failure)),

@@ -89,7 +89,7 @@ class LocalStore:
         if local_files.linked(path):
             raise FileNotFoundError(f"{path} is a symbolic link")
         if path not in self.stats([path]):  # opening a named pipe would block forever
-            raise FileNotFoundError(f"{path} is no file")
+            raise FileNotFoundError(f"{path} is not a file")
         with open(path, "rb") as file:
             data = file.read(LONGEST + 1)
         check_length(path, len(data))
@@ -127,7 +127,7 @@ class ArrowStore:
         """Raises PyArrow's error if it does not support the store, or cannot reach it."""
         self._system, path = pyarrow.fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", root))
         if not root.endswith(path):
-            raise OSError(f"{root} is no path that PyArrow understands")
+            raise OSError(f"{root} is not a path that PyArrow understands")
         self._scheme = root[: len(root) - len(path)]
 
     def names(self, folder: str) -> list[str]:

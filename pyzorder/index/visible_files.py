@@ -52,7 +52,7 @@ def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
         again = JournalState(store, folder)
         if again.token == state.token and _lost(store, again, overlay) == lost:
             return [found[path] for path in sorted(found)]
-    raise RuntimeError(f"The journal of {folder.root} changes all the time. Read the table again.")
+    raise RuntimeError(f"The journal of {folder.root} keeps changing. Retry the read.")
 
 
 def is_hidden(relative: str) -> bool:

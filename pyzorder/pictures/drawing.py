@@ -14,11 +14,12 @@ from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
-from pyzorder.layout import DataFile, Layout, Range, counted
+from pyzorder.layout import DataFile, Layout, Range
 from pyzorder.pictures import curves
 from pyzorder.pictures.palette import BOX, FILE, FILE_EDGE, GRID, OPENED, OPENED_EDGE
 from pyzorder.pictures.picture import SETTINGS, Picture, canvas, explain, wrapped
 from pyzorder.pictures.scales import Scale, is_text, plain, scale
+from pyzorder.wording import counted
 
 Floats = npt.NDArray[np.float64]
 Limits = tuple[float, float]
@@ -159,7 +160,9 @@ def notes(layout: Layout) -> list[str]:
     """Returns notes on files that the picture does not show, or shows specially."""
     left_out = len(layout.covering()) - len(chosen(layout))
     found = layout.notes()
-    return [*found, f"Not drawn: {left_out:,} of the files, evenly chosen."] if left_out else found
+    if left_out:
+        found.append(f"Not drawn: {counted(left_out, 'file')}, evenly chosen.")
+    return found
 
 
 def limits_of(sides: Iterable[Floats]) -> Limits:
@@ -245,8 +248,8 @@ def dress(panel: Any, scales: Sequence[Scale], limits: Sequence[Limits]) -> None
 def titled(name: str, layout: Layout) -> str:
     """Returns the panel's title, with the numbers of files and of those that the query opens."""
     if layout.opened is None:
-        return f"{name}: {counted(len(layout.files))}"
-    return f"{name}: {len(layout.opened):,} of {counted(len(layout.files))} opened"
+        return f"{name}: {counted(len(layout.files), 'file')}"
+    return f"{name}: opens {len(layout.opened):,} of {counted(len(layout.files), 'file')}"
 
 
 def query_title(picture: Picture, layouts: Iterable[Layout]) -> None:
@@ -276,7 +279,7 @@ def legend(drawn: Sequence[Boxes], asked: bool, boxed: bool) -> list[Any]:
         for lit, indexed in there:
             words = ["opened" if lit else "not opened"] if asked else []
             if not (indexed and asked):
-                words.append("in the index" if indexed else "not in the index")
+                words.append("indexed" if indexed else "unindexed")
             face, edge = look(lit, indexed)
             fill = to_rgba(face["facecolor"], SINGLE)
             entries.append(Patch(**{**edge, "facecolor": fill}, label=", ".join(words)))
@@ -313,7 +316,7 @@ def draw_depth_of(panel: Any, layout: Layout, ranks: bool) -> None:
     panel.plot(x, y, color=FILE_EDGE, linewidth=1.0, rasterized=len(x) > 4 * MOST_PATHS)
     panel.set_title(
         plain(f"{layout.columns[0].name}: at most {int(y.max(initial=0))} of ")
-        + f"{counted(len(layout.files))} cover a value"
+        + f"{counted(len(layout.files), 'file')} cover a value"
     )
     panel.set_xlim(low, high)
     panel.set_ylim(0, max(1.0, y.max(initial=0) * 1.08))

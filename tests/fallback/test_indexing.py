@@ -146,7 +146,7 @@ def test_char_and_defaults(spark: SparkSession, database: str) -> None:
     spark.sql("INSERT INTO x VALUES ('a', 'b', 1), ('ab', 'bc', 2)")
     spark.sql("ALTER TABLE x ADD COLUMN b INT DEFAULT 5")
     if spark.version.startswith("3."):
-        with pytest.raises(ZOrderError, match="Spark 3.5 does not tell which file"):
+        with pytest.raises(ZOrderError, match="Spark 3.5 does not say which file"):
             fallback.create_index(spark, "x")
         assert fallback.read(spark, "x").where("c = 'a'").count() == 1
         return

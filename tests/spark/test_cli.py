@@ -34,7 +34,7 @@ SMALL = ("--conf", "spark.sql.zorder.optimize.targetFileSize=4k")
 REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("optimize",), 2, "Missing argument 'TARGET'"),
     (("optimize", "a,b", "--zorder-by", "a"), 2, "names several tables"),
-    (("optimize", "{table}", "--zorder-by", "a,"), 2, "is no list of names"),
+    (("optimize", "{table}", "--zorder-by", "a,"), 2, "is not a list of names"),
     (("optimize", "{table}", "--conf", "x"), 2, "write --conf key=value"),
     (("optimize", "{table}", "--remote", "sc://x", "--hive"), 2, "where that server is started"),
     (("optimize", "nowhere", "--zorder-by", "a"), 1, "[ZORDER_TABLE_NOT_FOUND]"),
@@ -42,13 +42,17 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("optimize", "{table}", "--zorder-by", "zz"), 1, "zz"),
     (("optimize", "{table}", "--zorder-by", "a) DRY RUN --"), 1, "a) DRY RUN --"),
     (("optimize", "{table}", "--where", "a = 1"), 1, "[ZORDER_"),
-    (("optimize", "{table}", "--where", "true) ZORDER BY (a"), 2, "is not one SQL condition"),
+    (("optimize", "{table}", "--where", "true) ZORDER BY (a"), 2, "is not a single SQL condition"),
     (("optimize", "{table}", "--where", "day ="), 2, "Invalid value for --where"),
     (("optimize", "{table}", "--conf", "spark.sql.zorder.optimize.curve=round"), 1, "round"),
     (("describe", "{unindexed}"), 1, "CREATE SKIPPING INDEX"),
-    (("describe", "{table}", "--openmetrics", "--json"), 2, "name one"),
+    (("describe", "{table}", "--openmetrics", "--json"), 2, "choose one"),
     (("describe", "{table}", "--where", "a = 7"), 2, "--openmetrics"),
-    (("describe", "{table}", "--openmetrics", "--where", "a ="), 2, "is not one SQL condition"),
+    (
+        ("describe", "{table}", "--openmetrics", "--where", "a ="),
+        2,
+        "is not a single SQL condition",
+    ),
     (("restore", "{unindexed}"), 1, "[ZORDER_"),
     (("history", "/no/where"), 1, "[ZORDER_PATH_NOT_FOUND]"),
     (("history", "nowhere"), 1, "nowhere"),
@@ -62,14 +66,18 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("advise", "{table}", "--queries", "-", "--max-columns", "5"), 2, "--max-columns"),
     (("advise", "{table}", "--event-log", "/no/where"), 1, "[ZORDER_NO_EVENT_LOG]"),
     (("advise", "/no/where", "--queries", "-"), 1, "[ZORDER_PATH_NOT_FOUND]"),
-    (("plot", "-o", "x.png"), 2, "Name a TARGET to draw the files of, or a --curve"),
-    (("plot", "{table}", "--curve", "zorder", "-o", "x.png"), 2, "and not both"),
+    (("plot", "-o", "x.png"), 2, "Name either a TARGET, to draw its files, or a --curve"),
+    (("plot", "{table}", "--curve", "zorder", "-o", "x.png"), 2, "or a --curve"),
     (("plot", "{table}", "a"), 2, "Missing option '--output'"),
     (("plot", "{table}", "a", "-o", "x.pdf"), 2, "[ZORDER_PICTURE_FORMAT]"),
     (("plot", "{table}", "a", "id", "day", "-o", "x.png"), 2, "[ZORDER_RECTANGLE_COLUMNS]"),
     (("plot", "{table}", "zz", "-o", "x.png"), 1, "zz"),
     (("plot", "{table}", "a", "--where", "a =", "-o", "x.png"), 2, "--where"),
-    (("plot", "{table}", "a", "--where", "a = 1", "--depth", "-o", "x.png"), 2, "--where lights"),
+    (
+        ("plot", "{table}", "a", "--where", "a = 1", "--depth", "-o", "x.png"),
+        2,
+        "--where highlights",
+    ),
     (("plot", "{table}", "a", "-o", "/dev/null/x.png"), 2, "/dev/null/x.png cannot be written"),
     (("report", "{table}", "-o", "/dev/null/x.html"), 2, "/dev/null/x.html cannot be written"),
     (("report", "{table}", "-o", "/proc/x.html"), 2, "/proc/x.html cannot be written"),
@@ -92,7 +100,7 @@ PICTURES: list[tuple[tuple[str, ...], str]] = [
 STOPPED = [
     (signal.SIGINT, "lay out the new files …", 130),
     pytest.param(signal.SIGTERM, "lay out the new files …", 143, marks=pytest.mark.crash),
-    pytest.param(signal.SIGINT, "read the files' footers", 130, marks=pytest.mark.crash),
+    pytest.param(signal.SIGINT, "read file footers", 130, marks=pytest.mark.crash),
     pytest.param(signal.SIGINT, "sample the clustering columns …", 130, marks=pytest.mark.crash),
     pytest.param(signal.SIGINT, "lay out the new files:", 130, marks=pytest.mark.crash),
     pytest.param(signal.SIGINT, "count the rows", 130, marks=pytest.mark.crash),
@@ -186,15 +194,15 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     path = str(folder)
     old = data_files(folder)
     dry = invoke(spark, "optimize", path, "--zorder-by", "a,day", "--dry-run", *SMALL)
-    assert "would take the place of 8 files" in dry.stdout and "one value, now" in dry.stdout
+    assert "would replace 8 files" in dry.stdout and "1% range opens" in dry.stdout
     assert data_files(folder) == old
 
     done = invoke(spark, "optimize", path, "--columns", "a", "--columns", "day", *SMALL)
     assert done.exit_code == 0, done.output
-    assert "took the place of 8 files" in done.stdout and "clustered by a, day" in done.stdout
+    assert "replaced 8 files" in done.stdout and "clustered by a, day" in done.stdout
     steps = [line.split(":")[0].removesuffix(" …") for line in done.stderr.splitlines()]
     assert list(dict.fromkeys(steps))[-4:] == [
-        "read the files' footers",
+        "read file footers",
         "sample the clustering columns",
         "lay out the new files",
         "count the rows of old and new files",
@@ -202,14 +210,14 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     new = data_files(folder)
     assert not set(new) & set(old) and ids(folder) == list(range(ROWS))
     again = invoke(spark, "optimize", path, "--zorder-by", "a,day", "--quiet", *SMALL)
-    assert again.stdout == f"Nothing to do: {len(new)} files looked at.\n"
+    assert again.stdout == f"Nothing to do: {len(new)} files considered.\n"
     assert again.stderr == ""
 
     index = result_of(spark, "describe", path)
     assert {row["column"]: row["clustered"] for row in index}["a"] == len(new)
     told = invoke(spark, "describe", path)
     assert (
-        "one value opens" in told.stdout
+        "lookup opens" in told.stdout
         and f"OPTIMIZE 'file:{folder}' ZORDER BY (a, day)" in told.stdout
     )
 
@@ -230,9 +238,7 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     assert json.loads(piped.stdout)[0]["opened"] == scan["opened"]
 
     assert result_of(spark, "vacuum", path, "--dry-run") == []
-    assert (
-        invoke(spark, "vacuum", path, "--dry-run").stdout == "0 files (0 bytes) would be deleted.\n"
-    )
+    assert invoke(spark, "vacuum", path, "--dry-run").stdout == "0 files (0 B) would be deleted.\n"
     restored = result_of(spark, "restore", path)
     assert restored["num_restored_files"] == 8 and restored["num_removed_files"] == len(new)
     assert data_files(folder) == old
@@ -247,7 +253,7 @@ def test_optimize_and_what_follows(spark: SparkSession, folder: Path) -> None:
     assert [run["partitions"] for run in runs] == [1, 0, 1, 0]
     assert all(run["seconds"] > 0 for run in runs)
     listed = invoke(spark, "history", path).stdout
-    assert f"8 files replaced by {len(new)}" in listed and "deleted expired files" in listed
+    assert f"replaced 8 files with {len(new)}" in listed and "deleted expired files" in listed
 
 
 @pytest.mark.parametrize(("arguments", "holds"), PICTURES)
@@ -276,7 +282,7 @@ def test_advise(spark: SparkSession, places: dict[str, Any], tmp_path: Path) -> 
     told = invoke(spark, *arguments, "--max-columns", "1", *SMALL)
     assert told.stdout.endswith("\nRun: OPTIMIZE cli_table ZORDER BY (a)\n")
     steps = [line.split(":")[0].removesuffix(" …") for line in told.stderr.splitlines()]
-    assert "write a few files for trial" in steps
+    assert "write trial files" in steps
     query = f"SELECT * FROM parquet.`{places['folder'].parent / 'plain'}` WHERE id = 7"
     piped = CliRunner().invoke(
         app, ["advise", "cli_table", "--queries", "-", "--json", *SMALL], obj=spark, input=query
@@ -303,7 +309,7 @@ def test_doctor_in_a_session(spark: SparkSession, places: dict[str, Any]) -> Non
     assert all(check["ok"] for check in checks)
     assert sorted(places["folder"].iterdir()) == files
     by_name = invoke(spark, "doctor", "cli_table")
-    assert by_name.exit_code == 0 and "plain can be written" in by_name.stdout
+    assert by_name.exit_code == 0 and "plain is writable" in by_name.stdout
 
 
 def test_doctor_says_what_to_do(
@@ -403,8 +409,8 @@ def test_stopped_by_a_signal(
     assert "Stopping OPTIMIZE …" in last and "Traceback" not in last and "WARN" not in told + last
     assert ids(folder) == list(range(rows))
     assert spark.read.parquet(str(folder)).count() == rows
-    undone = "has been undone, and the table holds every row." in last
-    assert undone or "OPTIMIZE had ended by then" in last
+    undone = "was undone, and the table has every row." in last
+    assert undone or "OPTIMIZE had already finished" in last
     assert (data_files(folder) == old) == undone
     if step == "lay out the new files …":
         assert undone

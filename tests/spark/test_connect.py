@@ -112,9 +112,9 @@ def test_command_line(server: int, tmp_path: Path) -> None:
     told = called("optimize", path, "--zorder-by", "a,b", "--dry-run")
     steps = [line.split(":")[0].removesuffix(" …") for line in told.stderr.splitlines()]
     assert list(dict.fromkeys(steps))[1:] == [
-        "read the files' footers",
+        "read file footers",
         "sample the clustering columns",
-        "read the files' statistics",
+        "read file statistics",
     ], told.stderr
     told = called("optimize", path, "--zorder-by", "b,a", "--where", "true")
     assert re.search(r"\nlay out the new files: 2,000 rows, \d+ files, ", told.stderr), told.stderr

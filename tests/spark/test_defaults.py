@@ -124,7 +124,7 @@ def test_after_restore(spark: SparkSession, target: tuple[str, Path]) -> None:
 def test_harm_is_refused_unless_wanted(spark: SparkSession, target: tuple[str, Path]) -> None:
     name, folder = target
     files = clustered(spark, target)
-    with pytest.raises(Exception, match="ZORDER_SLOWER_LOOKUPS.*100 % instead of 25 %.*FULL"):
+    with pytest.raises(Exception, match="ZORDER_SLOWER_LOOKUPS.*100% instead of 25%.*FULL"):
         optimize(spark, name, 256 << 20)
     refused = command(spark, "optimize", name.strip("'"), "--target-size", "256m", "--quiet")
     assert refused.exit_code == 1 and "--force" in refused.stderr
@@ -142,7 +142,7 @@ def test_one_verdict_at_every_door(
     spark.conf.set(TARGET_SIZE, str(256 << 20))
     verdict = bridge.verdict(spark, name.strip("'"), [])
     says = verdict["sentence"]
-    assert verdict["kind"] == "harms" and "100 % instead of 25 %" in says
+    assert verdict["kind"] == "harms" and "100% instead of 25%" in says
     assert metrics(spark.sql(f"OPTIMIZE {name} DRY RUN"))["remark"] == says
     advice = {r["advice"] for r in spark.sql(f"DESCRIBE SKIPPING INDEX ON {name}").collect()}
     assert all(says in text for text in advice if text)
@@ -194,7 +194,7 @@ def test_small_tables_are_cut_into_several_files(
     dry = optimize(spark, f"'{folder}' ZORDER BY (a, b) DRY RUN", size)
     least = max(1, size_of(folder) >> 20) if size is None else 1
     assert dry["numFilesAdded"] == least and abs(least - files) <= 2
-    pays = "Pays off: a lookup opens" if least > 1 else "Does not pay: the table is smaller"
+    pays = "Pays off: a lookup opens" if least > 1 else "Does not pay off: the table is smaller"
     assert dry["remark"].startswith(pays)
     assert ("--target-size" in dry["remark"]) == (size is not None)
 

@@ -77,4 +77,4 @@ def test_describe_says_whether_another_optimize_would_help(
     assert "nothing to do" in after["a"]["advice"] and after["a"]["advice"] == after["b"]["advice"]
     assert after["c"]["advice"] is None and after["c"]["clustered"] == 0
     sales(spark, 300).write.mode("append").format("parquet").saveAsTable("t")
-    assert "would lay out 3 new files" in described()["a"]["advice"]
+    assert "would cluster 3 new files" in described()["a"]["advice"]

@@ -20,10 +20,10 @@ from tests.support.documents import PAGES, ROOT, Block, blocks
 
 #: What the blocks of a page print, in this order: what the text around them says.
 PRINTED = {
-    "docs/tour.md": ["trips: opens 40 of 40 files (40 not indexed)", "there is no index",
+    "docs/tour.md": ["trips: opens 40 of 40 files (40 unindexed)", "the table has no index",
                      "40 files would become", " skipped by join keys of 50 values"],
     "docs/guides/columns.md": ["3 statements, 3 of which read it"],
-    "docs/guides/troubleshooting.md": [": opens ", "there is no index"],
+    "docs/guides/troubleshooting.md": [": opens ", "the table has no index"],
     "docs/guides/maintenance.md": ["files became"],
     "docs/guides/without_the_jar.md": ["sales: ", "indexed files skipped"],
     "docs/reference/metrics.md": ["numFilesAdded New files"],
@@ -108,7 +108,7 @@ def test_the_first_example(tmp_path: Path) -> None:
     found = re.findall(r"opens (\d+) of (\d+) files(.*)", done.stdout)
     before, after, with_new_rows = ((int(opened), int(all_)) for opened, all_, _ in found)
     assert before == (20, 20)
-    assert [aside for _, _, aside in found] == [" (20 not indexed)", "", ""]
+    assert [aside for _, _, aside in found] == [" (20 unindexed)", "", ""]
     for opened, total in (after, with_new_rows):
         assert 1 <= opened <= total // 2
     assert with_new_rows[1] == after[1] + 1

@@ -340,19 +340,19 @@ def test_explain_and_metrics_name_the_join(spark: SparkSession, tables: Path) ->
     [
         (INNER, []),
         (INNER.replace("SELECT", "SELECT /*+ BROADCAST(fact) */", 1),
-         ["join key k (this side is broadcast, and read before any key is known)"]),
+         ["join key k (this is the broadcast side, which is read before any key is known)"]),
         (INNER.replace("SELECT", "SELECT /*+ MERGE(fact) */", 1),
          ["join key k (both sides are read before any key is known)"]),
         (f"SELECT a, q.s FROM (SELECT k AS a FROM fact) LEFT JOIN {SOME} q ON a = q.k",
-         ["join key k (LEFT OUTER JOIN needs rows without a partner too)"]),
+         ["join key k (LEFT OUTER JOIN also needs unmatched rows)"]),
         (f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})",
-         ["join key k (EXISTENCE JOIN needs rows without a partner too)"]),
+         ["join key k (EXISTENCE JOIN also needs unmatched rows)"]),
         (f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.m + 1 = q.l",
-         ["join key CAST((m + 1) AS BIGINT) (no column of the index, more than "
-          "spark.sql.zorder.join.maxKeys allows, or below something that needs all rows)"]),
+         ["join key CAST((m + 1) AS BIGINT) (not in the index, more keys than "
+          "spark.sql.zorder.join.maxKeys allows, or below an operator that needs all rows)"]),
         (f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)",
-         ["join key k (no column of the index, more than spark.sql.zorder.join.maxKeys allows, "
-          "or below something that needs all rows)"]),
+         ["join key k (not in the index, more keys than spark.sql.zorder.join.maxKeys allows, "
+          "or below an operator that needs all rows)"]),
     ],
 )  # fmt: skip
 def test_explain_says_why_a_join_gives_no_keys(
@@ -361,7 +361,7 @@ def test_explain_says_why_a_join_gives_no_keys(
     df = spark.sql(sql)
     (scan,) = scans_of(df)
     if "MERGE" in sql or "LIMIT" in sql or reasons == []:
-        assert "not usable: join key k (it is known once the query has run)" in scan["reasons"]
+        assert "not usable: join key k (known only after the query has run)" in scan["reasons"]
     df.collect()
     (scan,) = scans_of(df)
     told = [reason for reason in scan["reasons"] if "join key" in reason]

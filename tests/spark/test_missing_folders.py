@@ -136,7 +136,7 @@ def test_python_without_a_folder(
     plot.depth(spark, "t", ["a"])
     assert report.write(spark, "t", tmp_path / "report.html").exists()
     advice = advise(spark, "t", ["SELECT * FROM t WHERE a = 1"])
-    assert "Nothing to advise" in str(advice)
+    assert "Nothing to recommend" in str(advice)
     table: Any = pyzorder.ZOrderTable.forName(spark, "t")
     assert table.optimize().executeZOrderBy("a").first()["metrics"]["numFilesAdded"] == 0
     assert not folder.exists()

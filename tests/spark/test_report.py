@@ -232,10 +232,7 @@ def test_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
     found = layout.read(spark, folder, ["a", "n"], "a < 10 AND p = 1")
     assert not found.has_index and not any(file.indexed for file in found.files)
     assert len(found.covering()) == 2 and len(found.opened or ()) == len(found.files) // 2 == 2
-    assert (
-        found.notes()[0]
-        == "Not shown: 2 files with nothing but nulls or NaN in n, 1 of them opened."
-    )
+    assert found.notes()[0] == "Not shown: 2 files with only nulls or NaN in n, 1 of them opened."
     assert not (tmp_path / "plain" / "_zorder").exists()
     with pytest.raises(AnalysisException, match="ZORDER_PARTITION_COLUMN"):
         layout.read(spark, folder, ["p"])
@@ -254,11 +251,11 @@ def test_a_first_optimize_that_pays(spark: SparkSession, tmp_path: Path) -> None
     remark = spark.sql(f"{optimize} DRY RUN").head()["metrics"]["remark"]
     assert remark.startswith("Pays off: a lookup opens ")
     page = html.unescape(report.write(spark, folder, tmp_path / "r.html").read_text())
-    assert "Cluster and index the files, by these columns, or better" in page
+    assert "Cluster and index the files by these columns or, better" in page
     assert "Pays off: a lookup opens " in page and "ZORDER BY (a, b)" in page
     spark.range(10).selectExpr("id AS a").coalesce(1).write.parquet(str(tmp_path / "tiny"))
     page = report.write(spark, str(tmp_path / "tiny"), tmp_path / "r.html").read_text()
-    assert "Clustering the files by a would not help. Does not pay: " in page
+    assert "Clustering the files by a would not help. Does not pay off: " in page
     assert "ZORDER BY" not in page
 
 
@@ -336,9 +333,9 @@ def test_report(spark: SparkSession, reported: str, tmp_path: Path) -> None:
     for statement in ("REFRESH SKIPPING INDEX ON default.reported", "VACUUM default.reported"):
         assert statement in page.texts, "it can be copied whole"
     for said in (
-        f"reported 1 file of {len(found.files)} not indexed: a lookup of a opens ",
-        "Rows630", f"opens {opened} of ", "Every query opens 1 file that the index does not know",
-        "OPTIMIZE default.reported ZORDER BY (a, b) would lay out 1 new file", "files replaced by", "RESTORE",
+        f"reported 1 of {len(found.files)} files unindexed: a lookup of a opens ",
+        "Rows630", f"opens {opened} of ", "Every query opens 1 unindexed file.",
+        "OPTIMIZE default.reported ZORDER BY (a, b) would cluster 1 new file", "replaced ", "RESTORE",
     ):  # fmt: skip
         assert said in joined, said
 
@@ -350,15 +347,15 @@ def health(column: str, **more: Any) -> report.Health:
 
 # (columns of DESCRIBE, the verdict on a table of one file)
 VERDICTS: list[tuple[list[report.Health], bool, str]] = [
-    ([], False, "Every query opens all of 1 file: the table has no index."),
+    ([], False, "The table has no index: every query opens 1 of 1 file."),
     ([health("a"), health("b", lookup_share=0.125)], False,
-     "Indexed, but not clustered: at best, a lookup of b opens 12.5 % of 1 file."),
+     "Indexed, but not clustered: at best, a lookup of b opens 12% of 1 file."),
     ([health("a", lookup_share=None)], False,
-     "Indexed, but not clustered: at best, nothing is known."),
+     "Indexed, but not clustered: at best, no bounds are known."),
     ([health("a", clustered=1), health("b")], True,
-     "Clustered and indexed: a lookup of a opens 25.0 % of 1 file."),
+     "Clustered and indexed: a lookup of a opens 25% of 1 file."),
     ([health("a", clustered=1, unindexed=1)], False,
-     "1 file of 1 not indexed: a lookup of a opens 25.0 % of 1 file."),
+     "1 of 1 file unindexed: a lookup of a opens 25% of 1 file."),
 ]  # fmt: skip
 
 

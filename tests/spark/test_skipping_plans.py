@@ -81,7 +81,9 @@ def test_explain_says_why_not(spark: SparkSession, table: str) -> None:
     (scan,) = explain(spark.sql(f"SELECT * FROM {table} WHERE {condition}"))
     assert scan["selected"] == 1
     assert any(reason.startswith("not usable: ") for reason in scan["reasons"])
-    assert any(reason.startswith("usable only on files of one") for reason in scan["reasons"])
+    assert any(
+        reason.startswith("usable only for files with a single") for reason in scan["reasons"]
+    )
     (scan,) = explain(spark.sql(f"SELECT * FROM {table} WHERE d > 89 AND rand(1) * d < 91"))
     assert scan["skipped"] == 9
     assert scan["reasons"] == [
@@ -178,7 +180,7 @@ def test_explain_of_what_is_not_served(
     spark.sql("SELECT double('NaN') AS x").write.parquet(f"{tmp_path}/t")
     spark.sql(f"CREATE SKIPPING INDEX ON '{tmp_path}/t'")
     (scan,) = explain(spark.sql(f"SELECT max(x) FROM parquet.`{tmp_path}/t`"))
-    assert scan["reasons"] == ["not told exactly by the index: max(x)"]
+    assert scan["reasons"] == ["not exact in the index: max(x)"]
     with settings(spark, spark__sql__sources__useV1SourceList=""):
         (scan,) = explain(spark.read.parquet(f"{tmp_path}/t").where("x = 7"))
     assert (scan["table"], scan["unindexed"]) == ("t", 1)

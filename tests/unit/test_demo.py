@@ -24,4 +24,4 @@ def test_queries_cover_the_shares_they_name() -> None:
 
 
 def test_files_are_counted_with_their_size() -> None:
-    assert demo.files_of({"totalFiles": 1234, "totalSize": 5_000_000}) == "1,234 files (5.0 MB)"
+    assert demo.files_of({"totalFiles": 1234, "totalSize": 5_000_000}) == "1,234 files (4.8 MiB)"

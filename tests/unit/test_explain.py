@@ -12,11 +12,11 @@ from pyzorder.explain import Explanation, scan_explanation
 SCANS: list[tuple[tuple[int, int, int, int], dict[str, Any], str]] = [
     ((1, 1, 0, 0), {}, "t: opens 1 of 1 file"),
     ((1200, 1100, 100, 0), {}, "t: opens 1,100 of 1,200 files"),
-    ((7, 0, 5, 2), {}, "t: opens 2 of 7 files (2 not indexed)"),
+    ((7, 0, 5, 2), {}, "t: opens 2 of 7 files (2 unindexed)"),
     (
         (9, 1, 2, 1),
         {"answered": 5},
-        "t: opens 2 of 9 files (1 not indexed, 5 answered from the index)",
+        "t: opens 2 of 9 files (1 unindexed, 5 answered from the index)",
     ),
     (
         (7, 2, 5, 0),
@@ -36,4 +36,4 @@ def test_scans(counts: tuple[int, int, int, int], more: dict[str, Any], text: st
 
 
 def test_no_scan() -> None:
-    assert str(Explanation()) == "no Parquet or ORC table is scanned"
+    assert str(Explanation()) == "The query scans no Parquet or ORC table."

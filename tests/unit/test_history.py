@@ -22,10 +22,10 @@ ROW: dict[str, Any] = {
 
 # (what differs from the row, the result)
 RESULTS: list[tuple[dict[str, Any], str]] = [
-    ({}, "1,200 files replaced by 8"),
-    ({"committed": False}, "replaced nothing"),
+    ({}, "replaced 1,200 files with 8"),
+    ({"committed": False}, "replaced no files"),
     ({"committed": False, "operation": "VACUUM"}, "deleted expired files"),
-    ({"ended": None, "seconds": None}, "not finished"),
+    ({"ended": None, "seconds": None}, "unfinished"),
 ]
 
 

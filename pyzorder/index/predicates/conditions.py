@@ -269,7 +269,7 @@ class Text:
                 return str(node.this)
             text = str(node.this)
             if not text.isprintable() or "'" in text:
-                raise NotUnderstood("a string of more than plain characters")
+                raise NotUnderstood("a string with special characters")
             return f"'{text}'"
         if isinstance(node, exp.HexString) and _only(node, "this"):
             return f"X'{node.this}'"

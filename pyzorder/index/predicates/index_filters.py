@@ -292,4 +292,4 @@ class IndexFilters:
 
     @staticmethod
     def _no_column(parts: tuple[str, ...]) -> str:
-        raise NotUnderstood(f"{'.'.join(parts)} is no constant")
+        raise NotUnderstood(f"{'.'.join(parts)} is not a constant")

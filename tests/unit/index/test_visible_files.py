@@ -77,7 +77,7 @@ def test_a_journal_that_never_rests(tmp_path: Path) -> None:
             (tmp_path / "_zorder" / "_journal" / f"_{next(count)}.prepare").touch()
             return super().files(folder)
 
-    with pytest.raises(RuntimeError, match="changes all the time"):
+    with pytest.raises(RuntimeError, match="keeps changing"):
         visible_files(Restless(), TableFolder(str(tmp_path)))
 
 

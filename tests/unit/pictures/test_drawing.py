@@ -69,7 +69,7 @@ def test_of_too_many_files_the_opened_are_kept(monkeypatch: pytest.MonkeyPatch) 
     assert faces(picture, palette.OPENED) == 3
     assert 10 <= faces(picture, palette.FILE) <= 17
     left_out = 100 - 3 - faces(picture, palette.FILE)
-    assert drawing.notes(files) == [f"Not drawn: {left_out} of the files, evenly chosen."]
+    assert drawing.notes(files) == [f"Not drawn: {left_out} files, evenly chosen."]
 
 
 # (ranges, least distance of two values)
@@ -114,15 +114,15 @@ BOX = ((1, 5), (None, None))
 # (the files and a query, what the legend says)
 LEGENDS = [
     (stored(set(), None), []),
-    (stored({1}, None), ["in the index", "not in the index"]),
-    (stored(set(range(6)), None), ["not in the index"]),
+    (stored({1}, None), ["indexed", "unindexed"]),
+    (stored(set(range(6)), None), ["unindexed"]),
     (stored(set(), {1, 2}), ["opened", "not opened"]),
     (stored(set(), set(range(6))), ["opened"]),
     (
         stored({1}, {0, 1}, box=BOX),
-        ["opened", "opened, not in the index", "not opened", "the query"],
+        ["opened", "opened, unindexed", "not opened", "the query"],
     ),
-    (stored({1}, {0}), ["opened", "not opened", "not opened, not in the index"]),
+    (stored({1}, {0}), ["opened", "not opened", "not opened, unindexed"]),
     (stored(set(), set(), box=((90, 99), (None, None))), ["not opened"]),
 ]
 

@@ -79,7 +79,7 @@ final class SizeProbe(
     val plan = laidOut(input, tried)
     val weigher = new SizeProbeWriter(
       writers, BindReferences.bindReferences[Expression](input.data, plan.output))
-    JobDescription.step(session.sparkContext, "write a few files for trial")(
+    JobDescription.step(session.sparkContext, "write trial files")(
       plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect()).toSeq
   }
 

@@ -74,7 +74,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
       val maxKeys = ZOrderConf.joinMaxKeys.get(conf)
       val size = other.queryExecution.optimizedPlan.stats.sizeInBytes
       if (maxKeys == 0) unused(sql, s"${ZOrderConf.joinMaxKeys.key} is 0")
-      else if (!conf.adaptiveExecutionEnabled) unused(sql, "adaptive execution is off")
+      else if (!conf.adaptiveExecutionEnabled) unused(sql, "spark.sql.adaptive.enabled is false")
       else if (!isBroadcast && size > conf.autoBroadcastJoinThreshold) {
         unused(sql, "the other side is too large to be broadcast")
       } else joined(sql, column, other.queryExecution.analyzed, maxKeys)
@@ -110,7 +110,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
   }
 
   private def values(keys: LogicalPlan, limit: Int): Array[InternalRow] =
-    JobDescription.step(session.sparkContext, "look up the keys of joins")(
+    JobDescription.step(session.sparkContext, "look up join keys")(
       shim.dataFrame(session, Limit(Literal(limit), Distinct(keys)))
         .queryExecution.executedPlan.executeCollect())
 
@@ -140,5 +140,5 @@ object WorkloadFilters {
   /** As in queries, no keys are used if the other side has more rows than this per allowed key. */
   private val RowsPerKey = 100
 
-  private val Unproved = "no file can be skipped by it"
+  private val Unproved = "it cannot skip files"
 }

@@ -113,9 +113,9 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
     case _ => None
   }
 
-  private val VersionTwo = "files are not skipped by Spark's V2 sources, which " +
-    "spark.sql.sources.useV1SourceList leaves this format to"
+  private val VersionTwo = "Spark reads this format as a V2 source, which skips no files: add it " +
+    "to spark.sql.sources.useV1SourceList"
 
-  private val FromCache = "the rows come from Spark's cache, whose own filters alone skip files, " +
-    "once, when it is filled"
+  private val FromCache = "the rows come from Spark's cache; files are skipped only when it is " +
+    "filled, by the filters of the cached query"
 }

@@ -70,7 +70,7 @@ final case class ResolvedTable(
       session.catalog.refreshByPath(root.toString)
     } catch {
       case NonFatal(failure) =>
-        ResolvedTable.log.info(s"$name is not there any more: ${failure.getMessage}")
+        ResolvedTable.log.info(s"$name no longer exists: ${failure.getMessage}")
     }
 
   /** The name for messages: `db`.`table` or the path. */

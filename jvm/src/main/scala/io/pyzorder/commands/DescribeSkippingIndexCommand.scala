@@ -25,7 +25,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     .always("column", StringType, "A column with statistics")
     .always("type", StringType, "Its type")
     .always("files", LongType, "The table's data files")
-    .always("unindexed", LongType, "Data files that the index does not know in their current state")
+    .always("unindexed", LongType, "Data files without an index entry for their current state")
     .always("unknown", LongType, "Indexed files without bounds for this column")
     .add("average_overlap", DoubleType,
       "How many other files a file's range overlaps, on average; 0 is best")
@@ -33,7 +33,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       "The largest number of files whose ranges contain the same value; 1 is best")
     .add("lookup_share", DoubleType,
       "Estimated share of files, 0 to 1, that a lookup of one value opens")
-    .add("range_share", DoubleType, "Estimated share that a range with 1 % of the rows opens")
+    .add("range_share", DoubleType, "Estimated share that a range with 1% of the rows opens")
     .always("clustered", LongType, "Files clustered by this column, alone or with others")
     .add("last_optimize", TimestampType, "Modification time of the newest clustered file")
     .add("advice", StringType, "For clustering columns: what an OPTIMIZE would do now")
@@ -95,23 +95,24 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       snapshot: IndexSnapshot,
       order: Seq[String]): String = {
     val clustered = order.flatMap(name => snapshot.columns.find(_.name == name)).map(_.path)
-    if (clustered.length < order.length) s"The index lacks a column of ${order.mkString(", ")}."
-    else {
+    if (clustered.length < order.length) {
+      s"The index has no statistics for some of the clustering columns ${order.mkString(", ")}."
+    } else {
       val default = ClusteringColumns.default(session, table)
       val columns = if (default.isEmpty) clustered else default
       val (choice, verdict) = OptimizePlanner.outlook(session, table, columns)
       val optimize = table.optimizeBy(columns)
       val next =
         if (choice.groups.isEmpty) s"$optimize has nothing to do."
-        else if (verdict.isHarm) s"$optimize would not run."
+        else if (verdict.isHarm) s"$optimize would be refused."
         else if (choice.fresh.isEmpty) {
-          s"$optimize would join ${choice.groups.map(_.files.length).sum} files, which are " +
-            "much smaller than the target size."
+          s"$optimize would merge ${choice.groups.map(_.files.length).sum} files that are much " +
+            "smaller than the target size."
         } else {
           val others = choice.groups.map(_.files.length).sum - choice.fresh.length
           val files = if (choice.fresh.length == 1) "file" else "files"
-          s"$optimize would lay out ${choice.fresh.length} new $files" +
-            (if (others == 0) "." else s" and $others of the others with them.")
+          s"$optimize would cluster ${choice.fresh.length} new $files" +
+            (if (others == 0) "." else s" together with $others of the others.")
         }
       val judged = if (choice.groups.isEmpty) None else Some(verdict.sentence)
       (Seq(next) ++ judged ++ choice.remark).mkString(" ")

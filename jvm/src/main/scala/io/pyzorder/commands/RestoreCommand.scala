@@ -27,7 +27,7 @@ import io.pyzorder.storage.FileRef
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
-    .always("num_restored_files", LongType, "Files that were brought back")
+    .always("num_restored_files", LongType, "Files that were restored")
     .always("restored_files_size", LongType, "Their size in bytes")
     .always("num_removed_files", LongType, "Files of the OPTIMIZE that they replaced")
     .always("removed_files_size", LongType, "Their size in bytes")
@@ -150,8 +150,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     catch {
       case NonFatal(failure) =>
         RestoreAction.log.warn(
-          s"The files of ${table.root} are back, but its index has no entries of them, which " +
-            s"REFRESH SKIPPING INDEX adds: ${failure.getMessage}")
+          s"The files of ${table.root} were restored, but are unindexed until REFRESH SKIPPING " +
+            s"INDEX: ${failure.getMessage}")
     }
 }
 

@@ -57,7 +57,7 @@ case class CreateSkippingIndexCommand(
             case failure @ (_: ParentNotDirectoryException | _: FileAlreadyExistsException) =>
               throw notMade(String.valueOf(failure.getMessage))
           }
-        if (!made) throw notMade("the store does not make this folder")
+        if (!made) throw notMade("the store did not create this folder")
       }
     }
 

@@ -53,7 +53,8 @@ object TableLayout {
     val known =
       if (columns.forall(c => snapshot.exists(_.columns.contains(c)))) byPath(valid)
       else Map.empty[String, FileEntry]
-    val missing = TableFiles.toIndex(session, table, files.filterNot(file => known.contains(file.path)))
+    val missing = TableFiles.toIndex(
+      session, table, files.filterNot(file => known.contains(file.path)))
     val collected =
       if (missing.files.isEmpty) Map.empty[String, FileEntry]
       else byPath(Collector.collect(session, missing, columns))

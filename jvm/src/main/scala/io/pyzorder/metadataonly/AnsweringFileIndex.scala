@@ -66,6 +66,6 @@ object AnsweringFileIndex {
       extends PlanBoundFileIndex.Decision(partitions) {
     override def reasons: Seq[String] =
       if (inexact.isEmpty) Nil
-      else Seq(s"not told exactly by the index: ${inexact.mkString(", ")}")
+      else Seq(s"not exact in the index: ${inexact.mkString(", ")}")
   }
 }

@@ -29,7 +29,7 @@ case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileInd
   override lazy val metrics: Map[String, SQLMetric] = Map(
     "filesAnswered" ->
       SQLMetrics.createMetric(sparkContext, "number of files answered from the index"),
-    "filesRead" -> SQLMetrics.createMetric(sparkContext, "number of files read"))
+    "filesRead" -> SQLMetrics.createMetric(sparkContext, "number of files opened"))
 
   protected override def doExecute(): RDD[InternalRow] = {
     val answers = index.take()
@@ -52,7 +52,7 @@ case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileInd
   private def summary: String =
     try {
       val answers = index.preview()
-      s"answered from the index: ${answers.answered} files, read: ${read(answers)} files"
+      s"${answers.answered} files answered from the index, ${read(answers)} opened"
     } catch { case NonFatal(failure) => s"files cannot be listed: ${failure.getMessage}" }
 
   override def simpleString(maxFields: Int): String = s"$nodeName [$summary]"

@@ -24,7 +24,7 @@ final case class LimitStrategy(session: shim.SparkSession) extends SparkStrategy
     try planned(plan).toSeq
     catch {
       case NonFatal(failure) =>
-        LimitStrategy.log.warn(s"The index does not serve the limit of this query: $failure")
+        LimitStrategy.log.warn(s"The index is not used for LIMIT: $failure")
         Nil
     }
 

@@ -25,7 +25,7 @@ final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkS
       try planned(aggregates, results, child).toSeq
       catch {
         case NonFatal(failure) =>
-          MetadataOnlyStrategy.log.warn(s"The index answers no aggregates of this query: $failure")
+          MetadataOnlyStrategy.log.warn(s"The index is not used for aggregates: $failure")
           Nil
       }
     case _ => Nil

@@ -98,8 +98,8 @@ object ZOrderSqlParser {
     if (name.startsWith("Iceberg") || name.startsWith("Delta")) {
       LoggerFactory.getLogger(classOf[ZOrderSqlParser]).warn(
         "Name io.pyzorder.ZOrderExtensions before Delta's and Iceberg's extensions in " +
-          "spark.sql.extensions: after them, procedures of Iceberg's that take a sort order " +
-          "fail, and EXPLAIN does not tell what is skipped")
+          "spark.sql.extensions: after them, Iceberg procedures that take a sort order fail, and " +
+          "EXPLAIN does not show what is skipped")
     }
     new ZOrderSqlParser(next)
   }

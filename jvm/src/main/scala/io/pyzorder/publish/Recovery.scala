@@ -41,8 +41,8 @@ private[publish] object Recovery {
     switch.flatMap(_.strange).foreach { strange =>
       checkKnown(state, strange)
       log.warn(s"Run ${state.run} of ${state.folder} moves a partition out of " +
-        s"${Printable(strange)}, where by the catalog no partition of the table lies or lay: " +
-        "it is left alone")
+        s"${Printable(strange)}, which the catalog does not show as a past or present partition " +
+        "location; it is left alone")
     }
     val record = records.retired.map(ofTable(state, _, switch)).getOrElse(RetireRecord(
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
@@ -75,9 +75,8 @@ private[publish] object Recovery {
     val folder = switch.fold(state.folder)(run => state.folder.trusting(run.marked))
     said.named.find(!folder.holds(_)).foreach { strange =>
       checkKnown(state, strange)
-      log.warn(s"Run ${state.run} of ${state.folder} names files in " +
-        s"${Printable(strange)}, where by the catalog no partition of the table lies or lay: " +
-        "they are left alone")
+      log.warn(s"Run ${state.run} of ${state.folder} names files in ${Printable(strange)}, which " +
+        "the catalog does not show as a past or present partition location; they are left alone")
     }
     said.within(folder)
   }
@@ -165,6 +164,6 @@ private[publish] object Recovery {
       }
     } catch {
       case NonFatal(failure) =>
-        log.warn(s"The index of ${files.table} does not know where files were moved to", failure)
+        log.warn(s"The index of ${files.table} lacks the new paths of moved files", failure)
     }
 }

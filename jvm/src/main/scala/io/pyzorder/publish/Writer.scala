@@ -192,7 +192,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         read.checkFolders()
         read.checkInputs()
         if (ZOrderErrors.isMissing(other, folder.root)) {
-          throw ZOrderErrors.conflict(s"a file of $folder was missing for a moment")
+          throw ZOrderErrors.conflict(s"a file of $folder was temporarily missing")
         }
         other
       } catch {
@@ -237,7 +237,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     } catch {
       case NonFatal(failure) =>
         Writer.log.warn(s"Run $run of $folder could not be undone; the next writing command on " +
-            "the table does it", failure)
+            "the table undoes it", failure)
     } finally {
       end()
       if (interrupted) Thread.currentThread().interrupt()
@@ -331,7 +331,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     catch {
       case NonFatal(failure) =>
         Writer.log.warn(s"Run $run of $folder is complete, but its end could not be recorded; " +
-            "the next writing command on the table does it", failure)
+            "the next writing command on the table records it", failure)
     }
 
   /** Throws unless the footers of the new files add up to as many rows as those that were read. */

@@ -25,7 +25,7 @@ object FileSystems {
     val in = open(fs, path)
     try {
       val bytes = ByteStreams.toByteArray(ByteStreams.limit(in, atMost + 1L))
-      if (bytes.length > atMost) throw new FileNotFoundException(s"$path is too long to be ours")
+      if (bytes.length > atMost) throw new FileNotFoundException(s"$path is too large to be read")
       bytes
     } finally in.close()
   }
@@ -35,7 +35,7 @@ object FileSystems {
    * beside it. pyzorder writes no checksum files, so any that exists is not its own and is ignored.
    */
   private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {
-    if (isSpecial(path)) throw new FileNotFoundException(s"$path is no file")
+    if (isSpecial(path)) throw new FileNotFoundException(s"$path is not a file")
     withoutChecksums(fs).open(path)
   }
 

@@ -41,7 +41,7 @@ object MetadataFiles {
     if (!FileSystems.exists(fs, folder)) {
       if (folder.getName == TableFolder.Name) {
         if (!FileSystems.exists(fs, folder.getParent)) {
-          throw new FileNotFoundException(s"$folder cannot be made where no folder is any more")
+          throw new FileNotFoundException(s"$folder cannot be created: its parent is gone")
         }
       } else {
         makeFolder(hadoopConf, folder.getParent)

@@ -83,8 +83,8 @@ final class IndexedInsertCommand(
       catch {
         case NonFatal(failure) =>
           log.warn(
-            s"The rows are in ${folder.root}, but its index has no entries of their files, " +
-              s"which REFRESH SKIPPING INDEX adds: ${failure.getMessage}")
+            s"The rows were written to ${folder.root}, but their files are unindexed until " +
+              s"REFRESH SKIPPING INDEX: ${failure.getMessage}")
       }
     }
     result

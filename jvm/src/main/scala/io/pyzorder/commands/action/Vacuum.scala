@@ -30,8 +30,8 @@ private[commands] object Vacuum {
     try delete(session, table, writer, math.max(least, kept))
     catch {
       case NonFatal(failure) =>
-        log.warn(s"Files that OPTIMIZE replaced in ${table.root} have expired and could not be " +
-          s"deleted; VACUUM tries again: ${failure.getMessage}")
+        log.warn(s"Expired retired files of ${table.root} could not be deleted; VACUUM tries " +
+          s"again: ${failure.getMessage}")
     }
   }
 

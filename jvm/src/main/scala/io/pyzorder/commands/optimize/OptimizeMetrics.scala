@@ -128,11 +128,11 @@ object OptimizeMetrics {
 
   private val sharesType: StructType = ResultColumns.none
     .add("column", StringType, "The clustering column")
-    .add("lookupBefore", DoubleType, "A lookup of one value, with the files as they are")
+    .add("lookupBefore", DoubleType, "A lookup of one value, with the current files")
     .add("lookupAfter", DoubleType, "A lookup of one value, with the files that would be written")
-    .add("rangeBefore", DoubleType, "A range with 1 % of the rows, with the files as they are")
+    .add("rangeBefore", DoubleType, "A range with 1% of the rows, with the current files")
     .add("rangeAfter", DoubleType,
-      "A range with 1 % of the rows, with the files that would be written").schema
+      "A range with 1% of the rows, with the files that would be written").schema
 
   private val metricsType: StructType = ResultColumns.none
     .add("numFilesAdded", LongType, "New files")

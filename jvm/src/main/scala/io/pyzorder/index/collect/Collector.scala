@@ -50,7 +50,7 @@ object Collector {
         val rows = scanned.get(i).map(_._1).getOrElse(
           if (open(i).isEmpty) footer.numRecords else 0L)
         if (rows != footer.numRecords) {
-          log.warn(s"${data.files(i).path} was changed while it was indexed, and stays unindexed.")
+          log.warn(s"${data.files(i).path} changed while being indexed, and stays unindexed.")
           None
         } else {
           val found = scanned.get(i).map(_._2).getOrElse(Map.empty[String, ColumnStatistics])
@@ -140,7 +140,7 @@ object Collector {
         .map(TaskFunction { (file: (Int, String)) =>
           Collector.footer(file._2, orc, conf.value.value, question).map(file._1 -> _)
         })
-      JobDescription.step(context, "read the files' statistics")(footers.collect()).flatten.toMap
+      JobDescription.step(context, "read file statistics")(footers.collect()).flatten.toMap
     }
   }
 

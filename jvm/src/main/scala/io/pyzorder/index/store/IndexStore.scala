@@ -76,7 +76,7 @@ object IndexStore {
         val ref = known(fileSystem, folder, version, status)
         if (!ofThisLife(hadoopConf, ref)) {
           throw new IllegalStateException(
-            "it is of another table, or of the time before this one was overwritten")
+            "it belongs to another table, or to this one before it was overwritten")
         }
         ref
       }
@@ -309,13 +309,13 @@ object IndexStore {
     val most = Runtime.getRuntime.maxMemory / 2
     if (needed > most) {
       throw new IllegalStateException(
-        s"it takes $needed bytes of memory, and more than $most are not spent on it. Give the " +
-          "driver more memory")
+        s"it needs $needed bytes of memory, more than its limit of $most. Give the driver more " +
+          "memory")
     }
   }
 
   private def damaged: Exception =
-    new IllegalStateException("its bytes do not have the checksum of its pointer")
+    new IllegalStateException("its checksum differs from its pointer's")
 
   /**
    * Throws unless the snapshot's file has the checksum in its pointer. Parquet's own checksums
@@ -399,7 +399,7 @@ object IndexStore {
     val data = dataFile(ref)
     Seq(new Path(ref.folder.index, ref.pointer), data, FileSystems.checksumFile(data))
       .find(path => Links.inOwn(path) || FileSystems.isSpecial(path))
-      .foreach(path => throw new IllegalStateException(s"$path is a symbolic link, or no file"))
+      .foreach(path => throw new IllegalStateException(s"$path is a symbolic link or not a file"))
     ref
   }
 
@@ -443,16 +443,16 @@ object IndexStore {
 
   private def warnOfStray(ref: SnapshotRef, path: String): Unit =
     if (warned.add(s"${ref.folder} $path")) {
-      log.warn(s"The skipping index of ${ref.folder} has an entry of ${Printable(path)}, which " +
-        "is no file of the table, and ignores it. Run REFRESH SKIPPING INDEX ON " +
-        s"'${ref.folder}' to take it out.")
+      log.warn(s"The skipping index of ${ref.folder} has an entry for ${Printable(path)}, which is " +
+        "not a file of the table. It is ignored; REFRESH SKIPPING INDEX ON " +
+        s"'${ref.folder}' removes it.")
     }
 
   private def warn(folder: TableFolder, what: String, failure: Throwable): Unit =
     if (warned.add(what + failure.getMessage)) {
       log.warn(Printable(ZOrderErrors.withoutPassword(
-          s"The skipping index of $folder cannot be used, and all files are read: $what: " +
+          s"The skipping index of $folder cannot be used, so all files are read: $what: " +
             s"${failure.getMessage}. Run REFRESH SKIPPING INDEX ON '$folder' (or DROP SKIPPING " +
-            "INDEX, then CREATE SKIPPING INDEX) to build it anew.")))
+            "INDEX, then CREATE SKIPPING INDEX) to rebuild it.")))
     }
 }

@@ -81,7 +81,7 @@ object SnapshotRef {
     val format = required(json, "formatVersion").asInt()
     if (format < 1 || format > FormatVersion) {
       throw new UnsupportedOperationException(
-        s"it is written in format $format, and this pyzorder reads up to $FormatVersion")
+        s"it has format version $format, and this pyzorder reads up to $FormatVersion")
     }
     SnapshotRef(
       folder,
@@ -113,7 +113,7 @@ object SnapshotRef {
   /** Checks that the data file lies beside its pointer. Any other name is rejected. */
   private def dataFile(name: String): String = name match {
     case DataFile() => name
-    case _ => throw new IllegalArgumentException(s"$name is no name of a snapshot's file")
+    case _ => throw new IllegalArgumentException(s"$name is not the name of a snapshot file")
   }
 
   private def required(json: JsonNode, name: String): JsonNode =

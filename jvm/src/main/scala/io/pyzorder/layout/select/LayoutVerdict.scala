@@ -97,7 +97,7 @@ object LayoutVerdict {
     if (work.replaced == 0) LayoutVerdict("nothing", "Nothing to do.")
     else if (work.undoes && next.cost > Harm * now.cost && next.cost - now.cost >= Noticed) {
       LayoutVerdict("harms",
-        s"Harms: a lookup opens $shares of the table, as " +
+        s"Harmful: a lookup opens $shares of the table, because " +
           s"${files(work.replaced)} become ${files(work.written)} of about " +
           s"${size(work.targetSize)}.")
     } else if (work.columns.nonEmpty && saved) {
@@ -105,9 +105,9 @@ object LayoutVerdict {
     } else if (joins) {
       LayoutVerdict("pays",
         s"Pays off: ${files(work.replaced)} become ${files(work.written)}, which " +
-          "are opened faster.")
+          "are faster to open.")
     } else if (work.written <= work.partitions) LayoutVerdict("useless", tooSmall(work))
-    else LayoutVerdict("useless", s"Does not pay: a lookup opens $shares of the table.")
+    else LayoutVerdict("useless", s"Does not pay off: a lookup opens $shares of the table.")
   }
 
   private def tooSmall(work: Work): String = {
@@ -115,10 +115,10 @@ object LayoutVerdict {
     val smaller = work.rewritten / work.partitions / 16
     val least = LayoutSettings.Smallest / 16
     val hint =
-      if (smaller < least) "; a table this small is read faster than files are skipped"
+      if (smaller < least) "; reading a table this small is faster than skipping files"
       else s"; try ${option(smaller)}"
-    s"Does not pay: $what smaller than one file of ${size(work.targetSize)}, of which nothing " +
-      s"can be skipped$hint."
+    s"Does not pay off: $what smaller than one file of ${size(work.targetSize)}, so nothing can " +
+      s"be skipped$hint."
   }
 
   /** The command-line and SQL options for a round size of at most `bytes`. */
@@ -137,9 +137,9 @@ object LayoutVerdict {
   private def files(count: Int): String = if (count == 1) "1 file" else f"$count%,d files"
 
   private def percent(share: Double): String =
-    if (share > 0 && share < 0.01) "less than 1 %" else s"${math.round(share * 100)} %"
+    if (share > 0 && share < 0.01) "less than 1%" else s"${math.round(share * 100)}%"
 
   private def size(bytes: Long): String =
-    if (bytes < (1L << 20)) s"${math.max(1L, bytes >> 10)} KB"
-    else s"${math.round(bytes / math.pow(2, 20))} MB"
+    if (bytes < (1L << 20)) s"${math.max(1L, bytes >> 10)} KiB"
+    else s"${math.round(bytes / math.pow(2, 20))} MiB"
 }

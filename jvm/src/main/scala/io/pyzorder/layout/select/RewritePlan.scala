@@ -47,7 +47,7 @@ final case class RewritePlan(
     if (excess <= RewritePlan.BadlyClustered) None
     else Some(
       f"In the clustered files that stay, a lookup opens about $excess%.1f times the bytes that " +
-        "it would if they were laid out anew, which OPTIMIZE … FULL does.")
+        "it would open after OPTIMIZE … FULL.")
 }
 
 object RewritePlan {

@@ -69,7 +69,7 @@ object InputFooters {
         else ofParquet(path, schema, comparison, conf.value)
       }
     })
-    val read = JobDescription.step(context, "read the files' footers")(facts.collect())
+    val read = JobDescription.step(context, "read file footers")(facts.collect())
     paths.zip(read).map {
       case (_, Success(facts)) => facts
       case (path, Failure(failure)) => throw ZOrderErrors.unreadable(path, failure)

@@ -194,7 +194,7 @@ private[publish] final class RunFiles(
         inputs.foreach { input =>
           val (back, from) = (table.resolve(input.path), table.retiredPath(run, input.path))
           MoveFile.move(hadoopConf, from, back) match {
-            case MoveFile.TargetTaken => problems += s"$back was written anew"
+            case MoveFile.TargetTaken => problems += s"$back was recreated"
             case MoveFile.FolderGone => problems += s"$path was dropped"
             case MoveFile.Moved => place(input)
             case MoveFile.AlreadyThere | MoveFile.SourceGone => ()
@@ -316,6 +316,6 @@ private[publish] final class RunFiles(
     ZOrderErrors.conflict(s"$file was replaced or deleted")
 
   private def paused: Exception =
-    ZOrderErrors.conflict("another writing command declared this one dead, or may have done so: " +
-      "it gave no sign of life for longer than its lease, or its lock was taken")
+    ZOrderErrors.conflict("another writing command may have declared this one dead, because " +
+      "its lease expired without a sign of life or its lock was taken")
 }

@@ -116,5 +116,5 @@ private[publish] final class RunRecords(
   }
 
   private def taken(kind: String): Exception =
-    ZOrderErrors.conflict(s"record ${Journal.path(folder, run, kind)} exists already")
+    ZOrderErrors.conflict(s"record ${Journal.path(folder, run, kind)} already exists")
 }

@@ -66,15 +66,15 @@ final class FilePruner(
     val evaluated = filters.collect { case (p, _: ConstantFileFilter) => p.sql }
     val reasons =
       if (!enabled) Seq(s"${ZOrderConf.skippingEnabled.key} is false")
-      else if (indexes.isEmpty) Seq("there is no index")
+      else if (indexes.isEmpty) Seq("the table has no index")
       else if (predicates.isEmpty && unknown.isEmpty && joins.isEmpty)
-        Seq("there is no predicate on the files' columns")
+        Seq("the query has no condition on the files' columns")
       else if (filter != IndexFilter.Always && judges.isEmpty) Seq("the index cannot be read")
       else {
         val bare = filter.columns.filterNot(c => judges.exists(_.knows(c))).map(_.sql(""))
         (if (notUsed.isEmpty) Nil else Seq(s"not usable: ${notUsed.mkString(", ")}")) ++
           (if (evaluated.isEmpty) Nil
-           else Seq(s"usable only on files of one value: ${evaluated.mkString(", ")}")) ++
+           else Seq(s"usable only for files with a single value: ${evaluated.mkString(", ")}")) ++
           (if (bare.isEmpty) Nil else Seq(s"no statistics: ${bare.distinct.mkString(", ")}"))
       }
     val nanos = System.nanoTime() - start

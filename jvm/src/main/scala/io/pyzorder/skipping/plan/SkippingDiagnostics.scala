@@ -59,7 +59,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
             WorkloadFilter(drawn, condition => s"not usable: $condition (not deterministic)")
           case compared if hasSubquery(compared) =>
             WorkloadFilter(compared,
-              condition => s"not usable: $condition (its subquery runs too late)")
+              condition => s"not usable: $condition (its subquery runs later)")
         }
         visit(filter.child, asked ++ kept, phase)
       case join: BaseJoinExec =>
@@ -86,17 +86,17 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     join match {
       case hash: BroadcastHashJoinExec =>
         if ((hash.buildSide == BuildLeft) == (side eq hash.left))
-          "this side is broadcast, and read before any key is known"
-        else if (!needsPartner(hash)) s"${nameOf(hash)} JOIN needs rows without a partner too"
+          "this is the broadcast side, which is read before any key is known"
+        else if (!needsPartner(hash)) s"${nameOf(hash)} JOIN also needs unmatched rows"
         else phase match {
           case SkippingDiagnostics.NotAdaptive =>
-            "without spark.sql.adaptive.enabled it is not known before the scan"
-          case SkippingDiagnostics.HasNotRun => "it is known once the query has run"
+            "not known before the scan unless spark.sql.adaptive.enabled is true"
+          case SkippingDiagnostics.HasNotRun => "known only after the query has run"
           case SkippingDiagnostics.HasRun =>
-            s"no column of the index, more than ${ZOrderConf.joinMaxKeys.key} allows, or below " +
-              "something that needs all rows"
+            s"not in the index, more keys than ${ZOrderConf.joinMaxKeys.key} allows, or below an " +
+              "operator that needs all rows"
         }
-      case _ if phase == SkippingDiagnostics.HasNotRun => "it is known once the query has run"
+      case _ if phase == SkippingDiagnostics.HasNotRun => "known only after the query has run"
       case _ => "both sides are read before any key is known"
     }
 

@@ -46,7 +46,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
         try reader.readLine()
         catch {
           case failure: IOException => // the application is still running, or was killed
-            left.add(s"${log.file.getName} ends in the middle (${failure.getMessage})")
+            left.add(s"${log.file.getName} is truncated (${failure.getMessage})")
             null
         }
       if (line == null) close()
@@ -86,7 +86,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
       }
     catch {
       case failure: IOException => // a last line that was cut off
-        left.add(s"${log.file.getName} has a line that is no JSON")
+        left.add(s"${log.file.getName} has a line that is not JSON")
         null
     }
 
@@ -97,7 +97,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
       case None if status.isDirectory && isRoot =>
         fs.listStatus(status.getPath).sortBy(_.getPath).toSeq.flatMap(logsOf(_, isRoot = false))
       case None =>
-        if (!name.startsWith(".")) left.add(s"$name is no event log")
+        if (!name.startsWith(".")) left.add(s"$name is not an event log")
         Nil
     }
   }
