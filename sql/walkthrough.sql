@@ -39,7 +39,7 @@ DESCRIBE SKIPPING INDEX ON sales;
 SELECT path, num_records, customer_id_minValue, customer_id_maxValue
 FROM skipping_index('sales') ORDER BY path LIMIT 3;
 
--- New rows are indexed as they are written. The next OPTIMIZE clusters them; the one after it has
+-- New rows are indexed as they are written. The next OPTIMIZE clusters them, and the one after it has
 -- nothing to do.
 INSERT INTO sales VALUES (7, DATE'2025-01-01', 1);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);

@@ -23,7 +23,7 @@ from pyzorder.printable import on_one_line
 log = logging.getLogger(__name__)
 
 #: The version of the format that is written, and the latest that can be read.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _POINTER = re.compile(r"_v00([0-9]{18})\.json")
 #: Exclusive upper limit of versions.

@@ -242,7 +242,7 @@ def test_when_in_doubt_the_file_is_read(spark: SparkSession, tmp_path: Path, cha
         settings = {"spark__sql__zorder__skipping__enabled": "false"}
     elif change == "newer":
         pointer = max((table / "_zorder" / "_index").glob("_v*.json"))
-        text = pointer.read_text().replace('"formatVersion" : 1', '"formatVersion" : 2')
+        text = pointer.read_text().replace('"formatVersion" : 2', '"formatVersion" : 3')
         pointer.write_text(text)
     else:
         indexes.drop(spark, table)

@@ -178,7 +178,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "no journal": lambda t: shutil.rmtree(t / "_zorder" / "_journal"),
     "pointer is a folder": folder_instead(pointer),
     "snapshot is a folder": folder_instead(snapshot),
-    "a newer format": edited(formatVersion=2),
+    "a newer format": edited(formatVersion=3),
     "a format of text": edited(formatVersion="new"),
     "another life": edited(incarnation="11111111-1111-1111-1111-111111111111"),
     "too many files": edited(numFiles=2_000_000_000),

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.support import forged_records as forged
 from tests.support import scans
-from tests.support.tables import ids
+from tests.support.tables import data_files, ids
 
 #: How many of the attacks a run of the tests draws; FORGED_SEED draws others.
 DRAWN = int(os.environ.get("FORGED_CASES", "30"))
@@ -451,3 +451,79 @@ def differences(world: World) -> str:
     changed = [path for path in now.keys() & before.keys() if now[path] != before[path]]
     gone, new = before.keys() - now.keys(), now.keys() - before.keys()
     return f"gone {sorted(gone)[:5]}, new {sorted(new)[:5]}, changed {sorted(changed)[:5]}"
+
+
+def folder_above(victim: Path, file: Path, substitute: Path) -> None:
+    """Forges a finished run in the folder above: it replaces a file of the victim by another one."""
+    above = victim.parent / "_zorder"
+    staged = above / "_staging" / "_9" / f"_{victim.name}" / "_x.parquet.staged"
+    retired = above / "_retired" / "_9" / f"_{victim.name}" / f"_{file.name}.retired"
+    for place in (staged, retired):
+        place.parent.mkdir(parents=True)
+        shutil.copy(substitute, place)
+    (above / "_journal").mkdir()
+    (above / "_incarnation").write_text("life")
+    put(
+        above / "_journal", 9, "life",
+        prepare={**DEAD, "lease": 10**12},
+        retire={"retire": [ref(victim.parent, file)], "add": [
+            {"path": f"{victim.name}/x.parquet", "size": substitute.stat().st_size,
+             "modificationTime": 1}], "folders": []},
+        outcome=COMMITTED,
+    )  # fmt: skip
+
+
+def ref(table: Path, file: Path) -> dict[str, Any]:
+    status = file.stat()
+    return {"path": str(file.relative_to(table)), "size": status.st_size,
+            "modificationTime": status.st_mtime_ns // 1_000_000}  # fmt: skip
+
+
+def test_records_in_the_folder_above(spark: SparkSession, tmp_path: Path) -> None:
+    """Whoever may write beside a table, in a warehouse or in /tmp, is not believed about it."""
+    victim, other = tmp_path / "victim", tmp_path / "elsewhere" / "other"
+    write_rows(spark, range(10), victim)
+    write_rows(spark, range(1000, 1010), other)
+    [file, *_], [substitute, *_] = data_files(victim), data_files(other)
+    planned = spark.read.parquet(str(victim)).select("id")
+    folder_above(victim, file, substitute)
+    for read in (f"parquet.`{victim}`", f"parquet.`{file}`"):
+        assert max(ids(spark.table(read))) < 10
+        assert spark.sql(f"SELECT max(id) FROM {read}").first()[0] < 10
+    size = file.stat().st_size
+    file.unlink()
+    place = next((victim.parent / "_zorder" / "_retired").rglob("*.retired"))
+    place.write_bytes(substitute.read_bytes().ljust(size, b"x")[:size])
+    with pytest.raises(scans.FAILURES, match="FILE_NOT_EXIST|does not exist"):
+        planned.collect()
+
+
+@pytest.mark.parametrize("place", ["_retired", "_staging"])
+def test_a_file_shown_in_a_folder_of_other_partition_columns(
+    spark: SparkSession, tmp_path: Path, place: str
+) -> None:
+    table = tmp_path / "t"
+    rows = spark.range(0, 40, 1, 1).selectExpr("id", "cast(id % 2 as int) p")
+    rows.write.partitionBy("p").parquet(str(table))
+    spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)").collect()
+    life, name = life_of(table), "q=1/r=2/x.parquet"
+    suffix = {"_retired": "retired", "_staging": "staged"}[place]
+    hidden = table / "_zorder" / place / "_9" / "_q=1" / "_r=2" / f"_x.parquet.{suffix}"
+    hidden.parent.mkdir(parents=True)
+    shutil.copy(data_files(table / "p=0")[0], hidden)
+    (table / "q=1" / "r=2").mkdir(parents=True)
+    (table / "q=1" / "r=2" / f"_zorder.9.{life}").touch()
+    shown = {"path": name, "size": hidden.stat().st_size, "modificationTime": 1}
+    files = (
+        {"retire": [shown], "add": []} if place == "_retired" else {"retire": [], "add": [shown]}
+    )
+    records: dict[str, dict[str, Any]] = {
+        "prepare": {**DEAD, "lease": 10**12},
+        "retire": {**files, "folders": ["q=1/r=2"]},
+    }
+    if place == "_staging":
+        records["outcome"] = COMMITTED
+    put(table / "_zorder" / "_journal", 9, life, **records)
+    read = f"parquet.`{table}`"
+    assert ids(spark.sql(f"SELECT id FROM {read}")) == list(range(40))
+    assert spark.sql(f"SELECT count(*), max(p) FROM {read} WHERE id >= 0").first() == (40, 1)

@@ -6,6 +6,9 @@ two scans in one row must then be equal: both are of the state before, or both o
 
 from __future__ import annotations
 
+import os
+import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +19,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.support.scans import FAILURES, settings
+from tests.support.tables import data_files
 
 #: {t} is the table: 20 rows of `id`, half of them in each partition `p`; 10 more come later.
 PAIRS = {
@@ -269,3 +273,33 @@ def test_around_a_location_switch(spark, tmp_path) -> None:
         assert before.crossJoin(after).collect() == [(20, 30)]
     finally:
         spark.sql("DROP TABLE one_state")
+
+
+def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
+    """Lists that differ for good, because an option leaves files out, are of one state too."""
+    made = Table(f"parquet.`{tmp_path / 't'}`", tmp_path / "t", "")
+    made.write(spark, 0, 20)
+    spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()
+    (file,) = data_files(made.path)
+    shutil.copy(file, made.path / "left-out.parquet")
+    stop, count = threading.Event(), 0
+
+    def append() -> None:
+        nonlocal count
+        while not stop.is_set():
+            os.link(file, made.path / f"more-{count:06}.parquet")
+            count += 1
+            stop.wait(0.002)
+
+    with ThreadPoolExecutor(1) as pool:
+        appending = pool.submit(append)
+        try:
+            for _ in range(3):
+                part = spark.read.option("pathGlobFilter", "[mp]*.parquet").parquet(str(made.path))
+                part.createOrReplaceTempView("part_of_it")
+                query = "SELECT (SELECT count(id) FROM {}), (SELECT count(id) FROM part_of_it)"
+                [(every, some)] = spark.sql(query.format(made.name)).collect()
+                assert every == some + 20
+        finally:
+            stop.set()
+        appending.result()

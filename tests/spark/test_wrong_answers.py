@@ -365,7 +365,7 @@ def test_only_a_trusted_index_is_believed_without_asking(
 ) -> None:
     path = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.format(fmt).save(str(path))
-    build(spark, path, fmt)
+    spark.sql(f"CREATE SKIPPING INDEX ON '{path}'")
     listed = spark.read.format(fmt).load(str(path))
     assert listed.where("id = 100").collect() == []
     (replaced, *_) = sorted(path.glob(f"part-*.{fmt}"))
@@ -374,9 +374,8 @@ def test_only_a_trusted_index_is_believed_without_asking(
     shutil.copy(other, replaced)
     (path / f".{replaced.name}.crc").unlink()
     with settings(spark, spark__sql__zorder__index__trusted="true"):
-        assert (
-            listed.where("id = 100").collect() == []
-        )  # what the setting says: no file is ever replaced
+        # What the setting says: the index knows every file, and none is ever replaced.
+        assert listed.where("id = 100").collect() == []
     assert [tuple(row) for row in listed.where("id = 100").collect()] == [(100,)]
 
 

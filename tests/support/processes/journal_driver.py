@@ -75,8 +75,8 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
     session = spark._jsparkSession
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()
-    listing = package(spark).JournaledListing
-    folders = listing.foldersOf(conf, relation.location().rootPaths(), none(spark))
+    listing, roots = package(spark).JournaledListing, relation.location().rootPaths()
+    folders = listing.foldersOf(conf, roots, none(spark))
     location = listing.current(
         session,
         relation.location(),
@@ -84,9 +84,11 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
         relation.partitionSchema(),
         folders,
         scala_seq(spark, []),
+        spark._jvm.io.pyzorder.common.Staleness.none(),
     ).files()
     publish = package(spark)
-    form = publish.ZOrderParquetFileFormat() if fmt == "parquet" else publish.ZOrderOrcFileFormat()
+    formats = {"parquet": publish.ZOrderParquetFileFormat, "orc": publish.ZOrderOrcFileFormat}
+    form = formats[fmt](roots)
     ours = spark._jvm.org.apache.spark.sql.execution.datasources.HadoopFsRelation(
         location,
         relation.partitionSchema(),

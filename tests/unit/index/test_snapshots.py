@@ -74,7 +74,7 @@ DAMAGE = {
     "snapshot empty": cut("_snapshot-*", 0),
     "snapshot cut": cut("_snapshot-*", 100),
     "a bit turned over": flipped,
-    "a later format": changed(formatVersion=2),
+    "a later format": changed(formatVersion=3),
     "no format": changed(formatVersion=0),
     "of another table": changed(incarnation="another"),
     "a file elsewhere": changed(file="../../other/_zorder/_index/_snapshot-1-x"),

@@ -9,7 +9,7 @@ import io.pyzorder.expressions.ZOrderFunctions
 import io.pyzorder.metadataonly.{LimitStrategy, MetadataOnlyStrategy}
 import io.pyzorder.parser.ZOrderSqlParser
 import io.pyzorder.skipping.joins.PruneByJoinKeys
-import io.pyzorder.skipping.plan.{SkippingStrategy, WrapFileIndexes}
+import io.pyzorder.skipping.plan.{DeferListing, SkippingStrategy, WrapFileIndexes}
 import io.pyzorder.write.{ClusteredRowsStrategy, PrepareWrites}
 
 /** The map of the project: lists everything that pyzorder adds to a Spark session. */
@@ -25,6 +25,7 @@ class ZOrderExtensions extends (SparkSessionExtensions => Unit) {
     extensions.injectResolutionRule { session =>
       ResolveZOrderStatements(session.asInstanceOf[shim.SparkSession])
     }
+    shim.injectEarlyRule(extensions, DeferListing(_))
     extensions.injectPostHocResolutionRule { session =>
       PrepareWrites(session.asInstanceOf[shim.SparkSession])
     }

@@ -1,9 +1,11 @@
 package io.pyzorder.catalog
 
+import org.apache.spark.sql.execution.datasources.CatalogFileIndex
 import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.DataFiles
+import io.pyzorder.index.store.ListedTable
 import io.pyzorder.publish.reading.JournaledListing
 import io.pyzorder.storage.FileRef
 
@@ -11,16 +13,26 @@ import io.pyzorder.storage.FileRef
 object TableFiles {
 
   /** All data files of the table, in all partitions. */
-  def list(session: shim.SparkSession, table: ResolvedTable): Seq[FileRef] = {
+  def list(session: shim.SparkSession, table: ResolvedTable): Seq[FileRef] =
+    listed(session, table).files
+
+  /** The same, with the time of the listing. */
+  def listed(session: shim.SparkSession, table: ResolvedTable): ListedTable = {
+    val at = System.currentTimeMillis()
     val folder = table.folder(session)
     table.relation.location.refresh()
     val listing = JournaledListing.current(
       session, table.relation.location, table.options, table.partitionSchema, Seq(folder), Nil)
-    listing.files.listFiles(Nil, Nil).flatMap(_.files).map { file =>
+    val files = listing.files.listFiles(Nil, Nil).flatMap(_.files).map { file =>
       val status = file.fileStatus
       FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime)
     }
+    ListedTable(at, isWhole(table), files)
   }
+
+  /** Whether the table's folders are found by listing, not in the catalog. */
+  def isWhole(table: ResolvedTable): Boolean =
+    !table.relation.location.isInstanceOf[CatalogFileIndex]
 
   /** Input for the statistics collector, without files behind links that Links.strange rejects. */
   def toIndex(

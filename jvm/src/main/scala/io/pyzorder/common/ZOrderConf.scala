@@ -139,12 +139,22 @@ object ZOrderConf {
       "the index.",
     bytes)
 
+  /** Milliseconds. */
+  val indexMaxStaleness: TableSetting[Long] = new TableSetting(
+    "spark.sql.zorder.index.maxStaleness",
+    "0s",
+    "How old a query's knowledge of a table's files may be, such as 10min or 1h. Up to that age, " +
+      "queries are planned from the index and nothing is listed. What sessions with pyzorder " +
+      "write is seen at once; what others write, at the latest after this time. 0s: every query " +
+      "checks with the store.",
+    notNegativeMilliseconds)
+
   val indexTrusted: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.index.trusted",
     "false",
-    "When true, pyzorder does not check with the store whether a skipped file is still the " +
-      "file that Spark listed some time ago. Safe for tables whose files are never replaced by " +
-      "others of the same name; Spark's own writers never do that.",
+    "When true, the index is taken for the truth however old it is, as with an endless " +
+      "spark.sql.zorder.index.maxStaleness. Safe for tables that only sessions with pyzorder " +
+      "write; REFRESH SKIPPING INDEX makes others' writes known.",
     boolean)
 
   val joinMaxKeys: Setting[Int] = new Setting(
@@ -207,8 +217,9 @@ object ZOrderConf {
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
     rewriteFactor, publishMethod, readersByPath, writeCluster, writeIndex, indexMaxColumns,
-    indexDenyColumns, indexCacheSize, indexDriverLimit, indexTrusted, joinMaxKeys, vacuumRetention,
-    vacuumCheck, journalLease, journalTakeOver, testKillAt, testPauseAt)
+    indexDenyColumns, indexCacheSize, indexDriverLimit, indexMaxStaleness, indexTrusted,
+    joinMaxKeys,
+    vacuumRetention, vacuumCheck, journalLease, journalTakeOver, testKillAt, testPauseAt)
 
   private def boolean(text: String): Boolean =
     text.trim.toLowerCase(Locale.ROOT) match {
@@ -245,6 +256,14 @@ object ZOrderConf {
       try JavaUtils.timeStringAs(text.trim, TimeUnit.MILLISECONDS)
       catch { case _: NumberFormatException => 0L }
     mustBe(value > 0, "It must be a time greater than 0, with a unit, such as 120s.")
+    value
+  }
+
+  private def notNegativeMilliseconds(text: String): Long = {
+    val value =
+      try JavaUtils.timeStringAs(text.trim, TimeUnit.MILLISECONDS)
+      catch { case _: NumberFormatException => -1L }
+    mustBe(value >= 0, "It must be a time with a unit, such as 10min or 1h; 0s is allowed.")
     value
   }
 

@@ -1,6 +1,6 @@
 package io.pyzorder.metadataonly
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources.PartitionDirectory
 import org.apache.spark.sql.types.StructType
@@ -37,8 +37,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
    */
   private[pyzorder] final def take(): Decision = synchronized {
     taken.getOrElse {
-      scan.index.fix()
-      val decision = decide()
+      val decision = scan.index.choosing(decide())(_.openedFiles)
       taken = Some(decision)
       decision
     }
@@ -74,7 +73,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
     val decision = preview()
     def open(verdict: PruningResult): Int =
       decision.files.count(f => f._2 && f._1.verdict == verdict)
-    val opened = decision.files.filter(_._2).map(_._1.file.fileStatus)
+    val opened = decision.openedFiles
     SkippingOutcome(
       scan.index.table,
       selected = open(PruningResult.Selected),
@@ -88,7 +87,8 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
       joins = Nil,
       reasons = decision.reasons,
       openedFiles = opened,
-      answered = decision.answered)
+      answered = decision.answered,
+      asOf = scan.index.asOf)
   }
 
   override def rootPaths: Seq[Path] = scan.index.rootPaths
@@ -132,6 +132,9 @@ object PlanBoundFileIndex {
 
     private[pyzorder] val files: Seq[(ExaminedFile, Boolean)] =
       partitions.flatMap { case (partition, open) => partition.files.zip(open) }
+
+    private[pyzorder] def openedFiles: Seq[FileStatus] =
+      files.collect { case (file, true) => file.file.fileStatus }
 
     private[pyzorder] def opened: Seq[PartitionDirectory] = partitions.map {
       case (partition, open) =>

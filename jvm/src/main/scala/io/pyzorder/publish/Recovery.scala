@@ -7,7 +7,7 @@ import org.slf4j.LoggerFactory
 
 import io.pyzorder.common.{Printable, ZOrderErrors}
 import io.pyzorder.index.model.FileEntry
-import io.pyzorder.index.store.IndexStore
+import io.pyzorder.index.store.{Coverage, IndexStore}
 import io.pyzorder.publish.journal.{JournalState, Marker, Records, RetireRecord, RunFiles}
 import io.pyzorder.publish.journal.RunRecords
 import io.pyzorder.publish.relocate.CatalogSwitch
@@ -90,24 +90,34 @@ private[publish] object Recovery {
   /**
    * Completes a committed run: moves the new files in, retires the late old ones, removes the
    * entries of old files from the index, and finally switches locations in the catalog, if any.
+   *
+   * @param coverage what the index covers afterwards, by its entries
    */
-  def complete(session: shim.SparkSession, files: RunFiles, moved: Int => Unit)(
+  def complete(
+      session: shim.SparkSession,
+      files: RunFiles,
+      moved: Int => Unit,
+      coverage: Seq[FileEntry] => Option[Coverage] = _ => None)(
       switch: Option[CatalogSwitch],
       alive: () => Boolean,
       reach: String => Unit): Seq[String] = {
     val found = files.moveIn(moved)
     files.retireLast()
     reach("moved-in")
-    end(session, files, gone = files.record.retire, back = files.record.add)
+    end(session, files, gone = files.record.retire, back = files.record.add, coverage)
     val problems = (found ++ files.takeBack()).distinct
     if (problems.nonEmpty) switch.foreach(_.undo())
     problems ++ switch.filter(_ => problems.isEmpty).toSeq.flatMap(_.complete(alive, reach))
   }
 
   /** Undoes an aborted run: moves old files back and removes new ones from the index. */
-  def undo(session: shim.SparkSession, files: RunFiles, moved: Int => Unit): Seq[String] = {
+  def undo(
+      session: shim.SparkSession,
+      files: RunFiles,
+      moved: Int => Unit,
+      coverage: Seq[FileEntry] => Option[Coverage] = _ => None): Seq[String] = {
     val problems = files.moveBack(moved)
-    end(session, files, gone = files.record.add, back = files.record.retire)
+    end(session, files, gone = files.record.add, back = files.record.retire, coverage)
     problems
   }
 
@@ -132,9 +142,10 @@ private[publish] object Recovery {
       session: shim.SparkSession,
       files: RunFiles,
       gone: Seq[FileRef],
-      back: Seq[FileRef]): Unit =
-    if (files.sameIncarnation && (gone.nonEmpty || files.placed.nonEmpty)) {
-      update(session, files, gone, back)
+      back: Seq[FileRef],
+      coverage: Seq[FileEntry] => Option[Coverage]): Unit =
+    if (files.sameIncarnation && (gone.nonEmpty || back.nonEmpty)) {
+      update(session, files, gone, back, coverage)
     }
 
   /**
@@ -147,7 +158,8 @@ private[publish] object Recovery {
       session: shim.SparkSession,
       files: RunFiles,
       gone: Seq[FileRef],
-      back: Seq[FileRef]): Unit =
+      back: Seq[FileRef],
+      coverage: Seq[FileEntry] => Option[Coverage]): Unit =
     try {
       val names = gone.map(_.path).toSet
       val recorded = back.toSet
@@ -160,7 +172,8 @@ private[publish] object Recovery {
       if (IndexStore.latest(session.sessionState.newHadoopConf(), files.table).isDefined) {
         IndexStore.publish(
           session, files.table, identity, _.filterNot(entry => names(entry.path)).map(now),
-          life = Some(files.record.incarnation))
+          life = Some(files.record.incarnation),
+          coverage = (_, entries) => coverage(entries))
       }
     } catch {
       case NonFatal(failure) =>

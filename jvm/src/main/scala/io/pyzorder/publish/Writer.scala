@@ -10,7 +10,7 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.{StoreFailures, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.collect.RowCounts
 import io.pyzorder.index.model.{FileEntry, IndexedColumn}
-import io.pyzorder.index.store.IndexStore
+import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable}
 import io.pyzorder.publish.journal.{Journal, LayoutRecord, PartitionMove, PartitionsRecord}
 import io.pyzorder.publish.journal.{RetireRecord, RunFiles, RunRecords, SummaryFiles, SwitchRecord}
 import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, TableLocationSwitch}
@@ -50,6 +50,12 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /** The layout of the files that this run publishes, recorded for the next OPTIMIZE. */
   var layout: Option[LayoutRecord] = None
+
+  /** All files of the table as this run found them. With it, the index can cover the table. */
+  var listed: Option[ListedTable] = None
+
+  /** What the index covered before this run. */
+  private var covered: Option[Coverage] = None
 
   /** The files that are being read. If one of them changes, that explains a failure. */
   var reading: Seq[FileRef] = Nil
@@ -226,7 +232,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         // If the run cannot be aborted, a COMMIT with unknown outcome succeeded after all.
         if (records.abort(incarnation, owner)) {
           moving.foreach(_.undo())
-          Recovery.undo(session, files, _ => ())
+          Recovery.undo(session, files, _ => (), _ => covered)
         } else {
           Recovery.complete(session, files, _ => ())(moving, () => lease.held, _ => ())
         }
@@ -299,14 +305,30 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     val fresh = entries.map(e => e.copy(modificationTime = times(e.path)))
     IndexStore.publish(
       session, folder, columns, old => old.filterNot(e => times.contains(e.path)) ++ fresh,
-      life = Some(incarnation))
+      life = Some(incarnation),
+      coverage = (before, _) => {
+        covered = before
+        None // for a while, there are entries of files that are not the table's yet, or no more
+      })
+  }
+
+  /** What the index covers once the new files have taken the place of the old ones. */
+  private def coverage(entries: Seq[FileEntry]): Option[Coverage] = {
+    val names = entries.iterator.map(_.path).toSet
+    if (!SummaryFiles.without(files.record.add).forall(file => names(file.path))) None
+    else {
+      val retired = files.record.retire.toSet
+      listed.map(table => table.copy(files = table.files.filterNot(retired)))
+        .flatMap(Coverage.of(_, entries)).orElse(covered)
+    }
   }
 
   private def complete(): Unit =
     try {
       reach(if (moving.isEmpty) "after-commit" else "switch-committed")
       val problems =
-        Recovery.complete(session, files, count => if (count == 1) reach("mid-move-in"))(
+        Recovery.complete(
+          session, files, count => if (count == 1) reach("mid-move-in"), coverage)(
           moving, () => lease.held, reach)
       reach("before-done")
       if (!files.isDone) close()

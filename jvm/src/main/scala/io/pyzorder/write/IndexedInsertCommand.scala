@@ -2,6 +2,7 @@ package io.pyzorder.write
 
 import java.io.FileNotFoundException
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
@@ -23,8 +24,8 @@ import org.apache.spark.util.SerializableConfiguration
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.model.{Calendars, DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.model.ReadSettings
-import io.pyzorder.index.store.{IndexStore, SnapshotRef}
-import io.pyzorder.storage.TableFolder
+import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
+import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * Spark's insert command, which afterwards adds entries of the new files to the table's index. If
@@ -78,8 +79,12 @@ final class IndexedInsertCommand(
           columns.filter(staysTheSame(_, settings)), fileSchema, format, millis(settings)))
     }
     val result = insert(session, child, Pauses)
-    tracker.foreach { written =>
-      try publish(session, folder, before, columns, written.files, conf)
+    if (before.isDefined || tracker.isDefined) {
+      try tracker match {
+          case Some(written) => publish(session, folder, before, columns, written.files, conf)
+          case None if before.exists(_.coverage.isDefined) => uncover(session, folder)
+          case None =>
+        }
       catch {
         case NonFatal(failure) =>
           log.warn(
@@ -132,29 +137,78 @@ final class IndexedInsertCommand(
       files: Seq[NewFile],
       conf: Configuration): Unit = {
     val settings = ReadSettings.of(session, options, fileSchema).fingerprint
-    val elsewhere = partitionsElsewhere(session)
-    val entries = files.groupBy(_.folder).toSeq.flatMap { case (place, written) =>
-      val lie = place
-        .fold(values => elsewhere.flatMap(_.of(values)), below => Some(folder.resolve(below)))
-        .map(visible(_, conf)).getOrElse(Map.empty)
-      val others = lie -- written.map(_.name)
-      val alone = others.isEmpty ||
-        clusteredBy.nonEmpty && others.values.forall(withoutRows(folder, before, session))
-      written.flatMap(file => lie.get(file.name).map(file -> _)).map { case (file, status) =>
+    val listedAt = System.currentTimeMillis()
+    val folders = foldersOf(session, folder, files, conf)
+    val entries = folders.flatMap { place =>
+      val alone = place.others.isEmpty ||
+        clusteredBy.nonEmpty && place.others.forall(withoutRows(folder, before, session))
+      place.placed.map { case (file, status) =>
         FileEntry(
           folder.relativize(status.getPath), status.getLen, status.getModificationTime,
           file.numRecords, if (alone) clusteredBy else Nil, settings, file.statistics)
       }
     }
-    val paths = entries.map(_.path).toSet
-    if (entries.nonEmpty) {
+    if (entries.nonEmpty || before.isDefined && folders.nonEmpty) {
+      val lie = folders.flatMap(_.lie.values).map(refOf(folder, _)).toSet
+      val known = folders.flatMap(_.path).map(folder.relativize).toSet
+      val paths = entries.map(_.path).toSet
+      def isGone(entry: FileEntry): Boolean =
+        known(entry.file.folder) && !lie(entry.file)
+      def coverage(old: Option[Coverage], all: Seq[FileEntry]): Option[Coverage] =
+        if (entries.length < files.length || overwritesPartly) None
+        else if (!lie.subsetOf(all.iterator.map(_.file).toSet)) old.filter(_.isWhole)
+        else if (partitionColumns.isEmpty && mode == SaveMode.Overwrite)
+          Some(Coverage(listedAt, isWhole = true))
+        else if (partitionColumns.isEmpty) old.map(_.copy(listedAt = listedAt))
+        else old.orElse(
+          if (all.forall(entry => known(entry.file.folder)))
+            Some(Coverage(listedAt, isWhole = false))
+          else None)
       IndexStore.publish(
         session, folder,
         old => if (old.isEmpty) columns else old,
-        old => old.filterNot(entry => paths(entry.path)) ++ entries,
-        properties)
+        old => old.filterNot(entry => paths(entry.path) || isGone(entry)) ++ entries,
+        properties,
+        coverage = coverage)
     }
   }
+
+  /** The folders that the write has changed, with their current files. */
+  private def foldersOf(
+      session: shim.SparkSession,
+      folder: TableFolder,
+      files: Seq[NewFile],
+      conf: Configuration): Seq[WrittenFolder] = {
+    val elsewhere = partitionsElsewhere(session)
+    val written = files.groupBy(_.folder).toSeq.map { case (place, written) =>
+      val path =
+        place.fold(values => elsewhere.flatMap(_.of(values)), below => Some(folder.resolve(below)))
+      WrittenFolder(path, path.map(visible(_, conf)).getOrElse(Map.empty), written)
+    }
+    val replaced = overwritten(session).filterNot(path => written.exists(_.path.contains(path)))
+    written ++ replaced.map(path => WrittenFolder(Some(path), visible(path, conf), Nil))
+  }
+
+  /** The single partition that the statement overwrites, even if it writes no rows. */
+  private def overwritten(session: shim.SparkSession): Option[Path] =
+    for {
+      table <- catalogTable
+      if mode == SaveMode.Overwrite && staticPartitions.nonEmpty && !overwritesPartly
+      found <- Try(
+        session.sessionState.catalog.getPartition(table.identifier, staticPartitions)).toOption
+    } yield new Path(found.location)
+
+  /** Whether the statement may have emptied partitions that it does not name. */
+  private def overwritesPartly: Boolean =
+    mode == SaveMode.Overwrite && staticPartitions.nonEmpty &&
+      staticPartitions.size < partitionColumns.length
+
+  private def refOf(folder: TableFolder, file: FileStatus): FileRef =
+    FileRef(folder.relativize(file.getPath), file.getLen, file.getModificationTime)
+
+  /** Removes the coverage of the index, which does not know the written files. */
+  private def uncover(session: shim.SparkSession, folder: TableFolder): Unit =
+    IndexStore.publish(session, folder, identity, identity, properties)
 
   /**
    * The locations of the table's partitions. None: the table is not in the catalog, or tasks may

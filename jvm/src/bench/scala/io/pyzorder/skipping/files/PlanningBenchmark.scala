@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.{LessThan, Literal}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{IntegerType, LongType, StructType, TimestampType}
 
+import io.pyzorder.common.Staleness
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, ReadSettings}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.storage.{ExactFileIndex, TableFolder}
@@ -92,7 +93,8 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
 
   private def list(): ListedPartitions = {
     val index = new ExactFileIndex(root, new StructType, Seq((InternalRow.empty, files.toSeq)))
-    ListedPartitions(index, index.listFiles(Nil, Nil).toIndexedSeq, isFresh = true)
+    ListedPartitions(
+      index, index.listFiles(Nil, Nil).toIndexedSeq, isFresh = true, asOf = None, Staleness.none)
   }
 
   private def prune(listed: ListedPartitions): Int =

@@ -6,7 +6,7 @@ import io.pyzorder.catalog.{ResolvedTable, TableFiles}
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 import io.pyzorder.index.collect.Collector
 import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
-import io.pyzorder.index.store.{IndexStore, SnapshotRef}
+import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /** Operations on a table's index that several commands share. */
@@ -48,7 +48,7 @@ private[commands] object SkippingIndex {
   /** The entries that describe one of the files in its current state. */
   def valid(entries: Seq[FileEntry], files: Seq[FileRef]): Seq[FileEntry] = {
     val now = files.toSet
-    entries.filter(e => now(FileRef(e.path, e.size, e.modificationTime)))
+    entries.filter(entry => now(entry.file))
   }
 
   /** Publishes entries of all files of the table. Collects those that are missing or invalid. */
@@ -58,7 +58,8 @@ private[commands] object SkippingIndex {
       asked: Seq[IndexedColumn]): Unit = {
     val denied = DeniedColumns.of(session.sessionState.conf, table.properties)
     val columns = asked.filterNot(denied(_))
-    val files = TableFiles.list(session, table)
+    val listed = TableFiles.listed(session, table)
+    val files = listed.files
     val known = latest(session, table).flatMap(IndexStore.load(session, _)).toSeq
       .filter(snapshot => columns.forall(snapshot.columns.contains))
       .flatMap(snapshot => valid(snapshot.entries, files)).map(_.path).toSet
@@ -70,6 +71,7 @@ private[commands] object SkippingIndex {
       new TableFolder(table.root),
       _ => columns,
       before => valid(before.filterNot(e => fresh(e.path)), files) ++ collected,
-      table.properties)
+      table.properties,
+      coverage = (_, entries) => Coverage.of(listed, entries))
   }
 }

@@ -20,12 +20,19 @@ private[optimize] final class PublishByRename(context: OptimizeContext, executor
       plan: RewritePlan,
       input: RewriteInput): Published = {
     val batches = plan.batches(batchSize)
-    val first = batches.take(1).flatMap(publish(writer, _, input))
-    val others = batches.drop(1).flatMap { batch =>
-      val next = Writer.begin(session, table.folder(session), OptimizeAction.Operation)
-      Writer.use(next)(publish(next, batch, input))
+    var listed = writer.listed
+    val written = batches.zipWithIndex.flatMap { case (batch, number) =>
+      val next =
+        if (number == 0) writer
+        else Writer.begin(session, table.folder(session), OptimizeAction.Operation)
+      next.listed = listed
+      val files = if (number == 0) publish(next, batch, input)
+      else Writer.use(next)(publish(next, batch, input))
+      val replaced = filesOf(batch).toSet
+      listed = listed.map(table => table.copy(files = table.files.filterNot(replaced)))
+      files
     }
-    Published(first ++ others, table.root)
+    Published(written, table.root)
   }
 
   private def publish(

@@ -1,6 +1,7 @@
 package io.pyzorder.commands.optimize
 
 import io.pyzorder.commands.action.{FileCopies, SwitchingTables}
+import io.pyzorder.index.store.ListedTable
 import io.pyzorder.layout.select.{PartitionFiles, RewritePlan}
 import io.pyzorder.layout.write.WrittenFile
 import io.pyzorder.publish.Writer
@@ -28,6 +29,7 @@ private[optimize] final class PublishToNewFolder(
       val filler = Writer.begin(session, to.root, OptimizeAction.Operation)
       Writer.use(filler) {
         filler.layout = layout
+        filler.listed = Some(ListedTable(System.currentTimeMillis(), isWhole = true, Nil))
         filler.checkSpace(all.map(_.size).sum)
         written = executor.write(filler, input)
         val filled = executor.filled(written)

@@ -15,14 +15,14 @@ import io.pyzorder.storage.TableFolder
  * @param columns the columns that have statistics
  * @param files   the properties of each file other than column statistics
  * @param loader  loads a column's arrays, or returns None (and reports it) if they cannot be read
- * @param paths   reads the files' paths, relative to the table's folder; they are not cached
+ * @param readPaths reads the files' paths, relative to the table's folder; they are not cached
  * @param grown   called after a column has been loaded
  */
 final class IndexSnapshot(
     val columns: Seq[IndexedColumn],
     files: FileArrays,
     loader: IndexedColumn => Option[ColumnArrays],
-    paths: () => Array[String],
+    readPaths: () => Array[String],
     grown: () => Unit = () => ()) {
 
   private val loaded = new ConcurrentHashMap[Seq[String], Option[ColumnArrays]]()
@@ -31,6 +31,9 @@ final class IndexSnapshot(
 
   /** The number of the entry for a path relative to the table's folder, or -1 if there is none. */
   def find(relativePath: String): Int = files.paths.find(relativePath)
+
+  /** The files' paths relative to the table's folder, which are not kept in memory. */
+  def paths(): Array[String] = readPaths()
 
   def size(i: Int): Long = files.sizes(i)
 

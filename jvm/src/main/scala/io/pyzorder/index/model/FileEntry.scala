@@ -1,5 +1,7 @@
 package io.pyzorder.index.model
 
+import io.pyzorder.storage.FileRef
+
 /**
  * One data file's row in the index table.
  *
@@ -21,4 +23,8 @@ final case class FileEntry(
     numRecords: Long,
     clusteredBy: Seq[String],
     readSettings: String,
-    statistics: Map[String, ColumnStatistics])
+    statistics: Map[String, ColumnStatistics]) {
+
+  /** The file that the entry describes. */
+  def file: FileRef = FileRef(path, size, modificationTime)
+}

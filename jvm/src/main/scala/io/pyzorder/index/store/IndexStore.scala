@@ -96,7 +96,7 @@ object IndexStore {
     val known = versions(fileSystem, folder)
     if (known.isEmpty) None
     else Some(known.reverseIterator.flatMap(readable(fileSystem, folder, _))
-      .map(_.columns).toSeq.headOption.getOrElse(Nil))
+        .map(_.columns).toSeq.headOption.getOrElse(Nil))
   }
 
   /**
@@ -138,6 +138,7 @@ object IndexStore {
    *                   columns that are dropped or change their type
    * @param life       the table's incarnation as seen by a writer; None for the current one, which
    *                   is created if there is none
+   * @param coverage   computes the new coverage from the latest snapshot's and the new entries
    * @return the pointer to the new snapshot
    */
   def publish(
@@ -146,7 +147,9 @@ object IndexStore {
       columns: Seq[IndexedColumn] => Seq[IndexedColumn],
       change: Seq[FileEntry] => Seq[FileEntry],
       properties: Map[String, String] = Map.empty,
-      life: Option[String] = None): SnapshotRef = {
+      life: Option[String] = None,
+      coverage: (Option[Coverage], Seq[FileEntry]) => Option[Coverage] = (_, _) => None)
+      : SnapshotRef = {
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
     val hadoopConf = session.sessionState.newHadoopConf()
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -155,7 +158,7 @@ object IndexStore {
     var published: Option[SnapshotRef] = None
     while (published.isEmpty) {
       published = tryPublish(
-        session, fileSystem, folder, columns(_).filterNot(denied(_)), change, life)
+        session, fileSystem, folder, columns(_).filterNot(denied(_)), change, life, coverage)
     }
     deleteOld(fileSystem, folder, denied)
     published.get
@@ -217,12 +220,14 @@ object IndexStore {
       folder: TableFolder,
       columns: Seq[IndexedColumn] => Seq[IndexedColumn],
       change: Seq[FileEntry] => Seq[FileEntry],
-      life: Option[String]): Option[SnapshotRef] = {
+      life: Option[String],
+      coverage: (Option[Coverage], Seq[FileEntry]) => Option[Coverage]): Option[SnapshotRef] = {
     val conf = session.sessionState.newHadoopConf()
     val base = versions(fileSystem, folder).lastOption.getOrElse(0L)
     if (base + 1 >= RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.index.toString)
-    val snapshot = latest(conf, folder).filter(_.version == base).flatMap(load(session, _))
-      .getOrElse(IndexSnapshot.empty)
+    val loaded = latest(conf, folder).filter(_.version == base)
+      .flatMap(ref => load(session, ref).map(ref -> _))
+    val snapshot = loaded.fold(IndexSnapshot.empty)(_._2)
     val kept = columns(snapshot.columns)
     val entries = change(withColumns(snapshot, kept)).sortBy(_.path)
     val bytes = SnapshotWriter.bytesOf(session, kept, entries)
@@ -235,7 +240,8 @@ object IndexStore {
       bytes.length.toLong,
       SnapshotFiles.checksum(bytes),
       entries.length,
-      kept)
+      kept,
+      coverage(loaded.flatMap(_._1.coverage), entries))
     val data = new Path(folder.index, ref.file)
     SnapshotFiles.write(fileSystem, data, bytes)
     MetadataFiles.share(conf, data)
@@ -443,16 +449,17 @@ object IndexStore {
 
   private def warnOfStray(ref: SnapshotRef, path: String): Unit =
     if (warned.add(s"${ref.folder} $path")) {
-      log.warn(s"The skipping index of ${ref.folder} has an entry for ${Printable(path)}, which is " +
-        "not a file of the table. It is ignored; REFRESH SKIPPING INDEX ON " +
-        s"'${ref.folder}' removes it.")
+      log.warn(
+        s"The skipping index of ${ref.folder} has an entry for ${Printable(path)}, which is " +
+          "not a file of the table. It is ignored; REFRESH SKIPPING INDEX ON " +
+          s"'${ref.folder}' removes it.")
     }
 
   private def warn(folder: TableFolder, what: String, failure: Throwable): Unit =
     if (warned.add(what + failure.getMessage)) {
       log.warn(Printable(ZOrderErrors.withoutPassword(
-          s"The skipping index of $folder cannot be used, so all files are read: $what: " +
-            s"${failure.getMessage}. Run REFRESH SKIPPING INDEX ON '$folder' (or DROP SKIPPING " +
-            "INDEX, then CREATE SKIPPING INDEX) to rebuild it.")))
+            s"The skipping index of $folder cannot be used, so all files are read: $what: " +
+              s"${failure.getMessage}. Run REFRESH SKIPPING INDEX ON '$folder' (or DROP SKIPPING " +
+              "INDEX, then CREATE SKIPPING INDEX) to rebuild it.")))
     }
 }

@@ -20,6 +20,7 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  * @param checksum    the CRC-32 of the data file
  * @param numFiles    the number of entries in the data file
  * @param columns     the columns with statistics
+ * @param coverage    None: there may be files without an entry anywhere
  */
 final case class SnapshotRef(
     folder: TableFolder,
@@ -29,7 +30,8 @@ final case class SnapshotRef(
     length: Long,
     checksum: Long,
     numFiles: Int,
-    columns: Seq[IndexedColumn]) {
+    columns: Seq[IndexedColumn],
+    coverage: Option[Coverage]) {
 
   /** The file name of this pointer. */
   def pointer: String = SnapshotRef.pointerName(version)
@@ -51,6 +53,11 @@ final case class SnapshotRef(
       column.path.foreach(part => path.add(part))
       item.set[JsonNode]("type", SnapshotRef.mapper.readTree(column.dataType.json))
     }
+    coverage.foreach { known =>
+      val item = json.putObject("coverage")
+      item.put("listedAt", known.listedAt)
+      item.put("whole", known.isWhole)
+    }
     SnapshotRef.mapper.writerWithDefaultPrettyPrinter().writeValueAsString(json)
   }
 }
@@ -58,7 +65,7 @@ final case class SnapshotRef(
 object SnapshotRef {
 
   /** The version of the index table's format that is written, and the newest that can be read. */
-  val FormatVersion: Int = 1
+  val FormatVersion: Int = 2
 
   private val mapper = new ObjectMapper()
 
@@ -95,7 +102,10 @@ object SnapshotRef {
         IndexedColumn(
           required(item, "path").elements().asScala.map(_.asText()).toList,
           typeOf(required(item, "type")))
-      }.toList)
+      }.toList,
+      Option(json.get("coverage")).filter(_.isObject).map { item =>
+        Coverage(required(item, "listedAt").asLong(), required(item, "whole").asBoolean())
+      })
   }
 
   /**

@@ -5,6 +5,7 @@ import java.io.{Closeable, IOException}
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 import org.apache.spark.broadcast.Broadcast
 import org.apache.spark.paths.SparkPath
 import org.apache.spark.sql.SparkSession
@@ -19,8 +20,12 @@ import org.apache.spark.util.SerializableConfiguration
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.storage.FileSystems
 
-/** Spark's Parquet format, except that files are followed if an OPTIMIZE moves them. */
-class ZOrderParquetFileFormat extends ParquetFileFormat {
+/**
+ * Spark's Parquet format, except that files are followed if an OPTIMIZE moves them.
+ *
+ * @param roots the root paths of the relation
+ */
+class ZOrderParquetFileFormat(roots: Seq[Path]) extends ParquetFileFormat {
 
   // In Spark, any two Parquet formats are equal, so their hash codes must be equal too.
   override def hashCode(): Int = classOf[ParquetFileFormat].hashCode()
@@ -35,13 +40,13 @@ class ZOrderParquetFileFormat extends ParquetFileFormat {
       filters: Seq[Filter],
       options: Map[String, String],
       hadoopConf: Configuration): PartitionedFile => Iterator[InternalRow] =
-    FollowMoved(sparkSession, hadoopConf,
+    FollowMoved(sparkSession, hadoopConf, roots,
       super.buildReaderWithPartitionValues(
         sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
 }
 
-/** Spark's ORC format, except that files are followed if an OPTIMIZE moves them. */
-class ZOrderOrcFileFormat extends OrcFileFormat {
+/** Spark's ORC format, in the same way. */
+class ZOrderOrcFileFormat(roots: Seq[Path]) extends OrcFileFormat {
 
   override def hashCode(): Int = classOf[OrcFileFormat].hashCode()
 
@@ -55,7 +60,7 @@ class ZOrderOrcFileFormat extends OrcFileFormat {
       filters: Seq[Filter],
       options: Map[String, String],
       hadoopConf: Configuration): PartitionedFile => Iterator[InternalRow] =
-    FollowMoved(sparkSession, hadoopConf,
+    FollowMoved(sparkSession, hadoopConf, roots,
       super.buildReaderWithPartitionValues(
         sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
 }
@@ -67,11 +72,12 @@ class ZOrderOrcFileFormat extends OrcFileFormat {
  */
 private final class FollowMoved(
     conf: Broadcast[SerializableConfiguration],
+    roots: Seq[Path],
     read: PartitionedFile => Iterator[InternalRow])
     extends (PartitionedFile => Iterator[InternalRow]) with Serializable {
 
   override def apply(file: PartitionedFile): Iterator[InternalRow] =
-    new FollowedRows(file, conf.value.value, read)
+    new FollowedRows(file, conf.value.value, roots, read)
 }
 
 /**
@@ -83,6 +89,7 @@ private final class FollowMoved(
 private final class FollowedRows[T](
     file: PartitionedFile,
     conf: Configuration,
+    roots: Seq[Path],
     read: PartitionedFile => Iterator[T])
     extends Iterator[T] with Closeable {
 
@@ -126,7 +133,8 @@ private final class FollowedRows[T](
       if (moves == FollowMoved.MaxMoves || !isGone(failure)) throw failure
       moves += 1
       close()
-      val now = MovedFileLookup.locate(conf, file.toPath, file.fileSize, file.modificationTime)
+      val now =
+        MovedFileLookup.locate(conf, file.toPath, file.fileSize, file.modificationTime, roots)
       at = file.copy(filePath = SparkPath.fromPath(now.getOrElse(throw failure)))
       failure =
         try {
@@ -153,7 +161,8 @@ private object FollowMoved {
   def apply(
       session: SparkSession,
       hadoopConf: Configuration,
+      roots: Seq[Path],
       read: PartitionedFile => Iterator[InternalRow]): PartitionedFile => Iterator[InternalRow] =
     new FollowMoved(
-      session.sparkContext.broadcast(new SerializableConfiguration(hadoopConf)), read)
+      session.sparkContext.broadcast(new SerializableConfiguration(hadoopConf)), roots.toList, read)
 }

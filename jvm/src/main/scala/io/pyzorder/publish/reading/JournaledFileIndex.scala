@@ -6,6 +6,7 @@ import scala.collection.mutable
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils
 import org.apache.spark.sql.execution.datasources.{InMemoryFileIndex, PartitionSpec}
 import org.apache.spark.sql.types.StructType
 
@@ -24,6 +25,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * @param folders the tables with a journal to which the paths may belong
  * @param pinned  root paths that are files, as of planning; if such a file is gone, it is read from
  *                where an OPTIMIZE moved it
+ * @param known   the files below those paths that need not be listed
  */
 final class JournaledFileIndex(
     session: SparkSession,
@@ -32,7 +34,8 @@ final class JournaledFileIndex(
     schema: Option[StructType],
     spec: Option[PartitionSpec],
     folders: Seq[TableFolder],
-    pinned: Seq[FileStatus])
+    pinned: Seq[FileStatus],
+    known: Set[Path] => Map[Path, Seq[FileStatus]])
     extends InMemoryFileIndex(
       session, paths, parameters, schema, userSpecifiedPartitionSpec = spec) {
 
@@ -43,7 +46,7 @@ final class JournaledFileIndex(
     while (listed == null) {
       val before = folders.map(look(_, roots))
       val seen =
-        try Some(overlay(roots, super.listLeafFiles(roots), before))
+        try Some(overlay(roots, filesBelow(roots), before))
         catch { case _: FileNotFoundException if tries < MaxTries => None }
       val unchanged = before == folders.map(look(_, roots))
       tries += 1
@@ -53,6 +56,18 @@ final class JournaledFileIndex(
     }
     listed
   }
+
+  private def filesBelow(roots: Seq[Path]): mutable.LinkedHashSet[FileStatus] = {
+    val covered = known(roots.toSet)
+    val unknown = roots.filterNot(covered.contains)
+    val files = mutable.LinkedHashSet[FileStatus]()
+    roots.foreach(root => files ++= covered.getOrElse(root, Nil))
+    if (unknown.nonEmpty) files ++= super.listLeafFiles(unknown)
+    files
+  }
+
+  /** All files, whatever the options leave out. */
+  def statuses: Seq[FileStatus] = leafFiles.values.toSeq
 
   private def MaxTries: Int = 50
 
@@ -91,7 +106,8 @@ final class JournaledFileIndex(
       }
       for (file <- over.shown if !look.lost(file.folder)) {
         val path = over.table.resolve(file.path)
-        if (!result.contains(path) && roots.exists(TableFolder.isAtOrBelow(path, _))) {
+        val isBelow = roots.exists(TableFolder.isAtOrBelow(path, _))
+        if (!result.contains(path) && isBelow && fits(over.table, file, roots)) {
           val fs = path.getFileSystem(hadoopConf)
           if (FileSystems.status(fs, over.otherPlace(file))
               .exists(found => found.isFile && found.getLen == file.size)) {
@@ -107,6 +123,22 @@ final class JournaledFileIndex(
         result.put(status.getPath, status)
       })
     mutable.LinkedHashSet[FileStatus]() ++= result.values
+  }
+
+  /**
+   * Whether the folders that a file lies in name the partition columns of the plan. A forged record
+   * with others would make Spark's inference of the columns fail.
+   */
+  private def fits(table: TableFolder, file: FileRef, roots: Seq[Path]): Boolean = {
+    val names = file.folder.split('/').filter(_.contains('=')).map(_.takeWhile(_ != '=')).toSeq
+    val isRecursive = parameters.exists { case (key, value) =>
+      key.equalsIgnoreCase("recursiveFileLookup") && value.equalsIgnoreCase("true")
+    }
+    spec.isDefined || isRecursive || schema.forall { columns =>
+      val planned = columns.fieldNames.toSeq.map(_.toLowerCase)
+      val found = names.map(name => ExternalCatalogUtils.unescapePathName(name).toLowerCase)
+      if (roots.contains(table.root)) found == planned else found.endsWith(planned)
+    }
   }
 
   private def statusOf(blockSize: Long, file: FileRef, path: Path): FileStatus =

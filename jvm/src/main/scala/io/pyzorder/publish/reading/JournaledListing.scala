@@ -2,12 +2,12 @@ package io.pyzorder.publish.reading
 
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex, InMemoryFileIndex}
-import org.apache.spark.sql.execution.datasources.PartitionSpec
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.execution.datasources.{FileIndex, InMemoryFileIndex}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
+import io.pyzorder.common.Staleness
 import io.pyzorder.index.store.SnapshotRef
 import io.pyzorder.publish.journal.Journal
 import io.pyzorder.storage.{FileSystems, TableFolder}
@@ -17,13 +17,14 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  *
  * @param files   the listed files, available without further requests to the store
  * @param isFresh whether the store was listed just now
+ * @param asOf    when the files were known to be these; None: unknown, for Spark does not say
  */
-final case class Listing(files: FileIndex, isFresh: Boolean)
+final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
 /** The read path of the journal. Readers never write. */
 object JournaledListing {
 
-  private final case class Cached(key: (Seq[String], Seq[String], Int), listing: FileIndex)
+  private final case class Cached(key: Any, listing: Listing)
 
   /** Keyed by the identity of the wrapped index; entries disappear together with it. */
   private val cache: Cache[FileIndex, Cached] =
@@ -32,8 +33,9 @@ object JournaledListing {
   /**
    * The folders with a `_zorder` that may be the table of a relation's files. Candidates are the
    * catalog's location, the root paths outside it, and their ancestors up to the first folder whose
-   * name does not have the form `name=value`. Since a root path may be a file, the search also
-   * starts from its parent folder.
+   * name does not have the form `name=value`. For a root path that is a file, the search also
+   * starts from its parent folder. It does not for a folder: whoever may write beside a table is
+   * not believed about the files in it.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -42,8 +44,9 @@ object JournaledListing {
     val location = tableLocation.map(qualified(hadoopConf, _))
     val roots = rootPaths.map(qualified(hadoopConf, _))
     val outside = roots.filterNot(root => location.exists(l => below(root, l)))
-    val candidates = location.toSeq ++ outside.flatMap(root =>
-      upwards(root) ++ Option(root.getParent).toSeq.flatMap(upwards))
+    val candidates = location.toSeq ++ outside.flatMap(MovedFileLookup.upwards) ++
+      outside.filter(isFileOfTable(hadoopConf, _)).flatMap(file =>
+        MovedFileLookup.upwards(file.getParent))
     candidates.distinct.map { path =>
       if (location.contains(path)) new TableFolder(path).trusting(Set.empty)
       else new TableFolder(path)
@@ -53,16 +56,21 @@ object JournaledListing {
   }
 
   /**
-   * Returns `wrapped` itself if no folder has a journal, else a listing through the journals.
+   * Lists the relation's files through the journals of its folders; without any journal, returns
+   * `wrapped` itself.
    *
-   * The listing of an InMemoryFileIndex is cached until a journal, an index or the files of
-   * `wrapped` change. Spark refreshes `wrapped` only in the session that wrote; other sessions
-   * notice new files by the change of the index. The listing of a CatalogFileIndex fetches the
-   * partitions from the catalog each time, as Spark's own does.
+   * A listing is cached until a journal, an index or the files of `wrapped` change. Spark refreshes
+   * `wrapped` only in the session that wrote; other sessions notice new files by the change of the
+   * index. The partitions of a CatalogFileIndex are fetched from the catalog each time.
+   *
+   * If `staleness` allows it, the files are those that the indexes cover, and nothing is listed.
+   * Otherwise only the listing of an InMemoryFileIndex is cached, and whoever skips a file of it
+   * checks that file.
    *
    * @param options          the relation's options
    * @param partitionSchema  the relation's partition columns, whose types stay as planned
    * @param indexes          the folders' current indexes; may be empty after a refresh of `wrapped`
+   * @param staleness        how old the listing may be
    */
   def current(
       session: shim.SparkSession,
@@ -70,67 +78,101 @@ object JournaledListing {
       options: Map[String, String],
       partitionSchema: StructType,
       folders: Seq[TableFolder],
-      indexes: Seq[SnapshotRef]): Listing = {
-    lazy val hadoopConf = session.sessionState.newHadoopConf()
+      indexes: Seq[SnapshotRef],
+      staleness: Staleness = Staleness.none): Listing = {
+    val hadoopConf = session.sessionState.newHadoopConf()
     val states = folders.map(folder => Journal.read(hadoopConf, folder))
-    if (!states.exists(_.exists)) {
-      Listing(wrapped, isFresh = false)
+    val covering =
+      indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
+
+    /** The cached listing, or a new one. */
+    def listed(at: Roots, isFit: Listing => Boolean): Listing = {
+      val key = (states.map(_.token), indexes.map(_.file), at.key)
+      Option(cache.getIfPresent(wrapped)).filter(known => known.key == key && isFit(known.listing))
+        .map(_.listing.copy(isFresh = false))
+        .getOrElse {
+          val fresh = listing(session, at, folders, covering)
+          val kept =
+            if (at.fits(fresh.files)) fresh else Listing(wrapped, isFresh = false, asOf = None)
+          cache.put(wrapped, Cached(key, kept))
+          kept
+        }
+    }
+    def isRecent(kept: Listing): Boolean = kept.asOf.exists(staleness.allows)
+
+    if (!states.exists(_.exists) && (indexes.isEmpty || !staleness.remembers)) {
+      Listing(wrapped, isFresh = false, asOf = None)
     } else wrapped match {
-      case catalog: CatalogFileIndex =>
-        val chosen = catalog.filterPartitions(Nil)
-        val made = if (catalog.table.partitionColumnNames.nonEmpty) {
-          listing(session, chosen, Map.empty, None, Some(chosen.partitionSpec()), folders)
-        } else {
-          listing(session, chosen, catalog.table.storage.properties, None, None, folders)
+      case deferred: DeferredFileIndex if covering.isEmpty =>
+        current(session, deferred.listed, options, partitionSchema, folders, indexes, staleness)
+      case _ =>
+        Roots.of(session, wrapped, options, partitionSchema) match {
+          case Some(at) =>
+            val keepsOwn = wrapped.isInstanceOf[InMemoryFileIndex] && !staleness.remembers
+            listed(at, kept => keepsOwn || isRecent(kept))
+          case None => Listing(wrapped, isFresh = false, asOf = None)
         }
-        Listing(made, isFresh = true)
-      case listed: InMemoryFileIndex =>
-        val key = (states.map(_.token), indexes.map(_.file), listed.allFiles().hashCode())
-        val known = Option(cache.getIfPresent(wrapped)).filter(_.key == key)
-        known.map(cached => Listing(cached.listing, isFresh = false)).getOrElse {
-          val spec = givenSpec(listed)
-          val fromCatalog = spec.isDefined && !options.keys.exists(_.equalsIgnoreCase("basePath"))
-          val fresh = listing(
-            session, listed, if (fromCatalog) Map.empty else options, Some(partitionSchema), spec,
-            folders)
-          // Since planning, others may have emptied the folder and filled it with different
-          // partition columns, which do not match the plan.
-          val asPlanned = fresh.allFiles().isEmpty ||
-            fresh.partitionSchema.fieldNames.sameElements(partitionSchema.fieldNames)
-          val made = Cached(key, if (asPlanned) fresh else wrapped)
-          cache.put(wrapped, made)
-          Listing(made.listing, isFresh = asPlanned)
-        }
-      case other => Listing(other, isFresh = false)
     }
   }
 
-  /** Makes the next listing of `wrapped` query the store again. */
-  def forget(wrapped: FileIndex): Unit = cache.invalidate(wrapped)
+  /**
+   * The listings of several relations, taken from one listing of all their roots through the
+   * journals. None for a relation of a class that only Spark can list.
+   */
+  def together(
+      session: shim.SparkSession,
+      relations: Seq[(FileIndex, Map[String, String], StructType)],
+      folders: Seq[TableFolder]): Seq[Option[Listing]] = {
+    val roots = relations.map { case (wrapped, options, partitionSchema) =>
+      Roots.of(session, wrapped, options, partitionSchema)
+    }
+    val now = System.currentTimeMillis()
+    val every = roots.flatten.flatMap(_.paths).distinct
+    val top = every.filterNot(path => every.exists(o => o != path && below(path, o)))
+    val files = new JournaledFileIndex(
+      session, top, Map.empty, None, None, folders, roots.flatten.flatMap(_.pinned), _ => Map.empty)
+      .statuses
+    roots.map(_.map { at =>
+      val own = new JournaledFileIndex(
+        session, at.paths, at.options, at.schema, at.spec, Nil, at.pinned,
+        paths => FilesBelow(files, paths, paths.map(_ -> Nil).toMap))
+      Listing(own, isFresh = true, Some(now))
+    })
+  }
 
+  /** Makes the next listing of `wrapped` query the store again. */
+  def forget(wrapped: FileIndex): Unit = {
+    wrapped match {
+      case deferred: DeferredFileIndex => deferred.refresh()
+      case _ =>
+    }
+    cache.invalidate(wrapped)
+  }
+
+  /** Lists those of the roots that `covering`, the indexes recent enough, do not cover. */
   private def listing(
       session: shim.SparkSession,
-      listed: InMemoryFileIndex,
-      options: Map[String, String],
-      schema: Option[StructType],
-      spec: Option[PartitionSpec],
-      folders: Seq[TableFolder]): JournaledFileIndex = {
-    val roots = listed.rootPaths.toSet
-    val pinned = listed.allFiles().filter(status => roots(status.getPath))
-    new JournaledFileIndex(session, listed.rootPaths, options, schema, spec, folders, pinned)
+      at: Roots,
+      folders: Seq[TableFolder],
+      covering: Seq[SnapshotRef]): Listing = {
+    val now = System.currentTimeMillis()
+    val snapshots = covering.flatMap(ref => SnapshotListing.of(session, ref).map(ref -> _))
+    def known(paths: Set[Path]): Map[Path, Seq[FileStatus]] =
+      snapshots.map(_._2.below(paths)).foldLeft(Map.empty[Path, Seq[FileStatus]])(_ ++ _)
+    val files = new JournaledFileIndex(
+      session, at.paths, at.options, at.schema, at.spec, folders, at.pinned, known)
+    val times = snapshots.flatMap(_._1.coverage).map(_.listedAt) :+ now
+    Listing(files, isFresh = snapshots.isEmpty, Some(times.min))
   }
 
-  /** The partitions if they are the root paths, so were given rather than discovered by listing. */
-  private def givenSpec(listed: InMemoryFileIndex): Option[PartitionSpec] = {
-    val spec = listed.partitionSpec()
-    val isGiven = spec.partitionColumns.nonEmpty &&
-      spec.partitions.map(_.path).toSet == listed.rootPaths.toSet
-    if (isGiven) Some(spec) else None
-  }
-
-  private def upwards(path: Path): List[Path] =
-    if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
-    else List(path)
+  /** Whether a root path is a file in the folder of a table. */
+  private def isFileOfTable(hadoopConf: Configuration, root: Path): Boolean =
+    root.getParent != null && {
+      val fs = root.getFileSystem(hadoopConf)
+      MovedFileLookup.upwards(root.getParent).exists(folder =>
+        FileSystems.exists(fs, new TableFolder(folder).zorder)) &&
+      FileSystems.status(fs, root).forall(_.isFile)
+    }
 
   private def below(path: Path, folder: Path): Boolean =
     path == folder || path.toString.startsWith(folder.toString.stripSuffix("/") + "/")

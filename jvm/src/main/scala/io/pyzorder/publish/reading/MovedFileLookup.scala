@@ -21,16 +21,18 @@ object MovedFileLookup {
    * @param size             the planned size in bytes; 0 if unknown
    * @param modificationTime the planned modification time; 0 if unknown. Used only to choose among
    *                         several retired files that once had the same name
+   * @param roots            the root paths of the relation that the file was planned for
    */
   def locate(
       hadoopConf: Configuration,
       missing: Path,
       size: Long = 0L,
-      modificationTime: Long = 0L): Option[Path] = {
+      modificationTime: Long = 0L,
+      roots: Seq[Path] = Nil): Option[Path] = {
     val fs = missing.getFileSystem(hadoopConf)
     val path = fs.makeQualified(missing)
     def once: Option[Path] =
-      tablesAbove(fs, path).flatMap(places(fs, _, path)).flatMap(FileSystems.status(fs, _))
+      tablesOf(fs, path, roots).flatMap(places(fs, _, path)).flatMap(FileSystems.status(fs, _))
         .filter(size <= 0 || _.getLen == size)
         .sortBy(status => status.getModificationTime != modificationTime)
         .headOption.map(_.getPath)
@@ -38,10 +40,24 @@ object MovedFileLookup {
     once.orElse(once)
   }
 
-  /** The file's ancestors that have a `_zorder`, nearest first. */
-  private def tablesAbove(fs: FileSystem, path: Path): Seq[TableFolder] =
-    Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq
+  /**
+   * The folders with a `_zorder` that may be the file's table, nearest first: its own folder, the
+   * folders from there to the relation's root path, and above each of these two as long as the name
+   * has the form `name=value`. A `_zorder` further up is not the table's: whoever may write there
+   * could put rows of their own in the place of a missing file.
+   */
+  private def tablesOf(fs: FileSystem, path: Path, roots: Seq[Path]): Seq[TableFolder] = {
+    val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq
+    val around = roots.filter(TableFolder.isAtOrBelow(path, _)) :+ path.getParent
+    val candidates = around.flatMap(upwards).toSet
+    above.filter(folder => candidates(folder) || around.exists(TableFolder.isAtOrBelow(folder, _)))
       .map(new TableFolder(_)).filter(table => FileSystems.exists(fs, table.zorder))
+  }
+
+  /** A path and its ancestors up to the first whose name does not have the form `name=value`. */
+  def upwards(path: Path): List[Path] =
+    if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
+    else List(path)
 
   /** The places to which pyzorder may have moved the file, those of later runs first. */
   private def places(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] = {

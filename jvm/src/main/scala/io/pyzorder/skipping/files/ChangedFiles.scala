@@ -7,6 +7,8 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
+import io.pyzorder.storage.FileSystems
+
 /** Checks the store before an index entry is used. */
 private[skipping] object ChangedFiles {
 
@@ -19,11 +21,20 @@ private[skipping] object ChangedFiles {
     java.util.Arrays.stream(folders).parallel().flatMap[Path] { case (folder, listed) =>
       val now = statusNow(conf, folder)
       java.util.Arrays.stream(listed.filterNot { file =>
-        now.get(file.getPath.getName).exists(status =>
-          status.getLen == file.getLen && status.getModificationTime == file.getModificationTime)
+        now.get(file.getPath.getName).exists(isSame(_, file))
       }.map(_.getPath).toArray)
     }.iterator().asScala.toSet
   }
+
+  /** Whether any of the files has changed. Requests the status of each file and lists nothing. */
+  def anyOf(conf: Configuration, files: Seq[FileStatus]): Boolean =
+    java.util.Arrays.stream(files.toArray).parallel().anyMatch { file =>
+      val fs = file.getPath.getFileSystem(conf)
+      !FileSystems.status(fs, file.getPath).exists(isSame(_, file))
+    }
+
+  private def isSame(now: FileStatus, known: FileStatus): Boolean =
+    now.getLen == known.getLen && now.getModificationTime == known.getModificationTime
 
   /** A folder's current files by name, or an empty map if the folder cannot be listed. */
   private def statusNow(conf: Configuration, folder: Path): Map[String, FileStatus] =

@@ -57,7 +57,7 @@ final class FilePruner(
       if (joins.isEmpty || own == IndexFilter.Always) Array.empty[FileEvaluator]
       else judgesOf(snapshots, own)
     val judged = listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges))
-    forgetChanged(listed, judged, _ == PruningResult.Skipped)
+    forgetChanged(listed, indexes, judged, _ == PruningResult.Skipped)
     val counts = new SkippingCounts
     val kept = judged.map(_.pruned(counts, withoutJoins))
 
@@ -79,7 +79,7 @@ final class FilePruner(
       }
     val nanos = System.nanoTime() - start
     val asked = judges.nonEmpty || indexes.isEmpty
-    (kept, counts.outcome(table, filter, joins, reasons, nanos, asked))
+    (kept, counts.outcome(table, filter, joins, reasons, nanos, asked).copy(asOf = listed.asOf))
   }
 
   /**
@@ -102,22 +102,32 @@ final class FilePruner(
     val judges = judgesOf(snapshots, judgement.mayBeTrue)
     val outcomes = judges.map(judge => judgement.bind(judge.facts))
     val judged = listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges))
-    if (asked) forgetChanged(listed, judged, _ != PruningResult.Unindexed)
+    if (asked) forgetChanged(listed, indexes, judged, _ != PruningResult.Unindexed)
     judged.map(_.examined(outcomes))
   }
 
-  /** Makes files with such a result unindexed if they have changed since they were listed. */
+  /**
+   * Makes files with such a result unindexed if they have changed since they were listed. Does not
+   * ask the store if the files were verified recently enough: by a listing, or by an index whose
+   * snapshot covers all of them.
+   */
   private def forgetChanged(
       listed: ListedPartitions,
+      indexes: Seq[SnapshotRef],
       judged: Seq[PartitionEvaluation],
-      matters: PruningResult => Boolean): Unit =
-    if (!listed.isFresh && !ZOrderConf.indexTrusted.get(session.sessionState.conf, properties)) {
+      matters: PruningResult => Boolean): Unit = {
+    val allows = (time: Long) => listed.staleness.allows(time)
+    val isRecent = listed.isFresh || listed.asOf.exists(allows) ||
+      listed.staleness.earliest == Long.MinValue ||
+      indexes.nonEmpty && indexes.forall(_.coverage.exists(known => allows(known.listedAt)))
+    if (!isRecent) {
       val files = judged.flatMap(_.filesOf(matters))
       if (files.nonEmpty) {
         val changed = ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator)
         if (changed.nonEmpty) judged.foreach(_.forget(file => changed(file.getPath)))
       }
     }
+  }
 
   private def load(indexes: Seq[SnapshotRef]): Seq[(SnapshotRef, IndexSnapshot)] =
     indexes.flatMap(ref => IndexStore.load(session, ref).map(ref -> _))

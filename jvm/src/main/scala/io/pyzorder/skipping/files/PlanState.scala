@@ -1,6 +1,5 @@
 package io.pyzorder.skipping.files
 
-import scala.annotation.tailrec
 import scala.collection.mutable.ArrayBuffer
 import scala.util.control.NonFatal
 
@@ -38,20 +37,35 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Fixes the files of a source together with those of all other sources in the plan. Two
-   * partitions of a table belong to one state, and so do a table and a path below it or one of its
-   * partitions at another location. If another source cannot be listed, it remains unfixed until a
-   * scan of its own executes, which may never happen.
+   * Fixes the files of a source, unless they are fixed already, together with those of all other
+   * sources in the plan, and evaluates `use`. Two partitions of a table belong to one state, and so
+   * do a table and a path below it or one of its partitions at another location. If another source
+   * cannot be listed, it remains unfixed until a scan of its own executes, which may never happen.
    */
-  def fix(source: FileSource): Unit = synchronized {
-    if (source.fixed.isEmpty) {
-      def list(one: FileSource): Option[Listed] =
-        try Some(new Listed(one, one.current()))
-        catch { case NonFatal(_) if one ne source => None }
+  def fixed[T](source: FileSource)(use: => T): T = synchronized {
+    if (source.fixed.isEmpty) fix(source, _.current())
+    val result = use
+    isTaken = true
+    result
+  }
 
-      agreeing(openWith(source).flatMap(list(_)), list(_), MaxTries)
-        .foreach(one => one.source.fixed = Some(one.state))
+  /** Whether some scan of the plan, or answer, goes by the states as they are fixed. */
+  var isTaken: Boolean = false
+
+  /** Fixes all files by listings made now. */
+  def fixAnew(source: FileSource): Unit = synchronized {
+    sources.foreach(_.fixed = None)
+    fix(source, _.listedAnew())
+  }
+
+  private def fix(source: FileSource, state: FileSource => TableState): Unit = {
+    val lists = openWith(source).flatMap { one =>
+      try Some(new Listed(one, state(one)))
+      catch { case NonFatal(_) if one ne source => None }
     }
+    lists.foreach(one => one.source.fixed = Some(one.state))
+    val differing = lists.filter(one => lists.exists(other => (other ne one) && !one.agrees(other)))
+    FileSource.listTogether(differing.map(_.source))
   }
 
   /** The sources fixed together with this one. Without a journal, the listing is left to Spark. */
@@ -63,29 +77,12 @@ private[skipping] final class PlanState {
 
 private[skipping] object PlanState {
 
-  /** Limited because options such as pathGlobFilter can make two lists differ permanently. */
-  private val MaxTries = 3
-
   private val plans: Cache[QueryPlanningTracker, PlanState] =
     CacheBuilder.newBuilder().weakKeys().build[QueryPlanningTracker, PlanState]()
 
   /** The state of the plan that this thread is optimizing. */
   def ofPlan(): PlanState =
     QueryPlanningTracker.get.fold(new PlanState)(plans.get(_, () => new PlanState))
-
-  /** Lists sources that disagree again, until all agree or no tries remain. */
-  @tailrec private def agreeing(
-      lists: Seq[Listed],
-      list: FileSource => Option[Listed],
-      tries: Int): Seq[Listed] = {
-    val (differing, others) =
-      lists.partition(one => lists.exists(other => (one ne other) && !one.agrees(other)))
-    if (differing.isEmpty || tries == 0) lists
-    else {
-      differing.foreach(_.source.forget())
-      agreeing(others ++ differing.flatMap(one => list(one.source)), list, tries - 1)
-    }
-  }
 
   private type File = (Path, Long, Long)
 
@@ -109,9 +106,10 @@ private[skipping] object PlanState {
     }
 
     /**
-     * Whether both list the same files wherever both have looked. If something changed between the
-     * two listings, they do not. Lists of disjoint folders are as much one state as a single list
-     * of both would be, because that lists one folder after the other too.
+     * Whether both list the same files wherever both have looked. They do not if something changed
+     * between the two listings, nor if options such as pathGlobFilter leave files out of one; all
+     * that differ are then listed together. Lists of disjoint folders are as much one state as a
+     * single list of both would be, because that lists one folder after the other too.
      */
     def agrees(other: Listed): Boolean =
       !(roots.exists(other.above) || other.roots.exists(above)) ||

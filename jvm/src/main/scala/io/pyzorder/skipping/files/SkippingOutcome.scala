@@ -1,5 +1,7 @@
 package io.pyzorder.skipping.files
 
+import java.time.Instant
+
 import org.apache.hadoop.fs.FileStatus
 
 import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
@@ -22,6 +24,8 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  * @param openedFiles    the files that are opened
  * @param answered       the number of files that are not opened because the index answers for all
  *                       of their rows
+ * @param asOf           when the files were last verified, in milliseconds since the epoch; None if
+ *                       just now
  */
 final case class SkippingOutcome(
     table: String,
@@ -36,7 +40,8 @@ final case class SkippingOutcome(
     joins: Seq[JoinKeyFilter],
     reasons: Seq[String],
     openedFiles: Seq[FileStatus],
-    answered: Int = 0) {
+    answered: Int = 0,
+    asOf: Option[Long] = None) {
 
   /** The number of files in the selected partitions. */
   def total: Int = selected + skipped + unindexed + answered
@@ -49,7 +54,8 @@ final case class SkippingOutcome(
     s"$table: $selected of $total files selected, $skipped skipped, " +
       s"$unindexed unindexed" +
       (if (answered == 0) "" else s", $answered answered from the index") +
-      (byJoins ++ reasons).map("; " + _).mkString
+      (byJoins ++ reasons ++ asOf.map(time => s"as of ${Instant.ofEpochMilli(time)}"))
+        .map("; " + _).mkString
 
   private def byJoins: Option[String] =
     if (joins.isEmpty) None

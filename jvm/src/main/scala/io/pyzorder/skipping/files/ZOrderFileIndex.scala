@@ -70,8 +70,7 @@ final class ZOrderFileIndex private (
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] = synchronized {
     last = None // a file may have been replaced since EXPLAIN showed it as skipped
-    fix()
-    answer(partitionFilters, dataFilters).partitions
+    choosing(answer(partitionFilters, dataFilters))(_.outcome.openedFiles).partitions
   }
 
   /**
@@ -98,11 +97,27 @@ final class ZOrderFileIndex private (
     pruner.examine(listed(now, partitionFilters, Nil), now.seen.indexes, dataFilters, asked)
   }
 
-  /** Fixes the state that the plan reads, when a scan or a metadata answer executes. */
-  def fix(): Unit = plan.fix(source)
+  /**
+   * Makes the choice of files, or of answers from the index, that an execution of the plan uses,
+   * after fixing the state that the plan reads. If that state comes from an earlier moment, the
+   * chosen files are checked. If one is gone, the tables are listed and the choice is made again,
+   * unless another scan of the plan already uses the earlier state. In that case the task that
+   * opens the file fails, as in plain Spark.
+   */
+  def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
+    val choice = choose
+    def hasGone = ChangedFiles.anyOf(session.sessionState.newHadoopConf(), opened(choice))
+    if (source.state.asOf.isDefined && !plan.isTaken && hasGone) {
+      plan.fixAnew(source)
+      choose
+    } else choice
+  }
 
-  /** Whether all files in the store still match the listing. */
-  def areUnchanged(files: Seq[FileStatus]): Boolean =
+  /** When the files were last verified; None if just now, or if Spark does not say. */
+  def asOf: Option[Long] = source.state.asOf
+
+  /** Whether all files in the store still match the listing, or did recently enough. */
+  def areUnchanged(files: Seq[FileStatus]): Boolean = asOf.isDefined ||
     ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator).isEmpty
 
   /** The same index with a different size for the cost model. */
@@ -136,12 +151,11 @@ final class ZOrderFileIndex private (
   private def answer(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): ZOrderFileIndex.Answer = synchronized {
-    val isFixed = source.fixed.isDefined
     val request = ZOrderFileIndex.Request(
       partitionFilters.filterNot(hasSubquery),
       dataFilters,
       source.seen,
-      isFixed,
+      source.fixed,
       ReadSettings.of(session, source.options, dataSchema),
       pruner.isEnabled)
     last.collect { case (`request`, answer) => answer }.getOrElse {
@@ -165,7 +179,8 @@ final class ZOrderFileIndex private (
       dataFilters: Seq[Expression]): ListedPartitions = {
     val files = state.listing.files
     ListedPartitions(
-      files, files.listFiles(partitionFilters, dataFilters).toIndexedSeq, state.takeFresh())
+      files, files.listFiles(partitionFilters, dataFilters).toIndexedSeq, state.takeFresh(),
+      state.asOf, state.staleness)
   }
 
   /** A column in both schemas has the value from the folder's name, whatever the files hold. */
@@ -195,7 +210,7 @@ object ZOrderFileIndex {
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression],
       seen: TableState.Seen,
-      isFixed: Boolean,
+      fixed: Option[TableState],
       settings: ReadSettings,
       enabled: Boolean)
 

@@ -12,7 +12,8 @@ import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.pyzorder.shim
 
-import io.pyzorder.publish.reading.{JournaledListing, ZOrderOrcFileFormat, ZOrderParquetFileFormat}
+import io.pyzorder.publish.reading.{DeferredFileIndex, JournaledListing}
+import io.pyzorder.publish.reading.{ZOrderOrcFileFormat, ZOrderParquetFileFormat}
 import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
 
 /**
@@ -62,19 +63,23 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
 
   private def serves(relation: LogicalRelation): Boolean = relation.relation match {
     case files: HadoopFsRelation =>
-      !relation.isStreaming && isSparks(files.location) && formatOf(files.fileFormat).isDefined
+      !relation.isStreaming && isSparks(files.location) && formatOf(files).isDefined
     case _ => false
   }
 
-  /** Only Spark's own classes qualify: a subclass may know more about the files. */
+  /** Only Spark's own classes, and ours, qualify: a subclass may know more about the files. */
   private def isSparks(location: FileIndex): Boolean =
     location.getClass == classOf[InMemoryFileIndex] ||
-      location.getClass == classOf[CatalogFileIndex]
+      location.getClass == classOf[CatalogFileIndex] ||
+      location.getClass == classOf[DeferredFileIndex]
 
-  private def formatOf(format: FileFormat): Option[FileFormat] =
-    if (format.getClass == classOf[ParquetFileFormat]) Some(new ZOrderParquetFileFormat)
-    else if (format.getClass == classOf[OrcFileFormat]) Some(new ZOrderOrcFileFormat)
+  private def formatOf(files: HadoopFsRelation): Option[FileFormat] = {
+    val format = files.fileFormat.getClass
+    val roots = files.location.rootPaths
+    if (format == classOf[ParquetFileFormat]) Some(new ZOrderParquetFileFormat(roots))
+    else if (format == classOf[OrcFileFormat]) Some(new ZOrderOrcFileFormat(roots))
     else None
+  }
 
   private def wrap(relation: LogicalRelation, state: PlanState): LogicalRelation = {
     val files = relation.relation.asInstanceOf[HadoopFsRelation]
@@ -85,13 +90,13 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
       .orElse(folders.headOption.map(_.root).orElse(files.location.rootPaths.headOption)
           .map(_.getName)).getOrElse("files")
     val partitioned = relation.catalogTable.filter(_.tracksPartitionsInCatalog)
+    val properties = relation.catalogTable.fold(Map.empty[String, String])(_.properties)
     val source = new FileSource(
       session, files.location, files.options, files.partitionSchema, folders,
-      partitioned.map(_.identifier))
-    val index = ZOrderFileIndex(
-      session, source, state, files.dataSchema, name,
-      relation.catalogTable.fold(Map.empty[String, String])(_.properties))
-    val format = formatOf(files.fileFormat).getOrElse(files.fileFormat)
+      partitioned.map(_.identifier), properties)
+    val index =
+      ZOrderFileIndex(session, source, state, files.dataSchema, name, properties)
+    val format = formatOf(files).getOrElse(files.fileFormat)
     val wrapped = relation.copy(relation =
       files.copy(location = index, fileFormat = format)(files.sparkSession))
     wrapped.copyTagsFrom(relation)

@@ -1,6 +1,8 @@
 package org.apache.spark.sql.pyzorder
 
+import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.types.{CharType, DataType, StringType, VarcharType}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -18,6 +20,14 @@ object shim {
   /** A DataFrame of a plan, which need not be analyzed. */
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     org.apache.spark.sql.Dataset.ofRows(session, plan)
+
+  /**
+   * Adds a rule that runs before Spark resolves the names of tables. In Spark 3.5 there is no such
+   * place, so the rule never runs.
+   */
+  def injectEarlyRule(
+      extensions: SparkSessionExtensions,
+      rule: SparkSession => Rule[LogicalPlan]): Unit = ()
 
   /** Whether `dataType` is a type of ordered strings: STRING, CHAR(n) or VARCHAR(n). */
   def isString(dataType: DataType): Boolean = dataType match {

@@ -1,6 +1,8 @@
 package org.apache.spark.sql.pyzorder
 
+import org.apache.spark.sql.SparkSessionExtensions
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.CollationFactory
 import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
@@ -20,6 +22,12 @@ object shim {
   /** A DataFrame of a plan, which need not be analyzed. */
   def dataFrame(session: SparkSession, plan: LogicalPlan): DataFrame =
     org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
+
+  /** Adds a rule that runs before Spark resolves the names of tables. */
+  def injectEarlyRule(
+      extensions: SparkSessionExtensions,
+      rule: SparkSession => Rule[LogicalPlan]): Unit =
+    extensions.injectHintResolutionRule(session => rule(session.asInstanceOf[SparkSession]))
 
   /** Whether `dataType` is a type of ordered strings, which is any with a determined collation. */
   def isString(dataType: DataType): Boolean = dataType match {

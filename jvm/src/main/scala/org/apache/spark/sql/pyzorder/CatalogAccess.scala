@@ -1,7 +1,10 @@
 package org.apache.spark.sql.pyzorder
 
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Table, V1Table}
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, PartitionPath, PartitionSpec}
+import org.apache.spark.sql.types.StructType
 
 /** Access to members of the catalog that are private to Spark's packages. */
 object CatalogAccess {
@@ -13,5 +16,23 @@ object CatalogAccess {
   def catalogTable(table: Table): Option[CatalogTable] = table match {
     case V1Table(description) => Some(description)
     case _ => None
+  }
+
+  /** The schema as Spark reads files by it, which may have nulls in any column. */
+  def asNullable(schema: StructType): StructType = schema.asNullable
+
+  /** The partitions that the catalog has of a table now, none of them listed. */
+  def partitions(session: shim.SparkSession, index: CatalogFileIndex): PartitionSpec = {
+    val zone = session.sessionState.conf.sessionLocalTimeZone
+    val conf = session.sessionState.newHadoopConf()
+    val found = session.sessionState.catalog.listPartitions(index.table.identifier)
+    PartitionSpec(
+      index.partitionSchema,
+      found.map { partition =>
+        val path = new Path(partition.location)
+        PartitionPath(
+          partition.toRow(index.partitionSchema, zone),
+          path.getFileSystem(conf).makeQualified(path))
+      })
   }
 }

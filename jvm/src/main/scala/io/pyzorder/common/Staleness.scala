@@ -1,0 +1,36 @@
+package io.pyzorder.common
+
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * How old a query's knowledge of a table's files may be, as of one moment.
+ *
+ * @param earliest the earliest time from which knowledge may come, in milliseconds since the epoch;
+ *                 Long.MinValue if there is no bound, Long.MaxValue if the store must be asked
+ * @param now      the current time; a later time comes from a wrong clock and is not believed
+ */
+final case class Staleness(earliest: Long, now: Long) {
+
+  /** Whether earlier knowledge may be used at all. */
+  def remembers: Boolean = earliest != Long.MaxValue
+
+  /** Whether knowledge from this time may be used. */
+  def allows(time: Long): Boolean =
+    earliest == Long.MinValue || (time >= earliest && time <= now)
+}
+
+object Staleness {
+
+  /** The store must be asked. */
+  val none: Staleness = Staleness(Long.MaxValue, Long.MaxValue)
+
+  /** The staleness that the session's settings and the table's properties allow. */
+  def of(conf: SQLConf, properties: Map[String, String]): Staleness = {
+    val now = System.currentTimeMillis()
+    if (ZOrderConf.indexTrusted.get(conf, properties)) Staleness(Long.MinValue, now)
+    else {
+      val most = ZOrderConf.indexMaxStaleness.get(conf, properties)
+      if (most == 0) none else Staleness(math.max(now - most, 0L), now)
+    }
+  }
+}

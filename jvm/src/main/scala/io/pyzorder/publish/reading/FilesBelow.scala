@@ -1,0 +1,28 @@
+package io.pyzorder.publish.reading
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+/** Files by the path, of several, that they lie at or below. */
+private[reading] object FilesBelow {
+
+  /**
+   * @param paths none of them at or below another one, as roots of a listing
+   * @param none  the result for paths without files
+   */
+  def apply(
+      files: Seq[FileStatus],
+      paths: Set[Path],
+      none: Map[Path, Seq[FileStatus]]): Map[Path, Seq[FileStatus]] = {
+    val folders = files.groupBy(_.getPath.getParent).toSeq
+    val found = folders.flatMap { case (folder, each) =>
+      upwards(folder).find(paths) match {
+        case Some(path) => Seq(path -> each)
+        case None => each.filter(file => paths(file.getPath)).map(file => file.getPath -> Seq(file))
+      }
+    }
+    none ++ found.groupBy(_._1).map { case (path, several) => path -> several.flatMap(_._2) }
+  }
+
+  private def upwards(path: Path): Iterator[Path] =
+    Iterator.iterate(path)(_.getParent).takeWhile(_ != null)
+}

@@ -1,0 +1,68 @@
+package io.pyzorder.publish.reading
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex, InMemoryFileIndex}
+import org.apache.spark.sql.execution.datasources.PartitionSpec
+import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
+import org.apache.spark.sql.types.StructType
+
+/**
+ * Where Spark would list a relation's files, and how it would read partitions from their paths.
+ *
+ * @param options of the listing
+ * @param schema  the partition columns, as planned
+ * @param spec    the partitions, if they are given rather than found by listing
+ * @param pinned  root paths that are files
+ * @param key     changes if Spark has listed the relation again
+ */
+private[reading] final case class Roots(
+    paths: Seq[Path],
+    options: Map[String, String],
+    schema: Option[StructType],
+    spec: Option[PartitionSpec],
+    pinned: Seq[FileStatus],
+    key: Any) {
+
+  /**
+   * Whether the partition columns of a new listing are those of the plan. Since planning, others
+   * may have emptied the folder and filled it with different partition columns.
+   */
+  def fits(files: FileIndex): Boolean =
+    spec.isDefined || files.inputFiles.isEmpty ||
+      schema.forall(planned => files.partitionSchema.fieldNames.sameElements(planned.fieldNames))
+}
+
+private[reading] object Roots {
+
+  /** None: the class of the index is not one of Spark's own, or ours. */
+  def of(
+      session: shim.SparkSession,
+      wrapped: FileIndex,
+      options: Map[String, String],
+      partitionSchema: StructType): Option[Roots] = wrapped match {
+    case catalog: CatalogFileIndex if catalog.table.partitionColumnNames.nonEmpty =>
+      val spec = CatalogAccess.partitions(session, catalog)
+      Some(Roots(spec.partitions.map(_.path), Map.empty, None, Some(spec), Nil, spec))
+    case catalog: CatalogFileIndex =>
+      Some(Roots(catalog.rootPaths, catalog.table.storage.properties, None, None, Nil, None))
+    case deferred: DeferredFileIndex =>
+      Some(Roots(deferred.rootPaths, options, Some(partitionSchema), None, Nil, None))
+    case listed: InMemoryFileIndex =>
+      val spec = givenSpec(listed)
+      val fromCatalog = spec.isDefined && !options.keys.exists(_.equalsIgnoreCase("basePath"))
+      val roots = listed.rootPaths.toSet
+      val files = listed.allFiles()
+      Some(Roots(
+          listed.rootPaths, if (fromCatalog) Map.empty else options, Some(partitionSchema), spec,
+          files.filter(status => roots(status.getPath)), files.hashCode()))
+    case _ => None
+  }
+
+  /** The partitions, if they are the root paths. In that case they were given, not listed. */
+  private def givenSpec(listed: InMemoryFileIndex): Option[PartitionSpec] = {
+    val spec = listed.partitionSpec()
+    val isGiven = spec.partitionColumns.nonEmpty &&
+      spec.partitions.map(_.path).toSet == listed.rootPaths.toSet
+    if (isGiven) Some(spec) else None
+  }
+}

@@ -1,0 +1,71 @@
+package io.pyzorder.publish.reading
+
+import com.google.common.cache.{Cache, CacheBuilder}
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.spark.sql.pyzorder.shim
+
+import io.pyzorder.index.memory.IndexSnapshot
+import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
+import io.pyzorder.storage.TableFolder
+
+/**
+ * The data files of a table as its index knows them, without asking the store.
+ *
+ * @param coverage the folders that have no other files
+ * @param folders  the files with an entry, by folder
+ */
+final class SnapshotListing private (
+    table: TableFolder,
+    coverage: Coverage,
+    folders: Map[Path, Seq[FileStatus]]) {
+
+  /**
+   * The files at or below each of some paths. The result has neither paths that are not covered nor
+   * paths without files, which are cheap to list.
+   *
+   * Names in the index may be forged, but each file in the result lies below a path that the caller
+   * would have listed.
+   */
+  def below(paths: Set[Path]): Map[Path, Seq[FileStatus]] = {
+    val found = folders.toSeq.flatMap { case (folder, files) =>
+      val inOwn = coverage.isWhole && TableFolder.isAtOrBelow(folder, table.root)
+      val above = if (inOwn) SnapshotListing.upwards(folder).find(paths) else Some(folder)
+      above.filter(paths).map(_ -> files)
+    }
+    found.groupBy(_._1).map { case (path, each) => path -> each.flatMap(_._2) }
+  }
+}
+
+object SnapshotListing {
+
+  /** Keyed by the identity of the snapshot, and discarded with it. */
+  private val cache: Cache[IndexSnapshot, SnapshotListing] =
+    CacheBuilder.newBuilder().weakKeys().build[IndexSnapshot, SnapshotListing]()
+
+  /** The files that a snapshot covers, or None if it covers nothing or cannot be read. */
+  def of(session: shim.SparkSession, ref: SnapshotRef): Option[SnapshotListing] =
+    for {
+      coverage <- ref.coverage
+      snapshot <- IndexStore.load(session, ref)
+    } yield cache.get(
+      snapshot, () => make(session.sessionState.newHadoopConf(), ref.folder, coverage, snapshot))
+
+  private def make(
+      hadoopConf: Configuration,
+      table: TableFolder,
+      coverage: Coverage,
+      snapshot: IndexSnapshot): SnapshotListing = {
+    val blockSize = table.root.getFileSystem(hadoopConf).getDefaultBlockSize(table.root)
+    val names = snapshot.paths()
+    val files = names.indices.filterNot(i => TableFolder.leaves(names(i))).map { i =>
+      new FileStatus(
+        snapshot.size(i), false, 1, blockSize, snapshot.modificationTime(i),
+        table.resolve(names(i)))
+    }
+    new SnapshotListing(table, coverage, files.groupBy(_.getPath.getParent))
+  }
+
+  private def upwards(path: Path): Iterator[Path] =
+    Iterator.iterate(path)(_.getParent).takeWhile(_ != null)
+}

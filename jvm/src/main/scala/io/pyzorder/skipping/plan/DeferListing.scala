@@ -1,0 +1,120 @@
+package io.pyzorder.skipping.plan
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.{QualifiedTableName, TableIdentifier}
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
+import org.apache.spark.sql.execution.command.DDLUtils
+import org.apache.spark.sql.execution.datasources.{DataSourceUtils, FileFormat, HadoopFsRelation}
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
+
+import io.pyzorder.common.Staleness
+import io.pyzorder.index.memory.IndexSnapshot
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.publish.reading.DeferredFileIndex
+import io.pyzorder.storage.{FileSystems, TableFolder}
+
+/**
+ * Spares Spark the listing of a catalog table, if the table's files may be taken from its index:
+ * see the setting index.maxStaleness. Spark lists a table without partitions as it resolves the
+ * table's name, and caches the relation under that name. This rule runs before, with the rules that
+ * resolve hints, and caches a relation that lists only when asked for files.
+ *
+ * The relation is the one that Spark would make: a data source table with the catalog's schema,
+ * none of whose files lies in a folder that looks like a partition's. Tables with partitions in
+ * the catalog need nothing of the kind: Spark lists them when it needs their files.
+ */
+case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
+
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    plan.foreach {
+      case relation: UnresolvedRelation if !relation.isStreaming && relation.options.isEmpty =>
+        // What is wrong with the name or the table is for Spark to say.
+        try identifierOf(relation.multipartIdentifier).foreach(defer)
+        catch { case NonFatal(_) => }
+      case _ =>
+    }
+    plan
+  }
+
+  private def catalog = session.sessionState.catalog
+
+  /** A table of the session's own catalog. */
+  private def identifierOf(parts: Seq[String]): Option[TableIdentifier] = {
+    val current = session.sessionState.catalogManager.currentCatalog.name()
+    parts match {
+      case _ if catalog.isTempView(parts) => None
+      case Seq(table) if current == CatalogAccess.sessionCatalog =>
+        Some(TableIdentifier(table, Some(catalog.getCurrentDatabase)))
+      case Seq(database, table) if current == CatalogAccess.sessionCatalog =>
+        Some(TableIdentifier(table, Some(database)))
+      case Seq(CatalogAccess.sessionCatalog, database, table) =>
+        Some(TableIdentifier(table, Some(database)))
+      case _ => None
+    }
+  }
+
+  private def defer(identifier: TableIdentifier): Unit =
+    if (catalog.tableExists(identifier)) {
+      val table = catalog.getTableMetadata(identifier)
+      val name = QualifiedTableName(
+        CatalogAccess.sessionCatalog, table.database, table.identifier.table)
+      if (catalog.getCachedTable(name) == null)
+        relationOf(table).foreach(catalog.cacheTable(name, _))
+    }
+
+  private def relationOf(table: CatalogTable): Option[LogicalRelation] =
+    for {
+      format <- formatOf(table)
+      if table.partitionColumnNames.isEmpty && table.bucketSpec.isEmpty && table.schema.nonEmpty
+      location <- table.storage.locationUri.map(new Path(_))
+      staleness = Staleness.of(session.sessionState.conf, table.properties)
+      if staleness.remembers
+      conf = session.sessionState.newHadoopConf()
+      fs = location.getFileSystem(conf)
+      folder = new TableFolder(fs.makeQualified(location))
+      ref <- IndexStore.latest(conf, folder)
+      if ref.coverage.exists(known => known.isWhole && staleness.allows(known.listedAt))
+      snapshot <- IndexStore.load(session, ref)
+      if isFlat(snapshot) && !FileSystems.exists(fs, new Path(location, DeferListing.StreamLog))
+    } yield {
+      val options = DataSourceUtils.generateDatasourceOptions(CaseInsensitiveStringMap.empty, table)
+      val size = (0 until snapshot.numFiles).iterator.map(snapshot.size).sum
+      val index = new DeferredFileIndex(session, folder.root, options, new StructType(), size)
+      LogicalRelation(
+        HadoopFsRelation(
+          index, new StructType(), CatalogAccess.asNullable(table.schema), None, format,
+          CaseInsensitiveMap(options))(session),
+        table)
+    }
+
+  private def isFlat(snapshot: IndexSnapshot): Boolean =
+    snapshot.paths().forall(path => !path.contains('/'))
+
+  private def formatOf(table: CatalogTable): Option[FileFormat] =
+    if (!DDLUtils.isDatasourceTable(table)) None
+    else table.provider.map(_.toLowerCase) match {
+      case Some("parquet") => Some(new ParquetFileFormat)
+      case Some("orc")
+          if session.sessionState.conf.getConf(SQLConf.ORC_IMPLEMENTATION) == "native" =>
+        Some(new OrcFileFormat)
+      case _ => None
+    }
+}
+
+object DeferListing {
+
+  /** A streaming query that wrote the folder says here which files count. */
+  private val StreamLog = "_spark_metadata"
+}

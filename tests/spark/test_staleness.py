@@ -1,0 +1,228 @@
+"""Planning from the index without a listing: spark.sql.zorder.index.maxStaleness.
+
+What another engine writes into a table's folder is seen at once by default, and after the bound where
+there is one; what sessions with pyzorder write is seen at once in any case.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.scans import explain, settings
+from tests.support.tables import data_files
+
+STALENESS = "spark__sql__zorder__index__maxStaleness"
+
+KINDS = {
+    "a table": "CREATE TABLE stale (id BIGINT, p INT) USING parquet LOCATION '{}'",
+    "a partitioned table": "CREATE TABLE stale (id BIGINT, p INT) USING parquet PARTITIONED BY (p)"
+    " LOCATION '{}'",
+}
+
+
+@pytest.fixture(params=KINDS)
+def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """Forty rows in a table that was optimized, and its folder."""
+    folder = tmp_path / "t"
+    spark.sql(KINDS[request.param].format(folder))
+    insert(spark, 0, 40)
+    spark.sql("OPTIMIZE stale ZORDER BY (id)").collect()
+    yield folder
+    spark.sql("DROP TABLE IF EXISTS stale")
+
+
+def insert(spark: SparkSession, first: int, end: int) -> None:
+    rows = spark.range(first, end, 1, 2).selectExpr("id", "cast(id % 2 as int) p")
+    rows.write.insertInto("stale")
+
+
+def append(folder: Path, numbers: list[int]) -> Path:
+    """Rows of partition 0, by an engine that knows nothing of pyzorder."""
+    place = folder / "p=0" if (folder / "p=0").exists() else folder
+    columns = {"id": pa.array(numbers, pa.int64())}
+    if place == folder:
+        columns["p"] = pa.array([0] * len(numbers), pa.int32())
+    path = place / f"foreign-{numbers[0]}.parquet"
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def count(spark: SparkSession, where: str = "true") -> int:
+    """Rows, counted by a scan."""
+    return int(spark.sql(f"SELECT sum(1) FROM stale WHERE {where}").collect()[0][0] or 0)
+
+
+def fresh(spark: SparkSession) -> SparkSession:
+    """A session that knows nothing of the table."""
+    return spark.newSession()
+
+
+def bound(spark: SparkSession, time: str) -> SparkSession:
+    spark.conf.set(STALENESS.replace("__", "."), time)
+    return spark
+
+
+def test_what_others_append(spark: SparkSession, table: Path) -> None:
+    hour = bound(fresh(spark), "1h")
+    assert count(hour) == 40
+    append(table, [100, 102])
+    assert count(fresh(spark)) == 42  # by default at once
+    assert count(hour) == 40
+    assert count(bound(fresh(spark), "1h")) == 40  # nor is it listed in a fresh session
+    assert hour.sql("SELECT count(*) FROM stale").collect() == [(40,)]
+    time.sleep(1.1)
+    assert count(bound(fresh(spark), "1s")) == 42
+    assert count(bound(hour, "1s")) == 42
+
+
+def test_what_sessions_with_pyzorder_write(spark: SparkSession, table: Path) -> None:
+    reader, writer = bound(fresh(spark), "1h"), fresh(spark)
+    assert count(reader) == 40
+    insert(writer, 40, 60)
+    assert count(reader) == 60
+    assert count(reader, "id >= 50") == 10
+    writer.sql("OPTIMIZE stale FULL ZORDER BY (id)").collect()
+    assert count(reader) == 60
+    with settings(writer, spark__sql__zorder__write__index="false"):
+        insert(writer, 60, 70)
+    assert count(reader) == 70
+    writer.sql("OPTIMIZE stale ZORDER BY (id)").collect()
+    assert count(reader) == 70
+    insert_overwrite = "INSERT OVERWRITE stale SELECT id, cast(id % 2 as int) FROM range(6)"
+    writer.sql(insert_overwrite)
+    assert count(reader) == 6
+    assert reader.sql("SELECT count(*), max(id) FROM stale").collect() == [(6, 5)]
+
+
+def test_a_partition_is_overwritten(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql(KINDS["a partitioned table"].format(tmp_path / "t"))
+    try:
+        insert(spark, 0, 40)
+        spark.sql("OPTIMIZE stale ZORDER BY (id)").collect()
+        reader = bound(fresh(spark), "1h")
+        assert count(reader) == 40
+        spark.sql("INSERT OVERWRITE stale PARTITION (p = 1) SELECT id FROM range(0)")
+        assert count(reader) == 20
+        assert reader.sql("SELECT count(*) FROM stale").collect() == [(20,)]
+        with settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
+            spark.sql("INSERT OVERWRITE stale SELECT id, 0 FROM range(3)")
+        assert reader.sql("SELECT count(*) FROM stale").collect() == [(3,)]
+        spark.sql("INSERT INTO stale VALUES (7, 7)")
+        assert count(reader) == 4
+        spark.sql("ALTER TABLE stale DROP PARTITION (p = 7)")
+        assert count(reader) == 3
+    finally:
+        spark.sql("DROP TABLE stale")
+
+
+def test_a_partition_that_only_the_catalog_has_got(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql(KINDS["a partitioned table"].format(tmp_path / "t"))
+    try:
+        insert(spark, 0, 40)
+        spark.sql("OPTIMIZE stale ZORDER BY (id)").collect()
+        reader = bound(fresh(spark), "1h")
+        (tmp_path / "t" / "p=5").mkdir()
+        pq.write_table(pa.table({"id": pa.array([5], pa.int64())}), tmp_path / "t/p=5/x.parquet")
+        assert count(reader) == 40
+        spark.sql("ALTER TABLE stale ADD PARTITION (p = 5)")
+        assert count(reader) == 41
+        pq.write_table(pa.table({"id": pa.array([9], pa.int64())}), tmp_path / "x.parquet")
+        spark.sql(f"ALTER TABLE stale ADD PARTITION (p = 6) LOCATION '{tmp_path}'")
+        assert count(reader) == 42
+    finally:
+        spark.sql("DROP TABLE stale")
+
+
+def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path) -> None:
+    reader = bound(fresh(spark), "1h")
+    assert count(reader, "id >= 0") == 40
+    for file in data_files(table):
+        file.unlink()
+    append(table, [100, 102])
+    assert count(reader, "id >= 0") == 2
+    assert count(reader, "id >= 0") == 2
+
+
+def test_a_file_replaced_in_its_place(spark: SparkSession, table: Path) -> None:
+    file = append(table, [100, 102])
+    spark.sql("REFRESH SKIPPING INDEX ON stale")
+    hour = bound(fresh(spark), "1h")
+    assert count(hour, "id = 104") == 0
+    append(table, [100, 104])
+    os.utime(file, ns=(10**18, 10**18))
+    assert count(fresh(spark), "id = 104") == 1
+    assert count(hour, "id = 104") == 0  # not opened: its bounds say 102
+    assert count(hour, "id = 100") == 1  # opened, and found to be another file
+    assert count(bound(hour, "0s"), "id = 104") == 1
+
+
+def test_one_query_sees_one_state(spark: SparkSession, table: Path) -> None:
+    reader = bound(fresh(spark), "1h")
+    append(table, [100, 102])
+    query = f"SELECT (SELECT sum(1) FROM stale), (SELECT sum(1) FROM parquet.`{table}`)"
+    [(by_name, by_path)] = reader.sql(query).collect()
+    assert by_name == by_path
+
+
+def test_explain_says_as_of_when(spark: SparkSession, table: Path) -> None:
+    query = "SELECT * FROM stale WHERE id = 99"
+    (scan,) = explain(bound(fresh(spark), "1h").sql(query))
+    assert "as of 20" in bound(fresh(spark), "1h").sql("EXPLAIN " + query).collect()[0][0]
+    assert "as of" not in fresh(spark).sql("EXPLAIN " + query).collect()[0][0]
+    assert scan["skipped"] > 0
+
+
+def test_the_tables_property(spark: SparkSession, table: Path) -> None:
+    spark.sql("ALTER TABLE stale SET TBLPROPERTIES ('zorder.index.maxStaleness' = '1h')")
+    append(table, [100, 102])
+    assert count(fresh(spark)) == 40
+    assert count(bound(fresh(spark), "0s")) == 42
+
+
+@pytest.mark.parametrize("skew", [-7200, 7200])
+def test_clocks_that_disagree(spark: SparkSession, table: Path, skew: int) -> None:
+    """A time in the future says nothing, and one that is too early is no harm."""
+    pointer = max((table / "_zorder" / "_index").glob("_v*.json"))
+    text = pointer.read_text()
+    listed = int(text.split('"listedAt" : ')[1].split(",")[0])
+    pointer.write_text(text.replace(str(listed), str(listed + 1000 * skew)))
+    append(table, [100, 102])
+    assert count(bound(fresh(spark), "1h")) == 42
+
+
+def test_trusted_has_no_bound(spark: SparkSession, table: Path) -> None:
+    append(table, [100, 102])
+    with settings(spark, spark__sql__zorder__index__trusted="true"):
+        assert count(spark) == 40
+        spark.sql("REFRESH SKIPPING INDEX ON stale")
+        assert count(spark) == 42
+
+
+def test_a_table_dropped_and_made_anew(
+    spark: SparkSession, table: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    reader = bound(fresh(spark), "1h")
+    assert count(reader) == 40
+    spark.sql("DROP TABLE stale")
+    shutil.rmtree(table)
+    spark.sql(KINDS[request.node.callspec.params["table"]].format(table))
+    spark.sql("INSERT INTO stale VALUES (1, 1)")
+    assert count(reader) == 1
+    spark.sql("ALTER TABLE stale RENAME TO stale_too")
+    with suppress(Exception):
+        spark.sql("ALTER TABLE stale_too RENAME TO stale")
+    assert count(reader) == 1
+    if not (table / "p=1").exists():
+        spark.range(3).selectExpr("id", "1 p").write.parquet(str(tmp_path / "u"))
+        spark.sql(f"ALTER TABLE stale SET LOCATION '{tmp_path / 'u'}'")
+        assert count(fresh(reader)) == 3

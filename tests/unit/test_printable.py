@@ -1,0 +1,23 @@
+"""Text from a table's folder, which others can write, on its way to a terminal or a log."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyzorder.printable import on_one_line, printable
+
+
+@given(st.text())
+def test_no_control_character_is_left(text: str) -> None:
+    assert not any(is_control(c) for c in printable(text) if c != "\n")
+    assert "\n" not in on_one_line(text)
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S"))))
+def test_other_text_stays(text: str) -> None:
+    assert printable(text) == text
+
+
+def is_control(character: str) -> bool:
+    return ord(character) < 32 or 127 <= ord(character) < 160
