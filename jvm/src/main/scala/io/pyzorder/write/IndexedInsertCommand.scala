@@ -152,11 +152,13 @@ final class IndexedInsertCommand(
       val lie = folders.flatMap(_.lie.values).map(refOf(folder, _)).toSet
       val known = folders.flatMap(_.path).map(folder.relativize).toSet
       val paths = entries.map(_.path).toSet
+      // Not after an append: entries of an OPTIMIZE at work come before its files.
       def isGone(entry: FileEntry): Boolean =
-        known(entry.file.folder) && !lie(entry.file)
+        mode == SaveMode.Overwrite && known(entry.file.folder) && !lie(entry.file)
       def coverage(old: Option[Coverage], all: Seq[FileEntry]): Option[Coverage] =
         if (entries.length < files.length || overwritesPartly) None
-        else if (!lie.subsetOf(all.iterator.map(_.file).toSet)) old.filter(_.isWhole)
+        else if (all.map(_.file).filter(file => known(file.folder)).toSet != lie)
+          old.filter(_.isWhole)
         else if (partitionColumns.isEmpty && mode == SaveMode.Overwrite)
           Some(Coverage(listedAt, isWhole = true))
         else if (partitionColumns.isEmpty) old.map(_.copy(listedAt = listedAt))
