@@ -10,24 +10,23 @@ from pyhive import hive
 from pyspark.sql import SparkSession
 
 from tests.support.processes.servers import free_port, spark_server
-
-#: Settings that a test may leave behind.
-SETTINGS = [
-    *(
-        f"optimize.{name}"
-        for name in ("targetFileSize", "batchSize", "curve", "method", "rewriteFactor")
-    ),
-    "vacuum.retentionCheck",
-]
+from tests.support.sessions import zorder_settings
 
 
 @pytest.fixture(autouse=True)
 def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After every test with a session: pyzorder's settings as they come."""
+    """After every test with a session: pyzorder's settings as they were before it."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    spark = request.getfixturevalue("spark")
+    before = zorder_settings(spark)
     yield
-    if "spark" in request.fixturenames:
-        for name in SETTINGS:
-            request.getfixturevalue("spark").conf.unset(f"spark.sql.zorder.{name}")
+    after = zorder_settings(spark)
+    for name in after.keys() - before.keys():
+        spark.conf.unset(name)
+    for name, value in before.items() - after.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture

@@ -238,7 +238,7 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
             )
             file.rename(file.with_name(file.name[1:]))
             appended.append(row)
-            ended.wait(0.3)
+            ended.wait(0.1)
 
     writer = threading.Thread(target=append)
     writer.start()

@@ -51,3 +51,12 @@ def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSessi
     for name, value in json.loads(os.environ.get("PYZORDER_TEST_SETTINGS", "{}")).items():
         builder = builder.config(name, value)
     return pyzorder.configure(builder).getOrCreate()
+
+
+def zorder_settings(spark: SparkSession) -> dict[str, str]:
+    """What is set of pyzorder's settings in a session."""
+    if hasattr(spark.conf, "getAll"):
+        settings = spark.conf.getAll
+    else:  # Spark 3.5
+        settings = {row[0]: row[1] for row in spark.sql("SET").collect()}
+    return {name: value for name, value in settings.items() if name.startswith("spark.sql.zorder.")}
