@@ -44,6 +44,7 @@ LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 #: Modules of cases, the fastest first.
 CASES = [
     "tests/mutants/cases.py",
+    "tests/property/test_index_filter.py",
     "tests/property/test_z_value_range_filter.py",
     "tests/property/test_dst_day_repeats.py",
     "tests/spark/test_wrong_answers.py",
