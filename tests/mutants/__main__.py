@@ -44,6 +44,9 @@ LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 #: Modules of cases, the fastest first.
 CASES = [
     "tests/mutants/cases.py",
+    "tests/property/test_index_filter.py",
+    "tests/property/test_z_value_range_filter.py",
+    "tests/property/test_dst_day_repeats.py",
     "tests/spark/test_wrong_answers.py",
     "tests/spark/test_z_value_ranges.py",
 ]
@@ -181,13 +184,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--sample", type=int, help="so many mutants, drawn with a fixed seed")
     parser.add_argument("--most", type=int, default=40, help="cases of a module that one meets")
-    parser.add_argument("--file", nargs="+", help="mutants of these alone: Judgement.scala …")
+    parser.add_argument(
+        "--file", nargs="+", help="of these alone: Judgement.scala IndexFilter.scala:9 …"
+    )
     parser.add_argument("--again", action="store_true", help="those that survived the last run")
     parser.add_argument("--cases", nargs="+", default=CASES, help="what is to kill them")
     arguments = parser.parse_args()
     found = compile_all()
-    files = arguments.file or {mutant.file for mutant in found}
-    mutants = [mutant for mutant in found if mutant.compiles and mutant.file in files]
+    mutants = [mutant for mutant in found if mutant.compiles]
+    if arguments.file:
+        mutants = [m for m in mutants if {m.file, f"{m.file}:{m.line}"} & set(arguments.file)]
     if arguments.again:
         rows = SURVIVORS.read_text(encoding="utf-8").splitlines()
         last = {tuple(row.split("\t")[:4]) for row in rows}

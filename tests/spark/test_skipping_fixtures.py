@@ -80,7 +80,8 @@ def expressions(spark: SparkSession, path: Path) -> set[str]:
     table, fixtures = f"rules_{path.stem}", fixtures_of(path)
     spark.sql(f"CREATE TABLE {table} ({fixtures[0].columns}) USING parquet")
     try:
-        selected = spark.table(table).selectExpr(*(fixture.predicate for fixture in fixtures))
+        predicates = ", ".join(f"({fixture.predicate})" for fixture in fixtures)
+        selected = spark.sql(f"SELECT {predicates} FROM {table}")
         plan = selected._jdf.queryExecution().optimizedPlan().toJSON()
         return set(re.findall(r'"class":"[a-z.]+\.expressions\.(\w+)"', plan))
     finally:

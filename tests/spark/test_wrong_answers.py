@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from tests.support.indexes import build
 from tests.support.scans import FAILURES, check_sound, explain, opened, plain, settings
@@ -325,6 +326,43 @@ def test_a_day_that_comes_twice(
             + ["year(ts) = 2020", "year(ts) < 2020"],
         )  # fmt: skip
         assert counts["year(ts) < 2020"] == 1
+
+
+@FORMATS
+def test_days_beyond_timestamps(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
+    """A file whose least or greatest day is no timestamp is read, and the query is to fail."""
+    path = tmp_path / "t"
+    before, beyond = (f"date_add(DATE'2000-01-01', {days})" for days in (-110000000, 110000000))
+    files = {
+        "before": f"({before}), (DATE'1960-01-01')",
+        "after": f"(DATE'2030-01-01'), ({beyond})",
+        "beyond": f"({beyond})",
+        "between": "(DATE'2024-01-01'), (DATE'2024-01-03')",
+        "later": "(DATE'2024-01-03')",
+        "null": "(CAST(NULL AS DATE))",
+    }
+    for name, days in files.items():
+        _write(spark, path, fmt, f"SELECT dt, '{name}' AS name FROM VALUES {days} AS t(dt)")
+    build(spark, path, fmt)
+    frame = spark.read.format(fmt).load(str(path))
+    rows = frame.select(F.input_file_name(), "name").distinct().collect()
+    names = {row[0].rsplit("/", 1)[-1]: row[1] for row in rows}
+    instants = "(TIMESTAMP'1970-01-01 00:00:00', TIMESTAMP'2024-01-02 00:00:00')"
+    query = frame.where(f"CAST(dt AS TIMESTAMP) IN {instants}")
+    assert {names[file] for file in opened(query)} == {"before", "after", "beyond", "between"}
+    assert attempt(query) is None
+
+
+def test_times_of_day(spark: SparkSession, tmp_path: Path) -> None:
+    if tuple(map(int, spark.version.split(".")[:2])) < (4, 1):
+        pytest.skip("Spark 4.1 brought TIME")
+    with settings(spark, spark__sql__timeType__enabled="true"):
+        for hour in ("01", "02", "23"):
+            _write(spark, tmp_path, "parquet", f"SELECT TIME'{hour}:59:59.5' AS at")
+        build(spark, tmp_path, "parquet")
+        spark.read.parquet(str(tmp_path)).createOrReplaceTempView("times")
+        expected = {"at < TIME'02:00:00'": 1, "at >= TIME'01:59:59.5'": 3, "at = TIME'02:00:00'": 0}
+        assert check_sound(spark, "times", list(expected)) == expected
 
 
 @FORMATS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,9 @@ PREDICATES = [
 ]  # fmt: skip
 
 
-def laid_out(spark: SparkSession, folder: Path, data_type: str, provider: str) -> None:
+def laid_out(
+    spark: SparkSession, folder: Path, data_type: str = "bigint", provider: str = "parquet"
+) -> None:
     a, b = (f"CAST({c} AS {data_type})" for c in COLUMNS[data_type])
     spark.range(0, 3000, 1, 2).selectExpr(f"{a} AS a", f"{b} AS b").write.format(provider).save(
         str(folder)
@@ -37,14 +41,31 @@ def laid_out(spark: SparkSession, folder: Path, data_type: str, provider: str) -
     aim_at(spark, folder, 24)
     spark.conf.set("spark.sql.zorder.optimize.method", "direct")
     spark.sql(f"OPTIMIZE {provider}.`{folder}` ZORDER BY (a, b)")
-    spark.read.format(provider).load(str(folder)).createOrReplaceTempView("direct_t")
+
+
+@pytest.fixture(scope="module")
+def folder_of(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], Path]:
+    """The folder of a table of a type and a provider, which is laid out when it is first needed."""
+
+    @cache
+    def folder_of(data_type: str, provider: str) -> Path:
+        folder = tmp_path_factory.mktemp("direct") / "t"
+        laid_out(spark, folder, data_type, provider)
+        return folder
+
+    return folder_of
 
 
 @pytest.mark.parametrize(
     ("data_type", "provider"), [*((t, "parquet") for t in COLUMNS), ("bigint", "orc")]
 )
-def test_sound(spark: SparkSession, tmp_path: Path, data_type: str, provider: str) -> None:
-    laid_out(spark, tmp_path / "t", data_type, provider)
+def test_sound(
+    spark: SparkSession, folder_of: Callable[[str, str], Path], data_type: str, provider: str
+) -> None:
+    folder = folder_of(data_type, provider)
+    spark.read.format(provider).load(str(folder)).createOrReplaceTempView("direct_t")
     drawn = spark.sql("SELECT a, b FROM direct_t WHERE a = a AND b = b ORDER BY hash(a, b) LIMIT 3")
     values = [
         f"CAST('{value}' AS {data_type})"
@@ -59,10 +80,13 @@ def test_sound(spark: SparkSession, tmp_path: Path, data_type: str, provider: st
     scans.check_sound(spark, "direct_t", asked)
 
 
-def test_fewer_files_than_by_minima_and_maxima(spark: SparkSession, tmp_path: Path) -> None:
-    laid_out(spark, tmp_path / "t", "bigint", "parquet")
-    entries = indexes.loaded(spark, tmp_path / "t")
-    assert len(entries) == len(data_files(tmp_path / "t")) >= 20
+def test_fewer_files_than_by_minima_and_maxima(
+    spark: SparkSession, folder_of: Callable[[str, str], Path]
+) -> None:
+    folder = folder_of("bigint", "parquet")
+    spark.read.parquet(str(folder)).createOrReplaceTempView("direct_t")
+    entries = indexes.loaded(spark, folder)
+    assert len(entries) == len(data_files(folder)) >= 20
     assert all(
         e["zorder_value(a, b)_minValue"] <= e["zorder_value(a, b)_maxValue"] for e in entries
     )
@@ -79,7 +103,7 @@ def test_fewer_files_than_by_minima_and_maxima(spark: SparkSession, tmp_path: Pa
 
 
 def test_it_is_no_column_of_the_table(spark: SparkSession, tmp_path: Path) -> None:
-    laid_out(spark, tmp_path / "t", "bigint", "parquet")
+    laid_out(spark, tmp_path / "t")
     described = spark.sql(f"DESCRIBE SKIPPING INDEX ON '{tmp_path}/t'").collect()
     assert [row["column"] for row in described] == ["a", "b"]
     spark.range(5).selectExpr("id AS a", "-id AS b").write.mode("append").parquet(f"{tmp_path}/t")

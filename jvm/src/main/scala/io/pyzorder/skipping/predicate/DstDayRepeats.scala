@@ -1,6 +1,6 @@
 package io.pyzorder.skipping.predicate
 
-import java.time.{LocalDateTime, ZoneId}
+import java.time.ZoneId
 import java.time.zone.{ZoneOffsetTransition, ZoneRules}
 import java.util.Arrays
 import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
@@ -22,7 +22,7 @@ import scala.jdk.CollectionConverters._
 final class DstDayRepeats private (repeated: Array[Long], from: Long) {
 
   /** Whether no day is repeated from the first instant to the last, both in microseconds. */
-  def inOrder(first: Long, last: Long): Boolean = last < from && {
+  def inOrder(first: Long, last: Long): Boolean = first == last || last < from && {
     val found = Arrays.binarySearch(repeated, first)
     val next = if (found >= 0) found + 1 else -found - 1 // the first instant after `first`
     next == repeated.length || repeated(next) > last
@@ -31,16 +31,17 @@ final class DstDayRepeats private (repeated: Array[Long], from: Long) {
 
 object DstDayRepeats {
 
+  private val AnyYear = 2000
+
   private val known = new ConcurrentHashMap[ZoneId, DstDayRepeats]()
 
   /** The repeated days of a zone. */
   def of(zone: ZoneId): DstDayRepeats = known.computeIfAbsent(zone, z => of(z.getRules))
 
-  private def of(rules: ZoneRules): DstDayRepeats = {
+  private[predicate] def of(rules: ZoneRules): DstDayRepeats = {
     val past = rules.getTransitions.asScala
     // The rules for all future years. They are the same each year except for the date.
-    val year = past.lastOption.map(_.getDateTimeAfter).getOrElse(LocalDateTime.MIN).getYear + 1
-    val yearly = rules.getTransitionRules.asScala.map(_.createTransition(year))
+    val yearly = rules.getTransitionRules.asScala.map(_.createTransition(AnyYear))
     val from =
       if (yearly.exists(repeatsDay)) past.lastOption.map(microsOf).getOrElse(Long.MinValue)
       else Long.MaxValue

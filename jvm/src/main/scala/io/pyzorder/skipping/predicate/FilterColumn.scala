@@ -47,7 +47,7 @@ final case class FilterColumn(
    * Whether `convert` preserves the order of all values from `least` to `greatest`. A single value
    * is always in order.
    */
-  def keepsOrder(least: Any, greatest: Any): Boolean = least == greatest || zone.forall { zone =>
+  def keepsOrder(least: Any, greatest: Any): Boolean = zone.forall { zone =>
     DstDayRepeats.of(zone).inOrder(least.asInstanceOf[Long], greatest.asInstanceOf[Long])
   }
 
@@ -78,7 +78,7 @@ object FilterColumn {
   }
 
   private val CharVarcharKey = "__CHAR_VARCHAR_TYPE_STRING"
-  private val MetadataColumnKeys = Seq("__metadata_col", "__file_source_metadata_col")
+  private val MetadataColumnKey = "__metadata_col"
 
   /** Matches a data file's column or an order-preserving function of one. */
   def unapply(expression: Expression): Option[FilterColumn] = expression match {
@@ -96,7 +96,7 @@ object FilterColumn {
       function: Expression,
       column: FilterColumn,
       zone: Option[ZoneId]): Option[FilterColumn] =
-    if (zone.isDefined && (column.through.isDefined || column.dataType != TimestampType)) None
+    if (zone.isDefined && column.through.isDefined) None
     else {
       val of = column.through.getOrElse(BoundReference(0, column.dataType, nullable = true))
       val through = function.mapChildren {
@@ -111,8 +111,7 @@ object FilterColumn {
    * and a column declared CHAR(n) is padded when read. Neither has statistics.
    */
   private def pathOf(expression: Expression): Option[Seq[String]] = expression match {
-    case a: AttributeReference
-        if MetadataColumnKeys.exists(a.metadata.contains) || isChar(a) => None
+    case a: AttributeReference if a.metadata.contains(MetadataColumnKey) || isChar(a) => None
     case a: AttributeReference => Some(Seq(a.name))
     case field: GetStructField =>
       pathOf(field.child).flatMap { path =>

@@ -2,7 +2,6 @@ package io.pyzorder.skipping.predicate
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 import io.pyzorder.expressions.{CurveBox, OrderedBytes}
@@ -59,18 +58,14 @@ object ZValueRangeFilter {
         FilterColumn(curve.path, curve.dataType), ranges.map(_.low), ranges.map(_.high)))
   }
 
+  private val Unsigned: Ordering[Long] = java.lang.Long.compareUnsigned(_, _)
+
   /** The range of a column's ordered bits, unsigned, in rows for which a filter may be TRUE. */
   private final case class Bits(low: Long, high: Long) {
 
-    def and(other: Bits): Bits = Bits(
-      if (lessOrEqual(low, other.low)) other.low else low,
-      if (lessOrEqual(high, other.high)) high else other.high)
+    def and(other: Bits): Bits = Bits(Unsigned.max(low, other.low), Unsigned.min(high, other.high))
 
-    def or(other: Bits): Bits = Bits(
-      if (lessOrEqual(low, other.low)) low else other.low,
-      if (lessOrEqual(high, other.high)) other.high else high)
-
-    private def lessOrEqual(a: Long, b: Long): Boolean = java.lang.Long.compareUnsigned(a, b) <= 0
+    def or(other: Bits): Bits = Bits(Unsigned.min(low, other.low), Unsigned.max(high, other.high))
   }
 
   private object Bits {
@@ -86,40 +81,32 @@ object ZValueRangeFilter {
      * greatest. A predicate that is never TRUE for a null is TRUE only for values with bits of 1 or
      * more.
      */
-    def of(filter: IndexFilter, column: IndexedColumn): Bits = {
+    def of(filter: IndexFilter, column: IndexedColumn): Bits = filter match {
+      case IndexFilter.And(left, right) => of(left, column).and(of(right, column))
+      case IndexFilter.Or(left, right) => of(left, column).or(of(right, column))
+      case leaf =>
+        // A decimal with more digits than the column's type has no bits there.
+        try ofLeaf(leaf, FilterColumn(column.path, column.dataType))
+        catch { case NonFatal(_) => All }
+    }
+
+    private def ofLeaf(filter: IndexFilter, column: FilterColumn): Bits = {
       def bits(value: Any): Long = OrderedBytes.of(value, column.dataType)
-      def isColumn(other: FilterColumn): Boolean =
-        other.path == column.path && other.dataType == column.dataType && other.through.isEmpty
       filter match {
-        case IndexFilter.And(left, right) => of(left, column).and(of(right, column))
-        case IndexFilter.Or(left, right) => of(left, column).or(of(right, column))
-        case leaf =>
-          // A decimal with more digits than the column's type has no bits there.
-          try ofLeaf(leaf, column, isColumn, bits)
-          catch { case NonFatal(_) => All }
+        case IndexFilter.Below(`column`, value, _) => Bits(Least, bits(value))
+        case IndexFilter.Above(`column`, value, _) => Bits(bits(value), Greatest)
+        case IndexFilter.OneOf(`column`, values) => Bits(bits(values.head), bits(values.last))
+        case IndexFilter.Prefix(`column`, prefix) => Bits(bits(prefix), lastWith(prefix))
+        case IndexFilter.HasNull(`column`) => Bits(0L, 0L)
+        case IndexFilter.HasValue(`column`) => Bits(Least, Greatest)
+        case _ => All
       }
     }
 
-    private def ofLeaf(
-        filter: IndexFilter,
-        column: IndexedColumn,
-        isColumn: FilterColumn => Boolean,
-        bits: Any => Long): Bits =
-      filter match {
-        case IndexFilter.Below(c, value, _) if isColumn(c) => Bits(Least, bits(value))
-        case IndexFilter.Above(c, value, _) if isColumn(c) => Bits(bits(value), Greatest)
-        case IndexFilter.OneOf(c, values) if isColumn(c) =>
-          Bits(bits(values.head), bits(values.last))
-        case IndexFilter.Prefix(c, prefix) if isColumn(c) =>
-          Bits(bits(prefix), lastWith(prefix, column.dataType))
-        case IndexFilter.HasNull(c) if isColumn(c) => Bits(0L, 0L)
-        case IndexFilter.HasValue(c) if isColumn(c) => Bits(Least, Greatest)
-        case _ => All
-      }
-
     /** The bits are the string's first 8 bytes. Any bytes may follow a prefix. */
-    private def lastWith(prefix: UTF8String, dataType: DataType): Long =
-      if (dataType != StringType || prefix.numBytes >= 8) OrderedBytes.of(prefix, dataType)
-      else OrderedBytes.of(prefix, dataType) | (Greatest >>> (8 * prefix.numBytes))
+    private def lastWith(prefix: UTF8String): Long = {
+      val bits = OrderedBytes.ofUtf8(prefix)
+      if (prefix.numBytes >= 8) bits else bits | (Greatest >>> (8 * prefix.numBytes))
+    }
   }
 }
