@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.processes.journal_driver import paused
 from tests.support.scans import explain, settings
 from tests.support.tables import data_files
 
@@ -102,6 +103,65 @@ def test_what_sessions_with_pyzorder_write(spark: SparkSession, table: Path) -> 
     writer.sql(insert_overwrite)
     assert count(reader) == 6
     assert reader.sql("SELECT count(*), max(id) FROM stale").collect() == [(6, 5)]
+
+
+@pytest.mark.parametrize("indexed", ["true", "false"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        "after-index",
+        pytest.param("before-commit", marks=pytest.mark.crash),
+        "mid-move-in",
+        pytest.param("before-done", marks=pytest.mark.crash),
+    ],
+)
+def test_an_insert_while_another_process_optimizes(
+    spark: SparkSession, table: Path, point: str, indexed: str
+) -> None:
+    """The index names the OPTIMIZE's new files before they are the table's, and the insert's too."""
+    reader = bound(fresh(spark), "1h")
+    assert count(reader) == 40
+    statement = f"OPTIMIZE parquet.`{table}` FULL ZORDER BY (id)"
+    with paused(table, point, statement) as process:
+        with settings(spark, spark__sql__zorder__write__index=indexed):
+            insert(spark, 40, 60)
+        assert count(reader) == count(bound(fresh(spark), "1h")) == 60
+    assert process.succeeded, process.said
+    for session in (reader, bound(fresh(spark), "1h"), fresh(spark)):
+        assert count(session) == 60
+        assert count(session, "id >= 50") == 10
+    named = {row.path for row in spark.sql("SELECT path FROM skipping_index('stale')").collect()}
+    there = {str(file.relative_to(table)) for file in data_files(table)}
+    assert named == there if indexed == "true" else named < there
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO stale VALUES (100, 0)",
+        pytest.param("INSERT OVERWRITE stale VALUES (100, 0)", marks=pytest.mark.crash),
+        pytest.param("OPTIMIZE stale FULL ZORDER BY (id)", marks=pytest.mark.crash),
+    ],
+)
+@pytest.mark.parametrize("indexed", ["true", "false"])
+def test_a_refresh_that_listed_before(
+    spark: SparkSession, table: Path, statement: str, indexed: str
+) -> None:
+    """REFRESH lists, another session changes the table, and only then REFRESH publishes."""
+    spark.sql("DROP SKIPPING INDEX ON stale")
+    spark.sql("CREATE SKIPPING INDEX ON stale (id)")
+    append(table, [200, 202])
+    refresh = f"REFRESH SKIPPING INDEX ON parquet.`{table}`"
+    index = settings(spark, spark__sql__zorder__write__index=indexed)
+    with paused(table, "index-collected", refresh) as process, index:
+        spark.sql(statement).collect()
+    assert process.succeeded, process.said
+    expected = count(fresh(spark))
+    for _ in range(2):
+        hour = bound(fresh(spark), "1h")
+        assert count(hour) == expected
+        assert hour.sql("SELECT count(*) FROM stale").collect() == [(expected,)]
+        spark.sql("REFRESH SKIPPING INDEX ON stale")
 
 
 def test_a_partition_is_overwritten(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.DataFiles
-import io.pyzorder.index.store.ListedTable
+import io.pyzorder.index.store.{IndexStore, ListedTable}
 import io.pyzorder.publish.reading.JournaledListing
 import io.pyzorder.storage.FileRef
 
@@ -16,9 +16,18 @@ object TableFiles {
   def list(session: shim.SparkSession, table: ResolvedTable): Seq[FileRef] =
     listed(session, table).files
 
-  /** The same, with the time of the listing. */
+  /** A listing that begins now and has no files yet. */
+  def beginListing(session: shim.SparkSession, table: ResolvedTable): ListedTable = {
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val since = IndexStore.latest(hadoopConf, table.folder(session)).fold(0L)(_.version)
+    ListedTable(
+      System.currentTimeMillis(), since,
+      isWhole = !table.relation.location.isInstanceOf[CatalogFileIndex], Nil)
+  }
+
+  /** All data files of the table, and since when they were listed. */
   def listed(session: shim.SparkSession, table: ResolvedTable): ListedTable = {
-    val at = System.currentTimeMillis()
+    val begun = beginListing(session, table)
     val folder = table.folder(session)
     table.relation.location.refresh()
     val listing = JournaledListing.current(
@@ -27,12 +36,8 @@ object TableFiles {
       val status = file.fileStatus
       FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime)
     }
-    ListedTable(at, isWhole(table), files)
+    begun.copy(files = files)
   }
-
-  /** Whether the table's folders are found by listing, not in the catalog. */
-  def isWhole(table: ResolvedTable): Boolean =
-    !table.relation.location.isInstanceOf[CatalogFileIndex]
 
   /** Input for the statistics collector, without files behind links that Links.strange rejects. */
   def toIndex(

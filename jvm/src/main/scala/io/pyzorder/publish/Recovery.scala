@@ -7,7 +7,7 @@ import org.slf4j.LoggerFactory
 
 import io.pyzorder.common.{Printable, ZOrderErrors}
 import io.pyzorder.index.model.FileEntry
-import io.pyzorder.index.store.{Coverage, IndexStore}
+import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
 import io.pyzorder.publish.journal.{JournalState, Marker, Records, RetireRecord, RunFiles}
 import io.pyzorder.publish.journal.RunRecords
 import io.pyzorder.publish.relocate.CatalogSwitch
@@ -91,13 +91,13 @@ private[publish] object Recovery {
    * Completes a committed run: moves the new files in, retires the late old ones, removes the
    * entries of old files from the index, and finally switches locations in the catalog, if any.
    *
-   * @param coverage what the index covers afterwards, by its entries
+   * @param coverage what the index covers afterwards, by the snapshot before and the entries
    */
   def complete(
       session: shim.SparkSession,
       files: RunFiles,
       moved: Int => Unit,
-      coverage: Seq[FileEntry] => Option[Coverage] = _ => None)(
+      coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage] = (_, _) => None)(
       switch: Option[CatalogSwitch],
       alive: () => Boolean,
       reach: String => Unit): Seq[String] = {
@@ -115,7 +115,8 @@ private[publish] object Recovery {
       session: shim.SparkSession,
       files: RunFiles,
       moved: Int => Unit,
-      coverage: Seq[FileEntry] => Option[Coverage] = _ => None): Seq[String] = {
+      coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage] = (_, _) => None)
+      : Seq[String] = {
     val problems = files.moveBack(moved)
     end(session, files, gone = files.record.add, back = files.record.retire, coverage)
     problems
@@ -143,7 +144,7 @@ private[publish] object Recovery {
       files: RunFiles,
       gone: Seq[FileRef],
       back: Seq[FileRef],
-      coverage: Seq[FileEntry] => Option[Coverage]): Unit =
+      coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage]): Unit =
     if (files.sameIncarnation && (gone.nonEmpty || back.nonEmpty)) {
       update(session, files, gone, back, coverage)
     }
@@ -159,7 +160,7 @@ private[publish] object Recovery {
       files: RunFiles,
       gone: Seq[FileRef],
       back: Seq[FileRef],
-      coverage: Seq[FileEntry] => Option[Coverage]): Unit =
+      coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage]): Unit =
     try {
       val names = gone.map(_.path).toSet
       val recorded = back.toSet
@@ -173,7 +174,8 @@ private[publish] object Recovery {
         IndexStore.publish(
           session, files.table, identity, _.filterNot(entry => names(entry.path)).map(now),
           life = Some(files.record.incarnation),
-          coverage = (_, entries) => coverage(entries))
+          coverage = coverage,
+          voids = true)
       }
     } catch {
       case NonFatal(failure) =>

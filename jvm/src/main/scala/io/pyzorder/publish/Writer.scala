@@ -10,7 +10,7 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.{StoreFailures, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.collect.RowCounts
 import io.pyzorder.index.model.{FileEntry, IndexedColumn}
-import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable}
+import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable, SnapshotRef}
 import io.pyzorder.publish.journal.{Journal, LayoutRecord, PartitionMove, PartitionsRecord}
 import io.pyzorder.publish.journal.{RetireRecord, RunFiles, RunRecords, SummaryFiles, SwitchRecord}
 import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, TableLocationSwitch}
@@ -54,8 +54,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** All files of the table as this run found them. With it, the index can cover the table. */
   var listed: Option[ListedTable] = None
 
-  /** What the index covered before this run. */
-  private var covered: Option[Coverage] = None
+  /** The index before this run's entries were published, and then: its version with them. */
+  private var before: Option[SnapshotRef] = None
+  private var indexed: Option[Long] = None
 
   /** The files that are being read. If one of them changes, that explains a failure. */
   var reading: Seq[FileRef] = Nil
@@ -232,7 +233,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         // If the run cannot be aborted, a COMMIT with unknown outcome succeeded after all.
         if (records.abort(incarnation, owner)) {
           moving.foreach(_.undo())
-          Recovery.undo(session, files, _ => (), _ => covered)
+          Recovery.undo(session, files, _ => (), (now, _) => covered(now))
         } else {
           Recovery.complete(session, files, _ => ())(moving, () => lease.held, _ => ())
         }
@@ -303,25 +304,47 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       columns: Seq[IndexedColumn] => Seq[IndexedColumn]): Unit = {
     val times = added.map(file => file.path -> file.modificationTime).toMap
     val fresh = entries.map(e => e.copy(modificationTime = times(e.path)))
-    IndexStore.publish(
+    val published = IndexStore.publish(
       session, folder, columns, old => old.filterNot(e => times.contains(e.path)) ++ fresh,
       life = Some(incarnation),
-      coverage = (before, _) => {
-        covered = before
+      coverage = (replaced, _) => {
+        before = replaced
         None // for a while, there are entries of files that are not the table's yet, or no more
-      })
+      },
+      voids = true)
+    indexed = Some(published.version)
   }
 
-  /** What the index covers once the new files have taken the place of the old ones. */
-  private def coverage(entries: Seq[FileEntry]): Option[Coverage] = {
+  /**
+   * What the index covers once the new files have taken the place of the old ones: all files that
+   * were listed, or what it covered before.
+   */
+  private def coverage(now: Option[SnapshotRef], entries: Seq[FileEntry]): Option[Coverage] = {
     val names = entries.iterator.map(_.path).toSet
     if (!SummaryFiles.without(files.record.add).forall(file => names(file.path))) None
     else {
       val retired = files.record.retire.toSet
-      listed.map(table => table.copy(files = table.files.filterNot(retired)))
-        .flatMap(Coverage.of(_, entries)).orElse(covered)
+      val stay = for (table <- listed; version <- indexed if table.holds(before))
+        yield table.copy(since = version, files = table.files.filterNot(retired))
+      stay.flatMap(Coverage.of(_, now, entries)).orElse(covered(now))
     }
   }
+
+  /** What the index covered before this run, if that still holds. */
+  private def covered(now: Option[SnapshotRef]): Option[Coverage] =
+    before.flatMap(_.coverage).filter(_ => now.forall(ref => indexed.contains(ref.coverableSince)))
+
+  /**
+   * What `listed` is for the next run of the same command: the files that this one has not
+   * retired, if the index covers them.
+   */
+  def listedNext: Option[ListedTable] =
+    for {
+      table <- listed
+      now <- IndexStore.latest(session.sessionState.newHadoopConf(), folder)
+      if now.coverage.isDefined
+      retired = files.record.retire.toSet
+    } yield table.copy(since = now.version, files = table.files.filterNot(retired))
 
   private def complete(): Unit =
     try {

@@ -13,15 +13,16 @@ import io.pyzorder.common.ZOrderConf
 object FailPoints {
 
   /**
-   * All points of a run, of recovery, of VACUUM, and of a run that switches the table's location,
-   * each group in execution order.
+   * All points of a run, of recovery, of VACUUM, of a run that switches the table's location, and
+   * of REFRESH SKIPPING INDEX, each group in execution order.
    */
   val all: Seq[String] = Seq(
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",
     "before-commit", "after-commit", "mid-move-in", "moved-in", "before-done", "after-done",
     "recovery-begun", "recovery-decided", "recovery-undoing", "recovery-completing",
     "recovery-moved", "vacuum-found", "mid-vacuum",
-    "switch-recorded", "switch-filled", "switch-committed", "before-switch", "after-switch")
+    "switch-recorded", "switch-filled", "switch-committed", "before-switch", "after-switch",
+    "index-collected")
 
   /** Kills the process, or stops it until it receives SIGCONT, if the session names this point. */
   def reach(conf: SQLConf, point: String): Unit = {

@@ -24,7 +24,7 @@ import org.apache.spark.util.SerializableConfiguration
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.model.{Calendars, DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.model.ReadSettings
-import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
+import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable, SnapshotRef}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
@@ -82,8 +82,7 @@ final class IndexedInsertCommand(
     if (before.isDefined || tracker.isDefined) {
       try tracker match {
           case Some(written) => publish(session, folder, before, columns, written.files, conf)
-          case None if before.exists(_.coverage.isDefined) => uncover(session, folder)
-          case None =>
+          case None => uncover(session, folder)
         }
       catch {
         case NonFatal(failure) =>
@@ -155,23 +154,27 @@ final class IndexedInsertCommand(
       // Not after an append: entries of an OPTIMIZE at work come before its files.
       def isGone(entry: FileEntry): Boolean =
         mode == SaveMode.Overwrite && known(entry.file.folder) && !lie(entry.file)
-      def coverage(old: Option[Coverage], all: Seq[FileEntry]): Option[Coverage] =
-        if (entries.length < files.length || overwritesPartly) None
+      val lacksEntries = entries.length < files.length || overwritesPartly
+      val whole = partitionColumns.isEmpty
+      val listed = ListedTable(listedAt, before.fold(0L)(_.version), whole, lie.toSeq)
+      def coverage(ref: Option[SnapshotRef], all: Seq[FileEntry]): Option[Coverage] = {
+        val old = ref.flatMap(_.coverage)
+        if (lacksEntries) None
         else if (all.map(_.file).filter(file => known(file.folder)).toSet != lie)
           old.filter(_.isWhole)
-        else if (partitionColumns.isEmpty && mode == SaveMode.Overwrite)
-          Some(Coverage(listedAt, isWhole = true))
-        else if (partitionColumns.isEmpty) old.map(_.copy(listedAt = listedAt))
+        else if (whole && mode == SaveMode.Overwrite) Coverage.of(listed, ref, all)
+        else if (whole) old.map(_.copy(listedAt = listedAt))
         else old.orElse(
-          if (all.forall(entry => known(entry.file.folder)))
-            Some(Coverage(listedAt, isWhole = false))
+          if (all.forall(entry => known(entry.file.folder))) Coverage.of(listed, ref, all)
           else None)
+      }
       IndexStore.publish(
         session, folder,
         old => if (old.isEmpty) columns else old,
         old => old.filterNot(entry => paths(entry.path) || isGone(entry)) ++ entries,
         properties,
-        coverage = coverage)
+        coverage = coverage,
+        voids = lacksEntries || mode == SaveMode.Overwrite)
     }
   }
 
@@ -210,7 +213,7 @@ final class IndexedInsertCommand(
 
   /** Removes the coverage of the index, which does not know the written files. */
   private def uncover(session: shim.SparkSession, folder: TableFolder): Unit =
-    IndexStore.publish(session, folder, identity, identity, properties)
+    IndexStore.publish(session, folder, identity, identity, properties, voids = true)
 
   /**
    * The locations of the table's partitions. None: the table is not in the catalog, or tasks may

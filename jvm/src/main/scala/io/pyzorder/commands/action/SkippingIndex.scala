@@ -7,7 +7,7 @@ import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 import io.pyzorder.index.collect.Collector
 import io.pyzorder.index.model.{DeniedColumns, FileEntry, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
-import io.pyzorder.storage.{FileRef, TableFolder}
+import io.pyzorder.storage.{FailPoints, FileRef, TableFolder}
 
 /** Operations on a table's index that several commands share. */
 private[commands] object SkippingIndex {
@@ -58,20 +58,28 @@ private[commands] object SkippingIndex {
       asked: Seq[IndexedColumn]): Unit = {
     val denied = DeniedColumns.of(session.sessionState.conf, table.properties)
     val columns = asked.filterNot(denied(_))
+    val snapshot = latest(session, table).flatMap(IndexStore.load(session, _))
+    val old = snapshot.toSeq.flatMap(_.entries)
     val listed = TableFiles.listed(session, table)
     val files = listed.files
-    val known = latest(session, table).flatMap(IndexStore.load(session, _)).toSeq
-      .filter(snapshot => columns.forall(snapshot.columns.contains))
-      .flatMap(snapshot => valid(snapshot.entries, files)).map(_.path).toSet
+    val known =
+      if (snapshot.exists(from => columns.forall(from.columns.contains)))
+        valid(old, files).map(_.path).toSet
+      else Set.empty[String]
     val missing = files.filterNot(file => known(file.path))
     val collected = Collector.collect(session, TableFiles.toIndex(session, table, missing), columns)
+    FailPoints.reach(session.sessionState.conf, "index-collected")
     val fresh = collected.map(_.path).toSet
+    val olds = old.iterator.map(_.path).toSet
     IndexStore.publish(
       session,
       new TableFolder(table.root),
       _ => columns,
-      before => valid(before.filterNot(e => fresh(e.path)), files) ++ collected,
+      before => {
+        val (earlier, meanwhile) = before.filterNot(e => fresh(e.path)).partition(e => olds(e.path))
+        valid(earlier, files) ++ meanwhile ++ collected
+      },
       table.properties,
-      coverage = (_, entries) => Coverage.of(listed, entries))
+      coverage = Coverage.of(listed, _, _))
   }
 }

@@ -5,7 +5,6 @@ import scala.util.control.NonFatal
 import io.pyzorder.catalog.TableFiles
 import io.pyzorder.commands.action.{TableAction, Vacuum}
 import io.pyzorder.common.ZOrderErrors
-import io.pyzorder.index.store.ListedTable
 import io.pyzorder.layout.select.RewritePlan
 import io.pyzorder.publish.Writer
 
@@ -36,12 +35,9 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
   override def run(writer: Writer): OptimizeMetrics =
     try {
       Vacuum.expired(session, table, writer)
-      val listedAt = System.currentTimeMillis()
+      val listing = TableFiles.beginListing(session, table)
       val files = list()
-      if (where.isEmpty) {
-        writer.listed =
-          Some(ListedTable(listedAt, TableFiles.isWhole(table), everyFile(files)))
-      }
+      if (where.isEmpty) writer.listed = Some(listing.copy(files = everyFile(files)))
       val chosen = planner.plan(files)
       planner.checkHarm(files, chosen)
       writer.reading = filesOf(chosen.groups)

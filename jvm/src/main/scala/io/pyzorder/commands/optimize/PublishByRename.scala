@@ -28,8 +28,7 @@ private[optimize] final class PublishByRename(context: OptimizeContext, executor
       next.listed = listed
       val files = if (number == 0) publish(next, batch, input)
       else Writer.use(next)(publish(next, batch, input))
-      val replaced = filesOf(batch).toSet
-      listed = listed.map(table => table.copy(files = table.files.filterNot(replaced)))
+      if (number + 1 < batches.length) listed = next.listedNext
       files
     }
     Published(written, table.root)

@@ -29,7 +29,8 @@ private[optimize] final class PublishToNewFolder(
       val filler = Writer.begin(session, to.root, OptimizeAction.Operation)
       Writer.use(filler) {
         filler.layout = layout
-        filler.listed = Some(ListedTable(System.currentTimeMillis(), isWhole = true, Nil))
+        filler.listed =
+          Some(ListedTable(System.currentTimeMillis(), since = 0L, isWhole = true, Nil))
         filler.checkSpace(all.map(_.size).sum)
         written = executor.write(filler, input)
         val filled = executor.filled(written)

@@ -16,10 +16,19 @@ final case class Coverage(listedAt: Long, isWhole: Boolean)
 
 object Coverage {
 
-  /** The coverage of entries, if each of the listed files has one. */
-  def of(listed: ListedTable, entries: Seq[FileEntry]): Option[Coverage] = {
-    val known = entries.iterator.map(_.file).toSet
-    if (listed.files.forall(known)) Some(Coverage(listed.at, listed.isWhole)) else None
+  /**
+   * The coverage of entries, if each of the listed files has one and the listing still holds.
+   *
+   * @param before the snapshot that the entries are about to replace
+   */
+  def of(
+      listed: ListedTable,
+      before: Option[SnapshotRef],
+      entries: Seq[FileEntry]): Option[Coverage] = {
+    lazy val known = entries.iterator.map(_.file).toSet
+    if (listed.holds(before) && listed.files.forall(known)) {
+      Some(Coverage(listed.at, listed.isWhole))
+    } else None
   }
 }
 
@@ -27,6 +36,12 @@ object Coverage {
  * Every data file of a table.
  *
  * @param at      when the listing began, in milliseconds since the epoch
+ * @param since   the version of the index when the listing began, 0 without an index
  * @param isWhole as in Coverage
  */
-final case class ListedTable(at: Long, isWhole: Boolean, files: Seq[FileRef])
+final case class ListedTable(at: Long, since: Long, isWhole: Boolean, files: Seq[FileRef]) {
+
+  /** Whether all changes to the table since the listing began are entries of this snapshot. */
+  def holds(snapshot: Option[SnapshotRef]): Boolean =
+    snapshot.forall(ref => ref.coverableSince <= since && since <= ref.version)
+}

@@ -138,7 +138,9 @@ object IndexStore {
    *                   columns that are dropped or change their type
    * @param life       the table's incarnation as seen by a writer; None for the current one, which
    *                   is created if there is none
-   * @param coverage   computes the new coverage from the latest snapshot's and the new entries
+   * @param coverage   computes the new coverage from the latest snapshot and the new entries
+   * @param voids      whether this writer added files without an entry, or deleted or moved files,
+   *                   so that no other writer's earlier listing covers the table any more
    * @return the pointer to the new snapshot
    */
   def publish(
@@ -148,8 +150,8 @@ object IndexStore {
       change: Seq[FileEntry] => Seq[FileEntry],
       properties: Map[String, String] = Map.empty,
       life: Option[String] = None,
-      coverage: (Option[Coverage], Seq[FileEntry]) => Option[Coverage] = (_, _) => None)
-      : SnapshotRef = {
+      coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage] = (_, _) => None,
+      voids: Boolean = false): SnapshotRef = {
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
     val hadoopConf = session.sessionState.newHadoopConf()
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -158,7 +160,8 @@ object IndexStore {
     var published: Option[SnapshotRef] = None
     while (published.isEmpty) {
       published = tryPublish(
-        session, fileSystem, folder, columns(_).filterNot(denied(_)), change, life, coverage)
+        session, fileSystem, folder, columns(_).filterNot(denied(_)), change, life, coverage,
+        voids)
     }
     deleteOld(fileSystem, folder, denied)
     published.get
@@ -221,13 +224,15 @@ object IndexStore {
       columns: Seq[IndexedColumn] => Seq[IndexedColumn],
       change: Seq[FileEntry] => Seq[FileEntry],
       life: Option[String],
-      coverage: (Option[Coverage], Seq[FileEntry]) => Option[Coverage]): Option[SnapshotRef] = {
+      coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage],
+      voids: Boolean): Option[SnapshotRef] = {
     val conf = session.sessionState.newHadoopConf()
     val base = versions(fileSystem, folder).lastOption.getOrElse(0L)
     if (base + 1 >= RunNumber.Greatest) throw ZOrderErrors.usedUpNumbers(folder.index.toString)
-    val loaded = latest(conf, folder).filter(_.version == base)
-      .flatMap(ref => load(session, ref).map(ref -> _))
-    val snapshot = loaded.fold(IndexSnapshot.empty)(_._2)
+    val before = latest(conf, folder).filter(_.version == base)
+    val loaded = before.flatMap(load(session, _))
+    val snapshot = loaded.getOrElse(IndexSnapshot.empty)
+    val isUnknown = base > 0 && loaded.isEmpty // what writers have told of the table is lost
     val kept = columns(snapshot.columns)
     val entries = change(withColumns(snapshot, kept)).sortBy(_.path)
     val bytes = SnapshotWriter.bytesOf(session, kept, entries)
@@ -241,7 +246,8 @@ object IndexStore {
       SnapshotFiles.checksum(bytes),
       entries.length,
       kept,
-      coverage(loaded.flatMap(_._1.coverage), entries))
+      if (isUnknown) None else coverage(before, entries),
+      if (voids || isUnknown) version else before.fold(0L)(_.coverableSince))
     val data = new Path(folder.index, ref.file)
     SnapshotFiles.write(fileSystem, data, bytes)
     MetadataFiles.share(conf, data)

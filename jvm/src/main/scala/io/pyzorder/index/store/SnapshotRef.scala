@@ -21,6 +21,8 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  * @param numFiles    the number of entries in the data file
  * @param columns     the columns with statistics
  * @param coverage    None: there may be files without an entry anywhere
+ * @param coverableSince the last version whose writer added files without an entry, or deleted or
+ *                    moved files; 0 if there is none. What was listed before covers nothing
  */
 final case class SnapshotRef(
     folder: TableFolder,
@@ -31,7 +33,8 @@ final case class SnapshotRef(
     checksum: Long,
     numFiles: Int,
     columns: Seq[IndexedColumn],
-    coverage: Option[Coverage]) {
+    coverage: Option[Coverage],
+    coverableSince: Long) {
 
   /** The file name of this pointer. */
   def pointer: String = SnapshotRef.pointerName(version)
@@ -53,6 +56,7 @@ final case class SnapshotRef(
       column.path.foreach(part => path.add(part))
       item.set[JsonNode]("type", SnapshotRef.mapper.readTree(column.dataType.json))
     }
+    json.put("coverableSince", coverableSince)
     coverage.foreach { known =>
       val item = json.putObject("coverage")
       item.put("listedAt", known.listedAt)
@@ -105,7 +109,8 @@ object SnapshotRef {
       }.toList,
       Option(json.get("coverage")).filter(_.isObject).map { item =>
         Coverage(required(item, "listedAt").asLong(), required(item, "whole").asBoolean())
-      })
+      },
+      Option(json.get("coverableSince")).fold(0L)(_.asLong()))
   }
 
   /**
