@@ -81,7 +81,7 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
         session,
         relation.location(),
         relation.options(),
-        relation.partitionSchema(),
+        spark._jvm.io.pyzorder.publish.reading.SelectedPartitions.all(relation.partitionSchema()),
         folders,
         scala_seq(spark, []),
         spark._jvm.io.pyzorder.common.Staleness.none(),

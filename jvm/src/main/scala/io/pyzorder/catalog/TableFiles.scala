@@ -6,7 +6,7 @@ import org.apache.spark.sql.pyzorder.shim
 import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.index.model.DataFiles
 import io.pyzorder.index.store.{IndexStore, ListedTable}
-import io.pyzorder.publish.reading.JournaledListing
+import io.pyzorder.publish.reading.{JournaledListing, SelectedPartitions}
 import io.pyzorder.storage.FileRef
 
 /** Lists the current data files of a table, with a fresh listing through its journal. */
@@ -31,7 +31,8 @@ object TableFiles {
     val folder = table.folder(session)
     table.relation.location.refresh()
     val listing = JournaledListing.current(
-      session, table.relation.location, table.options, table.partitionSchema, Seq(folder), Nil)
+      session, table.relation.location, table.options,
+      SelectedPartitions.all(table.partitionSchema), Seq(folder), Nil)
     val files = listing.files.listFiles(Nil, Nil).flatMap(_.files).map { file =>
       val status = file.fileStatus
       FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime)

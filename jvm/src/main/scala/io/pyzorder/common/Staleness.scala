@@ -24,11 +24,14 @@ object Staleness {
   /** The store must be asked. */
   val none: Staleness = Staleness(Long.MaxValue, Long.MaxValue)
 
+  /** Any earlier knowledge may be used. */
+  def unbounded: Staleness = Staleness(Long.MinValue, System.currentTimeMillis())
+
   /** The staleness that the session's settings and the table's properties allow. */
   def of(conf: SQLConf, properties: Map[String, String]): Staleness = {
-    val now = System.currentTimeMillis()
-    if (ZOrderConf.indexTrusted.get(conf, properties)) Staleness(Long.MinValue, now)
+    if (ZOrderConf.indexTrusted.get(conf, properties)) unbounded
     else {
+      val now = System.currentTimeMillis()
       val most = ZOrderConf.indexMaxStaleness.get(conf, properties)
       if (most == 0) none else Staleness(math.max(now - most, 0L), now)
     }

@@ -5,7 +5,6 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.execution.datasources.{FileIndex, InMemoryFileIndex}
 import org.apache.spark.sql.pyzorder.shim
-import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.common.Staleness
 import io.pyzorder.index.store.SnapshotRef
@@ -68,7 +67,9 @@ object JournaledListing {
    * checks that file.
    *
    * @param options          the relation's options
-   * @param partitionSchema  the relation's partition columns, whose types stay as planned
+   * @param selected         the partitions to list, of the relation's partition columns, whose types
+   *                         stay as planned; every partition is listed of a table that does not
+   *                         have its partitions in the catalog
    * @param indexes          the folders' current indexes; may be empty after a refresh of `wrapped`
    * @param staleness        how old the listing may be
    */
@@ -76,14 +77,13 @@ object JournaledListing {
       session: shim.SparkSession,
       wrapped: FileIndex,
       options: Map[String, String],
-      partitionSchema: StructType,
+      selected: SelectedPartitions,
       folders: Seq[TableFolder],
       indexes: Seq[SnapshotRef],
       staleness: Staleness = Staleness.none): Listing = {
     val hadoopConf = session.sessionState.newHadoopConf()
     val states = folders.map(folder => Journal.read(hadoopConf, folder))
-    val covering =
-      indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
+    val covering = recentEnough(indexes, staleness)
 
     /** The cached listing, or a new one. */
     def listed(at: Roots, isFit: Listing => Boolean): Listing = {
@@ -104,9 +104,9 @@ object JournaledListing {
       Listing(wrapped, isFresh = false, asOf = None)
     } else wrapped match {
       case deferred: DeferredFileIndex if covering.isEmpty =>
-        current(session, deferred.listed, options, partitionSchema, folders, indexes, staleness)
+        current(session, deferred.listed, options, selected, folders, indexes, staleness)
       case _ =>
-        Roots.of(session, wrapped, options, partitionSchema) match {
+        Roots.of(session, wrapped, options, selected) match {
           case Some(at) =>
             val keepsOwn = wrapped.isInstanceOf[InMemoryFileIndex] && !staleness.remembers
             listed(at, kept => keepsOwn || isRecent(kept))
@@ -121,10 +121,10 @@ object JournaledListing {
    */
   def together(
       session: shim.SparkSession,
-      relations: Seq[(FileIndex, Map[String, String], StructType)],
+      relations: Seq[(FileIndex, Map[String, String], SelectedPartitions)],
       folders: Seq[TableFolder]): Seq[Option[Listing]] = {
-    val roots = relations.map { case (wrapped, options, partitionSchema) =>
-      Roots.of(session, wrapped, options, partitionSchema)
+    val roots = relations.map { case (wrapped, options, selected) =>
+      Roots.of(session, wrapped, options, selected)
     }
     val now = System.currentTimeMillis()
     val every = roots.flatten.flatMap(_.paths).distinct
@@ -139,6 +139,42 @@ object JournaledListing {
       Listing(own, isFresh = true, Some(now))
     })
   }
+
+  /**
+   * The listing with more partitions, those that `selected` has besides. The files of the others
+   * stay as they are.
+   */
+  def extended(
+      session: shim.SparkSession,
+      old: Listing,
+      wrapped: FileIndex,
+      options: Map[String, String],
+      selected: SelectedPartitions,
+      folders: Seq[TableFolder],
+      indexes: Seq[SnapshotRef],
+      staleness: Staleness): Listing =
+    if (old.files eq wrapped) old // Spark lists each scan's partitions
+    else {
+      val known = old.files.rootPaths.toSet
+      val more =
+        for {
+          at <- Roots.of(session, wrapped, options, selected)
+          spec <- at.spec
+          missing = spec.partitions.filterNot(partition => known(partition.path))
+          if missing.nonEmpty
+        } yield listing(
+          session,
+          at.copy(paths = missing.map(_.path), spec = Some(spec.copy(partitions = missing))),
+          folders, recentEnough(indexes, staleness))
+      more.fold(old) { added =>
+        val times = old.asOf ++ added.asOf
+        Listing(
+          new JoinedFileIndex(old.files, added.files), isFresh = false, times.reduceOption(_ min _))
+      }
+    }
+
+  private def recentEnough(indexes: Seq[SnapshotRef], staleness: Staleness): Seq[SnapshotRef] =
+    indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
 
   /** Makes the next listing of `wrapped` query the store again. */
   def forget(wrapped: FileIndex): Unit = {

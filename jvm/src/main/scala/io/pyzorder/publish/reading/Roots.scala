@@ -34,26 +34,30 @@ private[reading] final case class Roots(
 
 private[reading] object Roots {
 
-  /** None: the class of the index is not one of Spark's own, or ours. */
+  /**
+   * None: the class of the index is not one of Spark's own, or ours.
+   *
+   * @param selected the partitions that are wanted of a table that has them in the catalog
+   */
   def of(
       session: shim.SparkSession,
       wrapped: FileIndex,
       options: Map[String, String],
-      partitionSchema: StructType): Option[Roots] = wrapped match {
+      selected: SelectedPartitions): Option[Roots] = wrapped match {
     case catalog: CatalogFileIndex if catalog.table.partitionColumnNames.nonEmpty =>
-      val spec = CatalogAccess.partitions(session, catalog)
+      val spec = CatalogAccess.partitions(session, catalog, selected.named)
       Some(Roots(spec.partitions.map(_.path), Map.empty, None, Some(spec), Nil, spec))
     case catalog: CatalogFileIndex =>
       Some(Roots(catalog.rootPaths, catalog.table.storage.properties, None, None, Nil, None))
     case deferred: DeferredFileIndex =>
-      Some(Roots(deferred.rootPaths, options, Some(partitionSchema), None, Nil, None))
+      Some(Roots(deferred.rootPaths, options, Some(selected.columns), None, Nil, None))
     case listed: InMemoryFileIndex =>
       val spec = givenSpec(listed)
       val fromCatalog = spec.isDefined && !options.keys.exists(_.equalsIgnoreCase("basePath"))
       val roots = listed.rootPaths.toSet
       val files = listed.allFiles()
       Some(Roots(
-          listed.rootPaths, if (fromCatalog) Map.empty else options, Some(partitionSchema), spec,
+          listed.rootPaths, if (fromCatalog) Map.empty else options, Some(selected.columns), spec,
           files.filter(status => roots(status.getPath)), files.hashCode()))
     case _ => None
   }

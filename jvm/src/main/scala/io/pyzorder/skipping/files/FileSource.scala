@@ -1,14 +1,15 @@
 package io.pyzorder.skipping.files
 
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.execution.datasources.FileIndex
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
 import io.pyzorder.common.{Staleness, ZOrderConf}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.publish.journal.Journal
-import io.pyzorder.publish.reading.{JournaledListing, Listing}
+import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartitions}
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -34,9 +35,33 @@ private[skipping] final class FileSource(
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
+  /** The partitions that the plan's scans are known to select. */
+  private var selected = SelectedPartitions.none(partitionSchema)
+
+  /**
+   * Makes sure that the state has the partitions that these filters select. All scans of a plan do
+   * this while it is optimized, so that the state that is fixed has what each of them needs. Rules
+   * that run later make filters stricter; should one select more, those partitions are listed now.
+   */
+  private[files] def select(partitionFilters: Seq[Expression]): Unit =
+    if (!selected.contain(partitionFilters)) {
+      selected = selected.or(partitionFilters)
+      fixed = fixed.map { state =>
+        val listing = JournaledListing.extended(
+          session, state.listing, wrapped, options, selected, folders, state.seen.indexes,
+          state.staleness)
+        if (listing eq state.listing) state
+        else new TableState(state.seen, listing, state.staleness)
+      }
+    }
+
   /** The same source for a plan that has not fixed its state. */
-  def unfixed: FileSource =
-    new FileSource(session, wrapped, options, partitionSchema, folders, table, properties)
+  def unfixed: FileSource = {
+    val copy =
+      new FileSource(session, wrapped, options, partitionSchema, folders, table, properties)
+    copy.selected = selected
+    copy
+  }
 
   def readsLike(other: FileSource): Boolean =
     (wrapped eq other.wrapped) || (wrapped.getClass == other.wrapped.getClass &&
@@ -53,6 +78,24 @@ private[skipping] final class FileSource(
   /** The state of the files: the current one, or one as old as the settings allow. */
   def current(): TableState = state(Staleness.of(session.sessionState.conf, properties))
 
+  /**
+   * The state for estimates. The files that the index covers are taken from it, however old, where
+   * Spark would have to list them. Otherwise the current state.
+   */
+  def estimated: TableState = fixed.getOrElse {
+    wrapped match {
+      case _: CatalogFileIndex =>
+        estimate.collect { case (partitions, state) if partitions == selected => state }.getOrElse {
+          val made = state(Staleness.unbounded)
+          estimate = Some((selected, made))
+          made
+        }
+      case _ => current()
+    }
+  }
+
+  private var estimate: Option[(SelectedPartitions, TableState)] = None
+
   /** The state of the files according to a new listing. */
   def listedAnew(): TableState = {
     JournaledListing.forget(wrapped)
@@ -65,7 +108,7 @@ private[skipping] final class FileSource(
       if (!ZOrderConf.journalOverlay.get(session.sessionState.conf))
         Listing(wrapped, isFresh = false, asOf = None)
       else JournaledListing.current(
-        session, wrapped, options, partitionSchema, folders, seen.indexes, staleness)
+        session, wrapped, options, selected, folders, seen.indexes, staleness)
     new TableState(seen, listing, staleness)
   }
 }
@@ -82,7 +125,7 @@ private[skipping] object FileSource {
       val session = listed.head.session
       val seen = listed.map(one => TableState.Seen.now(session, one.folders))
       val listings = JournaledListing.together(
-        session, listed.map(one => (one.wrapped, one.options, one.partitionSchema)),
+        session, listed.map(one => (one.wrapped, one.options, one.selected)),
         listed.flatMap(_.folders).distinct)
       listed.zip(seen).zip(listings).foreach { case ((one, now), listing) =>
         listing.foreach(made => one.fixed = Some(new TableState(now, made, Staleness.none)))
@@ -105,17 +148,8 @@ private[skipping] final class TableState(
   /** When the files were known to be these; None: just now, or as plain Spark knows them. */
   def asOf: Option[Long] = listing.asOf.filter(_ => staleness.remembers && !listing.isFresh)
 
-  private var isNew = listing.isFresh
-
-  /**
-   * Whether the store has just been listed. This is true for the first scan at most. A later scan
-   * must check whether each file that it would skip is still the listed one.
-   */
-  def takeFresh(): Boolean = synchronized {
-    val fresh = isNew
-    isNew = false
-    fresh
-  }
+  /** Whether the store has just been listed, and no scan has made use of that. */
+  private[files] var isNew: Boolean = listing.isFresh
 }
 
 private[skipping] object TableState {

@@ -6,6 +6,7 @@ import scala.util.control.NonFatal
 import com.google.common.cache.{Cache, CacheBuilder}
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.QueryPlanningTracker
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
 
 /**
@@ -43,11 +44,35 @@ private[skipping] final class PlanState {
    * cannot be listed, it remains unfixed until a scan of its own executes, which may never happen.
    */
   def fixed[T](source: FileSource)(use: => T): T = synchronized {
-    if (source.fixed.isEmpty) fix(source, _.current())
-    val result = use
-    isTaken = true
-    result
+    fix(source)
+    isChoosing = true
+    try {
+      val result = use
+      isTaken = true
+      result
+    } finally isChoosing = false
   }
+
+  /** Fixes the files of a source, unless they are fixed already, before a scan executes. */
+  def fix(source: FileSource): Unit = synchronized {
+    if (source.fixed.isEmpty) fix(source, _.current())
+  }
+
+  /**
+   * Whether the store has just been listed for a state. This is true until a scan has made use of
+   * it. A later scan must check whether each file that it would skip is still the listed one.
+   */
+  def isFresh(state: TableState): Boolean = synchronized {
+    val fresh = state.isNew
+    if (isChoosing) state.isNew = false
+    fresh
+  }
+
+  private var isChoosing: Boolean = false
+
+  /** Makes sure that the state of a source has the partitions that these filters select. */
+  def select(source: FileSource, partitionFilters: Seq[Expression]): Unit =
+    synchronized(source.select(partitionFilters))
 
   /** Whether some scan of the plan, or answer, goes by the states as they are fixed. */
   var isTaken: Boolean = false

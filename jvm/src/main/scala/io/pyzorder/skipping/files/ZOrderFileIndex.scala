@@ -2,6 +2,7 @@ package io.pyzorder.skipping.files
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
+import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
@@ -55,7 +56,10 @@ final class ZOrderFileIndex private (
 
   override def partitionSchema: StructType = wrapped.partitionSchema
 
-  override def inputFiles: Array[String] = source.state.listing.files.inputFiles
+  override def inputFiles: Array[String] = {
+    select(Nil)
+    source.state.listing.files.inputFiles
+  }
 
   override def sizeInBytes: Long = estimate.getOrElse(wrapped.sizeInBytes)
 
@@ -70,6 +74,7 @@ final class ZOrderFileIndex private (
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): Seq[PartitionDirectory] = synchronized {
     last = None // a file may have been replaced since EXPLAIN showed it as skipped
+    select(partitionFilters)
     choosing(answer(partitionFilters, dataFilters))(_.outcome.openedFiles).partitions
   }
 
@@ -78,8 +83,27 @@ final class ZOrderFileIndex private (
    */
   override def outcome(
       partitionFilters: Seq[Expression],
-      dataFilters: Seq[Expression]): SkippingOutcome =
+      dataFilters: Seq[Expression]): SkippingOutcome = {
+    select(partitionFilters)
+    if (isExecuting) plan.fix(source)
     answer(partitionFilters, dataFilters).outcome
+  }
+
+  /** The same for the cost model, from the index alone where it knows the files. */
+  def estimatedOutcome(
+      partitionFilters: Seq[Expression],
+      dataFilters: Seq[Expression]): SkippingOutcome = {
+    select(partitionFilters)
+    val state = source.estimated
+    pruner.prune(
+      listed(state, partitionFilters, dataFilters), state.seen.indexes, dataFilters, Nil, joins)._2
+  }
+
+  /**
+   * Tells the plan that a scan of this index selects partitions by these filters. They are listed
+   * with those of the other scans when the first one executes.
+   */
+  def select(partitionFilters: Seq[Expression]): Unit = plan.select(source, partitionFilters)
 
   /**
    * Returns every file of the partitions that the filters select, without skipping any, and what
@@ -93,6 +117,8 @@ final class ZOrderFileIndex private (
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression],
       asked: Boolean): IndexedSeq[ExaminedPartition] = {
+    select(partitionFilters)
+    if (isExecuting) plan.fix(source)
     val now = source.state
     pruner.examine(listed(now, partitionFilters, Nil), now.seen.indexes, dataFilters, asked)
   }
@@ -112,6 +138,14 @@ final class ZOrderFileIndex private (
       choose
     } else choice
   }
+
+  /**
+   * Whether this runs for an execution of the plan. Spark then asks for the outcome before the
+   * first scan, to describe the plan, and the files are listed for both at once. Spark's planning
+   * of the whole plan's logic is over by then, so it is known what all scans select.
+   */
+  private def isExecuting: Boolean =
+    session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
 
   /** When the files were last verified; None if just now, or if Spark does not say. */
   def asOf: Option[Long] = source.state.asOf
@@ -179,7 +213,7 @@ final class ZOrderFileIndex private (
       dataFilters: Seq[Expression]): ListedPartitions = {
     val files = state.listing.files
     ListedPartitions(
-      files, files.listFiles(partitionFilters, dataFilters).toIndexedSeq, state.takeFresh(),
+      files, files.listFiles(partitionFilters, dataFilters).toIndexedSeq, plan.isFresh(state),
       state.asOf, state.staleness)
   }
 

@@ -58,7 +58,10 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
   }
 
   private def withoutFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transform {
-    case relation: LogicalRelation if serves(relation) => wrap(relation, state)
+    case relation: LogicalRelation if serves(relation) =>
+      val wrapped = wrap(relation, state)
+      indexOf(wrapped).select(Nil)
+      wrapped
   }
 
   private def serves(relation: LogicalRelation): Boolean = relation.relation match {
@@ -116,10 +119,11 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
       })
     val (partitionFilters, dataFilters) =
       DataSourceUtils.getPartitionFiltersAndDataFilters(files.partitionSchema, usable)
+    index.select(partitionFilters)
     // Spark's size covers all partitions, unless they have already been listed.
     val selectsPartitions =
       partitionFilters.nonEmpty && index.wrapped.isInstanceOf[CatalogFileIndex]
-    lazy val outcome = index.outcome(partitionFilters, dataFilters)
+    lazy val outcome = index.estimatedOutcome(partitionFilters, dataFilters)
     if (!selectsPartitions && !(index.wasIndexed && outcome.skipped > 0)) relation
     else {
       val bytes = math.max(1L, outcome.selectedBytes)

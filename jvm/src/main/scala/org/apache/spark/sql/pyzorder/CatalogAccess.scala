@@ -1,7 +1,8 @@
 package org.apache.spark.sql.pyzorder
 
-import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.connector.catalog.{CatalogManager, Table, V1Table}
 import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, PartitionPath, PartitionSpec}
 import org.apache.spark.sql.types.StructType
@@ -21,11 +22,23 @@ object CatalogAccess {
   /** The schema as Spark reads files by it, which may have nulls in any column. */
   def asNullable(schema: StructType): StructType = schema.asNullable
 
-  /** The partitions that the catalog has of a table now, none of them listed. */
-  def partitions(session: shim.SparkSession, index: CatalogFileIndex): PartitionSpec = {
+  /**
+   * The partitions that the catalog has of a table now, none of them listed.
+   *
+   * @param alternatives filters on the partition columns; a partition counts if all filters of one
+   *                     alternative hold
+   */
+  def partitions(
+      session: shim.SparkSession,
+      index: CatalogFileIndex,
+      alternatives: Seq[Seq[Expression]]): PartitionSpec = {
     val zone = session.sessionState.conf.sessionLocalTimeZone
     val conf = session.sessionState.newHadoopConf()
-    val found = session.sessionState.catalog.listPartitions(index.table.identifier)
+    val catalog = session.sessionState.catalog
+    val found = alternatives.flatMap { filters =>
+      if (filters.isEmpty) catalog.listPartitions(index.table.identifier)
+      else catalog.listPartitionsByFilter(index.table.identifier, filters)
+    }.groupBy(_.spec).values.map(_.head).toSeq
     PartitionSpec(
       index.partitionSchema,
       found.map { partition =>

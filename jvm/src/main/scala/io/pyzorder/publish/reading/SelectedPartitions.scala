@@ -1,0 +1,65 @@
+package io.pyzorder.publish.reading
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.types.StructType
+
+/**
+ * The partitions that a plan's scans select: those for which all filters of one alternative hold.
+ * Only these need to be listed.
+ *
+ * @param alternatives each the filters of one scan, on partition columns only. A scan without
+ *                     filters selects every partition
+ */
+final case class SelectedPartitions private (
+    columns: StructType,
+    alternatives: Seq[Seq[Expression]]) {
+  import SelectedPartitions._
+
+  /** Whether a scan with these filters selects none but these partitions. */
+  def contain(filters: Seq[Expression]): Boolean = {
+    val own = bound(filters)
+    alternatives.exists(_.forall(one => own.exists(_.semanticEquals(one))))
+  }
+
+  /** These partitions, and those that a scan with these filters selects. */
+  def or(filters: Seq[Expression]): SelectedPartitions =
+    if (contain(filters)) this
+    else if (alternatives.length == MaxAlternatives) copy(alternatives = Seq(Nil))
+    else {
+      val own = bound(filters)
+      val others = alternatives.filterNot(SelectedPartitions(columns, Seq(own)).contain(_))
+      copy(alternatives = others :+ own)
+    }
+
+  /** Whether every partition is selected. */
+  def areAll: Boolean = alternatives.exists(_.isEmpty)
+
+  /**
+   * The filters, with each column by its place in the schema, as two scans of a table know a column
+   * under different ids. Filters with subqueries, whose result is not known yet, are left out.
+   */
+  private def bound(filters: Seq[Expression]): Seq[Expression] = filters.flatMap { filter =>
+    val places = filter.transform {
+      case a: AttributeReference if columns.fieldNames.contains(a.name) =>
+        BoundReference(columns.fieldIndex(a.name), a.dataType, nullable = true)
+    }
+    val isUsable = filter.deterministic &&
+      !places.exists(e => e.isInstanceOf[Attribute] || e.isInstanceOf[PlanExpression[_]])
+    if (isUsable) Some(places) else None
+  }
+
+  /** The alternatives, in terms of the columns' names. */
+  def named: Seq[Seq[Expression]] = alternatives.map(_.map(_.transform {
+    case BoundReference(place, dataType, _) => AttributeReference(columns(place).name, dataType)()
+  }))
+}
+
+object SelectedPartitions {
+
+  /** More alternatives than this many are taken for all partitions. */
+  private val MaxAlternatives = 16
+
+  def none(columns: StructType): SelectedPartitions = SelectedPartitions(columns, Nil)
+
+  def all(columns: StructType): SelectedPartitions = SelectedPartitions(columns, Seq(Nil))
+}
