@@ -138,7 +138,7 @@ def refused_text() -> str:
     """Statements that are refused, with the condition and some words of each error."""
     rows = [line.split(" | ") for line in lines("rejected.txt")]
     return table(
-        ["statement", "condition", "the sentence says"],
+        ["statement", "condition", "the message contains"],
         [[f"`` {sql} ``", f"`{condition}`", f"… {words} …"] for sql, condition, words in rows],
     )
 
@@ -249,7 +249,7 @@ def nodes(spark: SparkSession) -> dict[str, list[str]]:
 def nodes_text(spark: SparkSession) -> str:
     """A list of metrics a node."""
     rows = [[f"`{name}`", ", ".join(metrics)] for name, metrics in nodes(spark).items()]
-    return table(["node", "its metrics"], rows)
+    return table(["node", "metrics"], rows)
 
 
 def walk(plan: Any) -> Iterator[Any]:

@@ -108,7 +108,7 @@ def described() -> str:
         record = f" and the record {stage.record[0]} ({stage.record[1]})" if stage.record else ""
         parts.append(
             f"{number}. {stage.title}: the folder has {', '.join(stage.files)}{record}; a reader "
-            f"with pyzorder reads {' and '.join(stage.visible)}, another one "
+            f"with pyzorder reads {' and '.join(stage.visible)}, one without it "
             f"{' and '.join(stage.listed)}."
         )
     return " ".join(parts)
