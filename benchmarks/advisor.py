@@ -190,10 +190,11 @@ def main() -> int:
               "table's growth"]  # fmt: skip
     said = (
         f"store_sales of TPC-DS at scale factor {arguments.scale:g} in about {arguments.files} "
-        f"files, in the order in which dsdgen makes its rows, indexed from the start. The advisor "
-        f"saw {STATEMENTS} statements of each workload; the bytes of whole files that {STATEMENTS} "
-        "others open, on average; `make bench-advisor`. Rows that are laid out otherwise compress "
-        "otherwise: growth is the bytes of the whole table then by those before."
+        f"files, in the order in which dsdgen generates its rows, with an index from the start. "
+        f"The advisor saw {STATEMENTS} statements of each workload. The figures are the average "
+        f"bytes of the files that {STATEMENTS} other statements open. The layout of rows affects "
+        "compression: growth is the size of the whole table afterwards relative to its size "
+        "before. Measured by `make bench-advisor`."
     )
     report.write(
         "advisor", "What the advisor's advice saves", said, [header, *(m[0] for m in measured)]

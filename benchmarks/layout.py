@@ -178,7 +178,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", help="names of tables, with commas")
     parser.add_argument(
-        "--resume", action="store_true", help="keep the results that there are, add what is missing"
+        "--resume", action="store_true", help="keep existing results and add missing ones"
     )
     parser.add_argument("--files", default="64,100,256,1000", help="of the uniform tables")
     arguments = parser.parse_args()
@@ -226,9 +226,10 @@ def main() -> int:
             print("  ".join(row), flush=True)
         if compared:
             report.write(
-                "layout_peers", "Files opened, others' by pyzorder's",
-                "How many times as many; the same rows and columns, about as many files; `all` is "
-                "the mean of the lookups of each column and of the boxes; `make bench-layout`.",
+                "layout_peers", "Files opened, relative to pyzorder",
+                "Files that other projects' layouts open, divided by those that pyzorder's opens, "
+                "with the same rows, the same columns and about as many files; `all` is the mean "
+                "of the lookups of each column and of the boxes; `make bench-layout`.",
                 [["layout", "table", "files", "lookup", "box", "all"], *compared])  # fmt: skip
     spark.stop()
     return 0

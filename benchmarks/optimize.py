@@ -205,7 +205,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--files", type=int, default=64, help="at scale factor 1")
     parser.add_argument("--scales", default="1,10", help="TPC-H scale factors; '' for peers only")
-    parser.add_argument("--resume", action="store_true", help="keep what was measured of peers")
+    parser.add_argument("--resume", action="store_true", help="keep existing results of peers")
     arguments = parser.parse_args()
     spark = demo.start_spark()
     rows = [

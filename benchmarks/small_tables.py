@@ -108,8 +108,8 @@ def main() -> int:
     print(" | ".join(rows[-1]))
     report.write(
         "small_tables", "What the extension costs on small tables",
-        "Seconds with skipping over those without it, in pairs in one session: medians. The last "
-        "line: the two tables in pairs.", rows)  # fmt: skip
+        "Medians of the seconds with skipping divided by those without it, measured in pairs in "
+        "one session. The last line compares the two tables in pairs.", rows)  # fmt: skip
     worst = max(float(row[2]) for row in rows[1:] if "join" in row[0])
     print(f"joins: at most {worst:.3f}; {MOST} is the limit")
     return 0 if worst <= MOST else 1

@@ -1,1 +1,1 @@
-"""What MkDocs makes the site of besides the pages in docs/ (`make docs`)."""
+"""Builds the parts of the site that are not pages in docs/, for MkDocs (`make docs`)."""

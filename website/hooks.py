@@ -1,4 +1,4 @@
-"""What MkDocs calls: adds the pages that lie outside of docs/, and fills in the reference."""
+"""Hooks for MkDocs, which add the pages outside of docs/ and fill in the reference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger("mkdocs.hooks.website")  # a warning fails a strict buil
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Adds README and the others to the site's pages."""
+    """Adds the files in `links.ELSEWHERE` to the site's pages."""
     for source, page in links.ELSEWHERE.items():
         text = (reference.ROOT / source).read_text(encoding="utf-8")
         if source == "LICENSE":
@@ -29,7 +29,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
-    """Links lead to pages of the site; what is made from the code stands where it belongs."""
+    """Points links to pages of the site, and replaces markers by text generated from the code."""
     uri = page.file.src_uri
     text = links.for_site(
         markdown, uri, lambda path: log.warning("%s links to %s, which is no page", uri, path)
@@ -39,6 +39,6 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
 
 @cache
 def made() -> dict[str, str]:
-    """The pieces of the reference, with one start of Spark."""
+    """Returns the generated parts of the reference. Starts Spark once."""
     with reference.session() as spark:
         return reference.pieces(spark)

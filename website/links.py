@@ -1,4 +1,4 @@
-"""Links as they are written for a reader of the repository, and as the site needs them."""
+"""Converts links between files of the repository to links between pages of the site."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable
 
-#: Pages of the site whose text lies outside of docs/: where it lies, and the page it becomes.
+#: Files outside of docs/ that are pages of the site, and the paths of these pages.
 ELSEWHERE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing/code.md",
@@ -26,20 +26,19 @@ FENCE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 
 def page_of(path: str) -> str | None:
-    """The site's page or picture for a file of the repository, by its path there; None: there is
-    none."""
+    """Returns the site's page or picture for a path in the repository; None if there is none."""
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     return ELSEWHERE.get(path)
 
 
 def source_of(page: str) -> str:
-    """The path in the repository of what a page of the site is made of."""
+    """Returns the path in the repository of the source of a page."""
     return {made: source for source, made in ELSEWHERE.items()}.get(page, f"docs/{page}")
 
 
 def rewrite(text: str, change: Callable[[str], str | None]) -> str:
-    """The text with the target of each relative link changed; None leaves it as it is."""
+    """Changes the target of each relative link, except those for which `change` returns None."""
 
     def changed(link: re.Match[str]) -> str:
         target = link[2]
@@ -48,14 +47,14 @@ def rewrite(text: str, change: Callable[[str], str | None]) -> str:
         new = change(target)
         return link[0] if new is None else f"{link[1]}{new}{link[3] or ''}{link[4]}"
 
-    parts = FENCE.split(text)  # code, which stays as it is, is every second one
+    parts = FENCE.split(text)  # every second part is code, which is kept
     return "".join(part if i % 2 else LINK.sub(changed, part) for i, part in enumerate(parts))
 
 
 def for_site(text: str, page: str, missing: Callable[[str], None]) -> str:
-    """A page's text with its links leading to other pages of the site.
+    """Returns a page's text with links to other pages of the site.
 
-    `missing` is told of the files that links lead to and the site does not have.
+    `missing` is called with the path of each linked file that the site does not have.
     """
     folder = posixpath.dirname(source_of(page))
 

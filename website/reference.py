@@ -1,6 +1,6 @@
-"""What the reference pages say, asked of a Spark that runs pyzorder, and of sql/statements.
+"""Generates parts of the reference pages from a Spark with pyzorder and from sql/statements.
 
-A page in docs/reference says where each piece goes: `<!-- from the code: settings -->`.
+Pages in docs/reference mark where each part goes: `<!-- from the code: settings -->`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting as the jar declares it; `property` None: tables have none of their own."""
+    """A setting as the jar declares it. `property` is None if no table property overrides it."""
 
     key: str
     default: str
@@ -38,7 +38,7 @@ class Setting:
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
-    """A local session with pyzorder, which ends with the block."""
+    """Provides a local session with pyzorder, and stops it after the `with` block."""
     from pyspark.sql import SparkSession
 
     import pyzorder
@@ -59,7 +59,7 @@ def session() -> Iterator[SparkSession]:
 
 
 def pieces(spark: SparkSession) -> dict[str, str]:
-    """Every piece of the reference as Markdown, by the name that pages call it by."""
+    """Returns all generated parts as Markdown, by their names in the markers."""
     makers: dict[str, Callable[[SparkSession], str]] = {
         "settings": settings_text,
         "statements": statements_text,
@@ -78,7 +78,7 @@ def pieces(spark: SparkSession) -> dict[str, str]:
 
 
 def settings(spark: SparkSession) -> list[Setting]:
-    """All settings but those for tests, in the order of ZOrderConf.scala."""
+    """Returns all settings except those for tests, in the order of ZOrderConf.scala."""
     found = []
     for setting in elements(jvm(spark).io.pyzorder.common.ZOrderConf.all()):
         of_tables = setting.getClass().getSimpleName() == "TableSetting"
@@ -95,7 +95,7 @@ def settings(spark: SparkSession) -> list[Setting]:
 
 
 def settings_text(spark: SparkSession) -> str:
-    """A section a setting."""
+    """Returns one section per setting."""
     return "\n".join(
         f"### `{setting.key}`\n\nDefault: {f'`{setting.default}`' if setting.default else 'none'}."
         + (f" Table property: `{setting.property}`." if setting.property else "")
@@ -108,18 +108,18 @@ def settings_text(spark: SparkSession) -> str:
 
 
 def usages(spark: SparkSession) -> list[str]:
-    """How each statement is written."""
+    """Returns the syntax of each statement."""
     found = jvm(spark).io.pyzorder.parser.StatementGrammar.usages()
     return sorted(pair._2() for pair in elements(found.toSeq()))
 
 
 def statements_text(spark: SparkSession) -> str:
-    """The grammar."""
+    """Returns the syntax of all statements as a code block."""
     return "\n".join(["```", *usages(spark), "```"])
 
 
 def functions_text(spark: SparkSession) -> str:
-    """What DESCRIBE FUNCTION says of ours."""
+    """Returns the output of DESCRIBE FUNCTION for pyzorder's functions, as a table."""
     rows = []
     for name in FUNCTIONS:
         lines = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION {name}").collect()]
@@ -130,12 +130,12 @@ def functions_text(spark: SparkSession) -> str:
 
 
 def accepted_text() -> str:
-    """Statements that tests run, as they are written."""
+    """Returns the statements that tests run and that must be accepted."""
     return "\n".join(["```sql", *lines("accepted.txt"), "```"])
 
 
 def refused_text() -> str:
-    """Statements that are refused, with the condition and some words of each error."""
+    """Returns statements that must be rejected, with the condition and some words of each error."""
     rows = [line.split(" | ") for line in lines("rejected.txt")]
     return table(
         ["statement", "condition", "the message contains"],
@@ -144,7 +144,7 @@ def refused_text() -> str:
 
 
 def conditions_text() -> str:
-    """The catalogue of errors: a row for each message."""
+    """Returns the catalogue of errors, with one row per message."""
     from pyzorder import errors
 
     rows = []
@@ -156,8 +156,8 @@ def conditions_text() -> str:
 
 
 def placeholders(sentence: str) -> str:
-    """A sentence of the catalogue as Markdown, with its placeholders in italics; in code they
-    stay."""
+    """Returns a sentence of the catalogue as Markdown, with placeholders outside of code in
+    italics."""
     parts = re.split(r"(`[^`]*`)", sentence)
     return "".join(
         part if number % 2 else re.sub(r"<(\w+)>", r"*\1*", part)
@@ -166,14 +166,14 @@ def placeholders(sentence: str) -> str:
 
 
 def exit_codes_text() -> str:
-    """The exit codes, and examples, as `pyzorder --help` ends."""
+    """Returns the exit codes and examples at the end of `pyzorder --help`."""
     from pyzorder.cli.app import app
 
     return "\n".join(["```", (app.epilog or "").replace("\b\n", "").strip(), "```"])
 
 
 def lines(name: str) -> list[str]:
-    """The statements of a file in sql/statements."""
+    """Returns the statements in a file of sql/statements."""
     text = (ROOT / "sql" / "statements" / name).read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
@@ -182,7 +182,7 @@ def lines(name: str) -> list[str]:
 
 
 def results(spark: SparkSession) -> dict[str, StructType]:
-    """The columns that each statement or table function with a result returns, from running it."""
+    """Runs each statement and table function that has a result, and returns its columns."""
     with tempfile.TemporaryDirectory() as folder:
         spark.sql(ROWS).repartition(4).write.parquet(f"{folder}/t")
         target = f"parquet.`{folder}/t`"
@@ -198,7 +198,7 @@ def results(spark: SparkSession) -> dict[str, StructType]:
 
 
 def results_text(spark: SparkSession) -> str:
-    """A table of columns a statement."""
+    """Returns one table of columns per statement."""
     texts = []
     for name, schema in results(spark).items():
         rows = [[f"`{path}`", kind, comment] for path, kind, comment in columns(schema)]
@@ -207,7 +207,7 @@ def results_text(spark: SparkSession) -> str:
 
 
 def columns(schema: StructType, prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Path, type and comment of every column, those of structs after the struct's own."""
+    """Yields path, type and comment of each column, and then of its fields if it has any."""
     for field in schema.fields:
         path = f"{prefix}{field.name}"
         inner = struct_of(field.dataType)
@@ -218,7 +218,7 @@ def columns(schema: StructType, prefix: str = "") -> Iterator[tuple[str, str, st
 
 
 def struct_of(kind: DataType) -> StructType | None:
-    """A struct, or the one that an array holds."""
+    """Returns the type if it is a struct, or an array's element type if that is one."""
     from pyspark.sql.types import ArrayType, StructType
 
     inner = kind.elementType if isinstance(kind, ArrayType) else kind
@@ -226,12 +226,12 @@ def struct_of(kind: DataType) -> StructType | None:
 
 
 def outer_name(kind: DataType) -> str:
-    """A nested type without what is in it."""
+    """Returns the name of a nested type without its fields."""
     return "array of struct" if kind.typeName() == "array" else "struct"
 
 
 def nodes(spark: SparkSession) -> dict[str, list[str]]:
-    """The metrics of each of pyzorder's nodes in a query's plan."""
+    """Returns the metrics of each plan node that pyzorder adds."""
     found: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as folder:
         spark.sql(ROWS).repartition(4).write.parquet(f"{folder}/t")
@@ -247,13 +247,13 @@ def nodes(spark: SparkSession) -> dict[str, list[str]]:
 
 
 def nodes_text(spark: SparkSession) -> str:
-    """A list of metrics a node."""
+    """Returns a table with the metrics of each node."""
     rows = [[f"`{name}`", ", ".join(metrics)] for name, metrics in nodes(spark).items()]
     return table(["node", "metrics"], rows)
 
 
 def walk(plan: Any) -> Iterator[Any]:
-    """A plan's nodes."""
+    """Yields the nodes of a plan."""
     yield plan
     for child in elements(plan.children()):
         yield from walk(child)
@@ -263,17 +263,17 @@ def walk(plan: Any) -> Iterator[Any]:
 
 
 def jvm(spark: SparkSession) -> Any:
-    """The JVM of a classic session."""
+    """Returns the JVM of a classic session."""
     return spark.sparkContext._jvm
 
 
 def elements(sequence: Any) -> list[Any]:
-    """The elements of a Scala Seq."""
+    """Returns the elements of a Scala Seq."""
     return [sequence.apply(number) for number in range(sequence.length())]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Returns a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in lines

@@ -131,7 +131,9 @@ class QueryReadings:
         try:
             return bound.transform(replaced)
         except (NotUnderstood, KeyError):
-            self._leave_out("filters on aggregates and the like of a subquery", bound, name, scope)
+            self._leave_out(
+                "filters on aggregates or similar columns of a subquery", bound, name, scope
+            )
             return None
 
     def _join(

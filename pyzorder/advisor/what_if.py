@@ -188,7 +188,7 @@ class WhatIf:
         if len(readings) > MOST_READINGS:
             kept = random.Random(0).sample(sorted(readings, key=repr), MOST_READINGS)
             self.workload.leave_out(
-                f"scans beyond a random choice of {MOST_READINGS:,} different ones",
+                f"scans beyond a random sample of {MOST_READINGS:,} distinct ones",
                 "", sum(readings.values()) - sum(readings[r] for r in kept))  # fmt: skip
             readings = {reading: readings[reading] for reading in kept}
         sent: set[str] = set()
@@ -200,7 +200,7 @@ class WhatIf:
             for join in reading.joins:
                 if join.other and join.other not in sent and len(sent) >= MOST_KEY_QUERIES:
                     self.workload.leave_out(
-                        f"joins beyond {MOST_KEY_QUERIES:,} different ones", join.other, count
+                        f"joins beyond {MOST_KEY_QUERIES:,} distinct ones", join.other, count
                     )
                 elif join.other:
                     sent.add(join.other)
@@ -280,7 +280,7 @@ class WhatIf:
         if files["newFiles"] < 2:
             return None, (), (
                 f"Nothing to recommend: {self._target} fits into one file of "
-                "spark.sql.zorder.optimize.targetFileSize, so that nothing could be skipped."
+                "spark.sql.zorder.optimize.targetFileSize, so nothing could be skipped."
             )  # fmt: skip
         indexed, now = opened.present_indexed, opened.present
 
@@ -327,13 +327,13 @@ class WhatIf:
         if drawn["judged"] and drawn["judged"] < files["newFiles"]:
             found.append(
                 f"OPTIMIZE would write {files['newFiles']:,} files, too many to evaluate on "
-                f"{drawn['drawn']:,} sampled rows: layouts of {drawn['judged']:,} files are "
-                "compared. A larger sample_rows allows for more."
+                f"{drawn['drawn']:,} sampled rows, so layouts of {drawn['judged']:,} files "
+                "were compared. To evaluate more files, increase sample_rows."
             )
         if best and sorts and sorts[0].bytes_opened < (1 - margin) * best.bytes_opened:
             found.append(
                 f"{sorts[0].name} would open {percent(sorts[0].share_of_present)}: set "
-                "spark.sql.zorder.optimize.curve to linear, and ZORDER BY sorts the table so."
+                "spark.sql.zorder.optimize.curve to linear, and ZORDER BY sorts it this way."
             )
         return found
 

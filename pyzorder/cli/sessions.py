@@ -81,7 +81,9 @@ def connected(settings: Settings) -> SparkSession:
     """Connects to a Spark Connect server."""
     url = urlsplit(settings.remote or "")
     if url.scheme != "sc" or not url.hostname:
-        raise click.BadParameter(f"{settings.remote!r} is no server: write --remote sc://host:port")
+        raise click.BadParameter(
+            f"{settings.remote!r} is not a server: write --remote sc://host:port"
+        )
     address = (url.hostname, url.port or 15002)
     try:  # gRPC itself would retry for minutes
         socket.create_connection(address, timeout=10).close()

@@ -97,11 +97,11 @@ def lookup(spark: SparkSession, name: str) -> Table:
     if detail.get("Type", "").upper() == "VIEW" or not location:
         obstacle = "it is a view, or has no folder"
     elif provider not in ("parquet", "orc"):
-        obstacle = f"its provider is {provider or 'not known'}, not parquet or orc"
+        obstacle = f"its provider is {provider or 'unknown'}, not parquet or orc"
     elif _READ_OPTIONS.search(detail.get("Storage Properties", "")):
-        obstacle = "options of the table say how its files are read"
+        obstacle = "the table has options that change how its files are read"
     elif spark.version.startswith("3.") and any(t.startswith("char(") for t in types.values()):
-        obstacle = "Spark 3.5 does not say which file a row is from if a column is CHAR"
+        obstacle = "Spark 3.5 does not report the file of a row if a column is CHAR"
     partitions = sections.get("# Partition Information", {})
     return Table(
         name,

@@ -166,7 +166,7 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
     """
     data = store.read(f"{folder.index}/{pointer_name(version)}")
     if len(data) > _LONGEST_POINTER or has_too_many_tokens(data):
-        raise Unusable("its pointer is none of pyzorder's")
+        raise Unusable("its pointer was not written by pyzorder")
     text = json.loads(data)
     written = int(text["formatVersion"])
     if not 1 <= written <= FORMAT_VERSION:
@@ -239,7 +239,7 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
     if rows.num_rows != pointer.num_files:
         raise Unusable(f"{pointer.file} has {rows.num_rows} rows instead of {pointer.num_files}")
     if sum(map(_text_bytes, rows.columns)) > _LEAST_TEXT + _MOST_TEXT * len(data):
-        raise Unusable(f"{pointer.file} has {len(data)} bytes, and texts of many more")
+        raise Unusable(f"{pointer.file} has {len(data)} bytes, but its text takes many times that")
     return rows.cast(file.schema_arrow)
 
 

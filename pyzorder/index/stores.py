@@ -27,7 +27,7 @@ LONGEST = 256 << 20
 def check_length(path: str, length: int) -> None:
     """Raises FileNotFoundError if a file is longer than any that pyzorder writes."""
     if length > LONGEST:
-        raise FileNotFoundError(f"{path} has {length} bytes, more than any file of pyzorder")
+        raise FileNotFoundError(f"{path} is too large to be a pyzorder file")
 
 
 class Stat(NamedTuple):

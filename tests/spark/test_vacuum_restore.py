@@ -258,10 +258,10 @@ def deleted_by_hand(spark: SparkSession, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (overwrite_partition, "was replaced or deleted since"),
-        (drop_partition, "was replaced or deleted since"),
-        (truncate, "no OPTIMIZE has replaced files|was replaced or deleted since"),
-        (deleted_by_hand, "was replaced or deleted since"),
+        (overwrite_partition, "has since been replaced or deleted"),
+        (drop_partition, "has since been replaced or deleted"),
+        (truncate, "no OPTIMIZE has replaced files|has since been replaced or deleted"),
+        (deleted_by_hand, "has since been replaced or deleted"),
         (vacuumed, "was deleted by VACUUM"),
     ],
 )

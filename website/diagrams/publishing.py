@@ -1,7 +1,7 @@
-"""docs/optimize.svg: what OPTIMIZE does to a table's folder.
+"""Draws docs/optimize.svg, which shows what OPTIMIZE does to a table's folder.
 
-Each stage is a case of sql/journal/stages.json. The tests of both journal readers, the jar's and
-Python's, run these cases, and so check what the diagram says about readers.
+Each stage is a case in sql/journal/stages.json. Both journal readers, the jar's and Python's, are
+tested with these cases, so the tests also check what the diagram says about readers.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Stage:
     A table's folder at one moment.
 
     title     the step that led to it
-    record    the journal's last record: its path and what it is called; None: there is none
-    files     paths of data files, wherever they lie
-    visible   names of those that a reader with pyzorder reads
+    record    path and name of the journal's last record; None if there is none
+    files     paths of data files, including staged and retired ones
+    visible   names of the files that a reader with pyzorder reads
     """
 
     title: str
@@ -73,7 +73,7 @@ def _stage(title: str, name: str) -> Stage:
 
 
 def _last(records: dict[str, Any]) -> tuple[str, str] | None:
-    """Returns the last record's path, and what documents call it."""
+    """Returns the last record's path, and its name in the documentation."""
     if not records:
         return None
     name, record = list(records.items())[-1]

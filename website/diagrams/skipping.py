@@ -1,7 +1,7 @@
-"""docs/select.svg: how a SELECT skips files.
+"""Draws docs/select.svg, which shows how a SELECT skips files.
 
-The filter is the one that the lines of sql/skipping give; the files that it keeps are found by
-`pyzorder.index.predicates`, whose filter DuckDB evaluates on the index.
+The filter that is shown comes from sql/skipping. The files that it keeps are computed by DuckDB,
+which evaluates the filter from `pyzorder.index.predicates` on the index.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Range = tuple[int, int]
 
 
 class Entry(NamedTuple):
-    """A file's row of the index: ranges of days in March 2024 and of stores; None: all are null."""
+    """A file's row in the index: ranges of days in March 2024 and of stores (None: all null)."""
 
     path: str
     day: Range
@@ -76,7 +76,7 @@ def predicate() -> str:
 
 
 def conditions() -> list[str]:
-    """Returns the filter over the index, as EXPLAIN shows it: conditions that AND combines."""
+    """Returns the filter over the index, as EXPLAIN shows it, as a list of its conjuncts."""
     first, last = (f"DATE '{day(end)}'" for end in DAYS)
     between = _rule("i BETWEEN 3 AND 5", "day", {"3": first, "5": last})
     return between + _rule("i = 5", "store", {"5": str(STORE)})
@@ -122,7 +122,7 @@ def index_rows() -> list[tuple[str | int | None, ...]]:
 _STATISTICS = """CREATE TABLE index_rows(
     path TEXT, m0 DATE, x0 DATE, nulls0 INTEGER, m1 INTEGER, x1 INTEGER, nulls1 INTEGER)"""
 
-#: What filters speak of: see predicates.bound_filters.
+#: The columns that filters refer to. See predicates.bound_filters.
 _FLAGS = "SELECT path FROM (SELECT *, {} FROM index_rows)".format(
     ", ".join(
         f"m{i} IS NOT NULL AS b{i}, nulls{i} = {ROWS} AS e{i}, false AS q{i}, "

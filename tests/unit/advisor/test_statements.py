@@ -139,7 +139,7 @@ LEFT_OUT = [
     ("SELECT 1 FROM (SELECT a, row_number() OVER (ORDER BY b) AS n FROM sales) WHERE a = 1",
      "filters above LIMIT, a window, EXCEPT or similar", 1),
     ("SELECT 1 FROM (SELECT a, sum(b) AS t FROM sales GROUP BY a) WHERE t = 3",
-     "filters on aggregates and the like of a subquery", 1),
+     "filters on aggregates or similar columns of a subquery", 1),
     ("SELECT 1 FROM sales WHERE a = (SELECT max(k) FROM dim)",
      "filters by a subquery other than IN or EXISTS", 1),
     ("SELECT 1 FROM sales WHERE a NOT IN (SELECT k FROM dim)",

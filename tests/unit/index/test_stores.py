@@ -31,7 +31,7 @@ def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, scheme: str) -> Non
     long.touch()
     store = ArrowStore(f"file://{tmp_path}") if scheme else LocalStore()
     os.truncate(long, LONGEST + 1)
-    with pytest.raises(FileNotFoundError, match="more than any file of pyzorder"):
+    with pytest.raises(FileNotFoundError, match="too large to be a pyzorder file"):
         store.read(f"{scheme}{long}")
     long.write_text("{}")
     assert store.read(f"{scheme}{long}") == b"{}"

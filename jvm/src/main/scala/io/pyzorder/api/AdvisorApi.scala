@@ -146,7 +146,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
 
   private def columnOf(name: String): IndexedColumn =
     advisor.columns.find(_.name == name).getOrElse(
-      throw new NoSuchElementException(s"no reading asks for a column $name"))
+      throw new NoSuchElementException(s"no reading uses a column $name"))
 
   private def add(key: String, find: => WorkloadFilter): String = {
     val one = known.getOrElseUpdate(key, find)

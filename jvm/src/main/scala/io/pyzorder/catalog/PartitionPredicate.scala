@@ -56,7 +56,7 @@ object PartitionPredicate {
     condition.foreach {
       case e: PlanExpression[_] => throw ZOrderErrors.unsupportedPredicate(e.sql, "has a subquery")
       case e: UserDefinedExpression =>
-        throw ZOrderErrors.unsupportedPredicate(e.sql, "calls a function of the user's")
+        throw ZOrderErrors.unsupportedPredicate(e.sql, "calls a user-defined function")
       case e if !e.deterministic =>
         throw ZOrderErrors.unsupportedPredicate(e.sql, "is not deterministic")
       case _ =>

@@ -24,7 +24,8 @@ private[pyzorder] object BoundedJson {
         var left = text.length / TokenBytes
         while (parser.nextToken() != null) {
           left -= 1
-          if (left < 0) throw new IllegalArgumentException("it has too many JSON tokens to be ours")
+          if (left < 0)
+            throw new IllegalArgumentException("it has too many JSON tokens for its length")
         }
       } finally parser.close()
     }

@@ -25,7 +25,7 @@ object StoreFailures {
         val error = ZOrderErrors.notWritable(root.toString, said(failure, saysDenied))
         throw ZOrderErrors.because(failure, error)
       case NonFatal(failure) if ZOrderErrors.isMissing(failure, root) =>
-        val error = ZOrderErrors.conflict(s"$root, or a file of it, was replaced or deleted")
+        val error = ZOrderErrors.conflict(s"$root, or a file in it, was replaced or deleted")
         throw ZOrderErrors.because(failure, error)
     }
 

@@ -69,8 +69,9 @@ object ZOrderConf {
   val rewriteFactor: TableSetting[Double] = new TableSetting(
     "spark.sql.zorder.optimize.rewriteFactor",
     "3",
-    "Where rewriting clustered files together with new ones makes files narrower, OPTIMIZE " +
-      "rewrites up to this many times the bytes of the new files. 0 rewrites new files only.",
+    "If rewriting clustered files together with new ones narrows the files' value ranges, " +
+      "OPTIMIZE rewrites up to this many times the bytes of the new files. 0 rewrites only new " +
+      "files.",
     notNegativeDouble)
 
   /** `rename` or `location`. */
@@ -79,9 +80,9 @@ object ZOrderConf {
     "rename",
     "How OPTIMIZE and RESTORE replace files. 'rename' moves new files into the table's " +
       "folder. 'location' fills new folders and then switches the location of the table, or of " +
-      "its partitions, in the catalog, at one moment for readers of every engine. Use " +
-      "'location' for external tables that are never read by path and that no other job writes " +
-      "to meanwhile: catalogs have no compare-and-swap.",
+      "its partitions, in the catalog, so that readers of every engine see the change at once. " +
+      "Use 'location' for external tables that are never read by path and that no other job " +
+      "writes to meanwhile: catalogs have no compare-and-swap.",
     oneOf("rename", "location"))
 
   val readersByPath: TableSetting[Boolean] = new TableSetting(
@@ -119,8 +120,8 @@ object ZOrderConf {
     "",
     "Columns that are excluded from every index, listed as in ZORDER BY, such as 'ssn, " +
       "person.name'; a struct stands for all its fields. They cannot be clustering columns. The " +
-      "session's list and the table property add up. What an index already has of them is " +
-      "removed when it is next written, at the latest by REFRESH SKIPPING INDEX.",
+      "session's list and the table property are combined. Statistics that an index already has " +
+      "for them are removed when it is next written, at the latest by REFRESH SKIPPING INDEX.",
     columns)
 
   /** In bytes. */
@@ -144,17 +145,17 @@ object ZOrderConf {
     "spark.sql.zorder.index.maxStaleness",
     "0s",
     "How old a query's knowledge of a table's files may be, such as 10min or 1h. Up to that age, " +
-      "queries are planned from the index and nothing is listed. What sessions with pyzorder " +
-      "write is seen at once; what others write, at the latest after this time. 0s: every query " +
-      "checks with the store.",
+      "queries are planned from the index and nothing is listed. Writes by sessions with " +
+      "pyzorder are seen at once; other writes are seen after this time at the latest. With 0s, " +
+      "every query checks the store.",
     notNegativeMilliseconds)
 
   val indexTrusted: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.index.trusted",
     "false",
-    "When true, the index is taken for the truth however old it is, as with an endless " +
+    "When true, the index is trusted however old it is, as with an unlimited " +
       "spark.sql.zorder.index.maxStaleness. Safe for tables that only sessions with pyzorder " +
-      "write; REFRESH SKIPPING INDEX makes others' writes known.",
+      "write; REFRESH SKIPPING INDEX picks up other writes.",
     boolean)
 
   val joinMaxKeys: Setting[Int] = new Setting(
@@ -162,7 +163,8 @@ object ZOrderConf {
     "10000",
     "Up to this many distinct keys of a join's broadcast side are used, one by one, to skip " +
       "files on the other side. If there are more, only the least and the greatest are used; if " +
-      "the side has 100 times as many rows, none are. 0 turns skipping by join keys off.",
+      "the broadcast side has more than 100 times this many rows, none are. 0 turns skipping by " +
+      "join keys off.",
     notNegativeInt)
 
   /** In hours. */
@@ -170,7 +172,7 @@ object ZOrderConf {
     "spark.sql.zorder.vacuum.retentionHours",
     "168",
     "How many hours VACUUM keeps the files that an OPTIMIZE replaced, for RESTORE and for " +
-      "queries that were planned before.",
+      "queries that were planned before it.",
     notNegativeInt)
 
   val vacuumCheck: Setting[Boolean] = new Setting(
@@ -185,8 +187,8 @@ object ZOrderConf {
   val journalLease: Setting[Long] = new Setting(
     "spark.sql.zorder.journal.lease",
     "120s",
-    "How long a writing command keeps its lock on a table without a sign of life, such as " +
-      "120s or 5min. After that, the next writing command finishes or undoes its work.",
+    "How long a writing command keeps its lock on a table without a heartbeat, such as 120s or " +
+      "5min. After that, the next writing command finishes or undoes its work.",
     milliseconds)
 
   /** A run number, or empty. */
@@ -194,7 +196,7 @@ object ZOrderConf {
     "spark.sql.zorder.journal.takeOver",
     "",
     "The number of a run whose writer is known to be dead. The next writing command then does " +
-      "not wait for its lease to end.",
+      "not wait for its lease to expire.",
     identity[String])
 
   /** The name of a fail point, or empty. */

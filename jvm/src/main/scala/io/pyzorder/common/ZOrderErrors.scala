@@ -98,7 +98,7 @@ object ZOrderErrors {
    * missing is not damaged; another process deleted it, which is a conflict.
    */
   def unreadable(path: String, failure: Throwable): ZOrderException =
-    if (isMissing(failure)) conflict(s"$path, or a file of it, was replaced or deleted")
+    if (isMissing(failure)) conflict(s"$path, or a file in it, was replaced or deleted")
     else if (StoreFailures.isDenied(failure)) notReadable(path, failure)
     else damaged(path, failure)
 

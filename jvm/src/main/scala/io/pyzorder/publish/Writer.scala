@@ -268,9 +268,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       rowsOf: Seq[Path]): Unit = {
     files.checkFolders() // there are no folders yet, so this checks only the incarnation
     val added = staged.map { file =>
-      require(file.stagedPath == stagedPath(file.path), s"${file.stagedPath} is no staged path")
+      require(file.stagedPath == stagedPath(file.path), s"${file.stagedPath} is not a staged path")
       val status = file.stagedPath.getFileSystem(hadoopConf).getFileStatus(file.stagedPath)
-      require(status.getLen == file.size, s"${file.stagedPath} has not ${file.size} bytes")
+      require(status.getLen == file.size, s"${file.stagedPath} does not have ${file.size} bytes")
       FileRef(file.path, file.size, status.getModificationTime)
     }
     // Summaries come first, because the last file stays until the end and must be a visible one.

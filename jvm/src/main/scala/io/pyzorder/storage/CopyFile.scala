@@ -19,7 +19,7 @@ private[pyzorder] object CopyFile {
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {
     val (source, target) = (from.getFileSystem(hadoopConf), to.getFileSystem(hadoopConf))
     val checksum = FileSystems.checksumFile(from) // which the source opens, and a pipe would block
-    if (FileSystems.isSpecial(checksum)) throw new FileNotFoundException(s"$checksum is no file")
+    if (FileSystems.isSpecial(checksum)) throw new FileNotFoundException(s"$checksum is not a file")
     if (target.getUri.getScheme != "file") {
       FileUtil.copy(source, from, target, to, false, true, hadoopConf)
     } else {

@@ -21,11 +21,12 @@ object FileSystems {
    * (whose read would block forever), or a file of more than `atMost` bytes.
    */
   def readFully(fs: FileSystem, path: Path, atMost: Int = MaxBytes): Array[Byte] = {
-    if (Links.inOwn(path)) throw new FileNotFoundException(s"$path is a link")
+    if (Links.inOwn(path)) throw new FileNotFoundException(s"$path is a symbolic link")
     val in = open(fs, path)
     try {
       val bytes = ByteStreams.toByteArray(ByteStreams.limit(in, atMost + 1L))
-      if (bytes.length > atMost) throw new FileNotFoundException(s"$path is too large to be read")
+      if (bytes.length > atMost)
+        throw new FileNotFoundException(s"$path is too large to be a pyzorder file")
       bytes
     } finally in.close()
   }

@@ -309,7 +309,7 @@ object IndexStore {
   private def checkEntries(ref: SnapshotRef): Unit =
     if (ref.numFiles < 0 || ref.numFiles > ref.length) {
       throw new IllegalStateException(
-        s"${ref.numFiles} entries cannot be told apart in ${ref.length} bytes")
+        s"it cannot have ${ref.numFiles} entries in ${ref.length} bytes")
     }
 
   /**

@@ -72,7 +72,8 @@ private[store] object SnapshotPages extends CompressionCodecFactory {
   private def checkLength(stated: Int, actual: Int, compressed: Int): Unit =
     if (actual != stated || actual > MaxPageBytes || actual > compressed * MaxRatio) {
       throw new IllegalStateException(
-        s"a page of $compressed bytes unpacks to $actual instead of $stated, or too many")
+        s"a page of $compressed bytes unpacks to $actual bytes (header: $stated), which is wrong " +
+          "or too many")
     }
 
   /** Decompresses `size` bytes between buffers, as Parquet does for memory outside of the heap. */

@@ -132,7 +132,8 @@ private[index] final class SnapshotReader(
     each(name) { (i, reader) =>
       goOnTo(i)
       if (list.length == SnapshotReader.MaxListLength)
-        throw new IllegalStateException(s"column $name has a list without end")
+        throw new IllegalStateException(
+          s"column $name has a list of more than ${SnapshotReader.MaxListLength} values")
       list += reader.getBinary
     }
     goOnTo(numFiles)

@@ -65,7 +65,8 @@ private[publish] final class Lease(
         if (!FileSystems.exists(fs, Journal.path(folder, run, "prepare"))) {
           throw new FileNotFoundException(s"$folder was overwritten")
         }
-        if (Links.inOwn(Lease.path(folder, run))) throw new FileNotFoundException("it is a link")
+        if (Links.inOwn(Lease.path(folder, run)))
+          throw new FileNotFoundException("it is a symbolic link")
         if (fs.getUri.getScheme == "file") renewLocal() else renew(fs)
         renewed = now
       } catch {

@@ -190,7 +190,7 @@ object Records {
 
   private def incarnationOf(node: JsonNode): String = {
     val id = string(node, "incarnation")
-    if (!Incarnation.isId(id)) throw new IllegalArgumentException(s"$id is no id")
+    if (!Incarnation.isId(id)) throw new IllegalArgumentException(s"$id is not an id")
     id
   }
 
@@ -200,7 +200,7 @@ object Records {
   private def sibling(node: JsonNode): String = {
     val to = string(node, "to")
     if (!SiblingFolder.isOne(to)) {
-      throw new IllegalArgumentException(s"$to is no folder of ours")
+      throw new IllegalArgumentException(s"$to is not a pyzorder folder")
     }
     to
   }

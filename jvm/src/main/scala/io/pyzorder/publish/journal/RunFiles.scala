@@ -317,5 +317,5 @@ private[publish] final class RunFiles(
 
   private def paused: Exception =
     ZOrderErrors.conflict("another writing command may have declared this one dead, because " +
-      "its lease expired without a sign of life or its lock was taken")
+      "its lease expired without a heartbeat or its lock was taken")
 }

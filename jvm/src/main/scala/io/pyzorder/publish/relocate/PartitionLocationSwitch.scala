@@ -154,7 +154,7 @@ final class PartitionLocationSwitch private[publish] (
       reach: String => Unit): Seq[String] = {
     ready.foreach(move => move.left.carry(move.to))
     if (!alive()) throw ZOrderErrors.conflict(
-      "this process gave no sign of life for longer than its lease")
+      "this process sent no heartbeat for longer than its lease")
     reach("before-switch")
     val whole = ready.map(move => move -> move.visible.toSet)
     alter(ready.map(move => move -> move.to))

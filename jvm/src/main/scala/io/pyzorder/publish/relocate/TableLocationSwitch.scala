@@ -113,7 +113,7 @@ private[publish] final class TableLocationSwitch(
         case None =>
           carry(to)
           if (!alive()) throw ZOrderErrors.conflict(
-            "this process gave no sign of life for longer than its lease")
+            "this process sent no heartbeat for longer than its lease")
           reach("before-switch")
           val filled = visible
           alter(to)
