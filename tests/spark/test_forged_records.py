@@ -346,7 +346,7 @@ def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Pat
 
 
 def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None:
-    """The sign of life is a new file each time: what it replaces is never written to."""
+    """The heartbeat is a new file each time: what it replaces is never written to."""
     precious = forgeable.parent / "victim" / "precious"
     precious.write_text("theirs")
     for run in (2, 3, 4):
