@@ -167,6 +167,13 @@ def long_text(column: str, size: int) -> Callable[[pa.Table], pa.Table]:
     return put
 
 
+def one_path(rows: pa.Table) -> pa.Table:
+    """All entries have the path of the first."""
+    place = rows.schema.get_field_index("path")
+    paths = pa.array([rows["path"][0].as_py()] * rows.num_rows, pa.string())
+    return rows.set_column(place, rows.schema.field(place), paths)
+
+
 PLAIN: dict[str, Any] = {"use_dictionary": False, "write_statistics": False}
 
 DAMAGE: dict[str, Callable[[Path], None]] = {
@@ -202,6 +209,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "a type of a class that cannot be linked": typed(
         user_defined("org.apache.logging.log4j.core.async.RingBufferLogEventHandler")
     ),
+    "many entries of one path": rewritten(one_path),
     "many tokens": padded("[]", 2 << 20),
     "many columns": edited(columns=[{"path": ["id"], "type": "long"}] * 300_000),
     **{
@@ -295,6 +303,43 @@ def forge(table: Path, rows: Callable[[dict[str, list[object]]], object]) -> Non
     data = sink.getvalue().to_pybytes()
     change(snapshot(table), data)
     edited(length=len(data), crc32=zlib.crc32(data), numFiles=len(columns["path"]))(table)
+
+
+def test_a_decimal_of_megabytes(spark: SparkSession, tmp_path: Path) -> None:
+    """Its digits would take minutes to count."""
+    table = tmp_path / "t"
+    spark.range(0, 20, 1, 2).selectExpr("cast(id AS decimal(38, 0)) d").write.parquet(str(table))
+    spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
+
+    def lengthen(rows: pa.Table) -> pa.Table:
+        bounds = pa.array([b"\x7f" + b"\xff" * (32 << 20), b"\x01"], pa.binary())
+        for name in ("d_minValue", "d_maxValue"):
+            place = rows.schema.get_field_index(name)
+            rows = rows.set_column(place, pa.field(name, pa.binary()), bounds)
+        return rows
+
+    rewritten(lengthen, **PLAIN)(table)
+    frame = spark.read.parquet(str(table)).where("d < 5")
+    assert frame.count() == 5 and len(scans.opened(frame)) == 2
+
+
+def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    """A statement that would make an object of each entry leaves the index as it is."""
+    table = copy(source, tmp_path / "t")
+
+    def add(columns: dict[str, list[object]]) -> None:
+        more = 1_500_000
+        for name, values in columns.items():
+            values.extend([values[0]] * more if name != "path" else map(str, range(more)))
+
+    forge(table, add)
+    assert ask(spark, table) == ANSWERS and skips(spark, table)
+    spark.range(100, 101).selectExpr("id", "string(id) AS s", "id / 7D AS x").write.mode(
+        "append"
+    ).parquet(str(table))
+    assert spark.read.parquet(str(table)).where("id >= 98").count() == 3
+    with scans.settings(spark, spark__sql__zorder__index__maxStaleness="1h"):
+        assert spark.read.parquet(str(table)).where("id >= 98").count() == 3
 
 
 #: Names that lead out of the table's folder, to the second table's only file.

@@ -174,7 +174,7 @@ def test_restore_without_a_dropped_partition(
     spark.sql("ALTER TABLE t DROP PARTITION (day = 1)")
     rows, files = rows_of(spark.table("t")), data_files(tmp_path / "x")
     with pytest.raises(
-        AnalysisException, match="ZORDER_CANNOT_RESTORE.*files of day=1, where no partition"
+        AnalysisException, match="ZORDER_CANNOT_RESTORE.*in day=1, which is no longer the folder"
     ):
         spark.sql("RESTORE t TO BEFORE OPTIMIZE")
     assert data_files(tmp_path / "x") == files and rows_of(spark.table("t")) == rows

@@ -63,7 +63,7 @@ object PathTable {
       hashes(2 * i + 1) = hash.low
     }
 
-    /** Builds the table. If files share a path, the last one is found. */
+    /** Builds the table. Throws if two files have the same path. */
     def result(): PathTable = {
       // Between a quarter and half of the slots are used.
       val slots = Array.fill(math.max(2, Integer.highestOneBit(math.max(1, numFiles)) * 4))(-1)
@@ -71,11 +71,15 @@ object PathTable {
       while (i < numFiles) {
         var slot = slotOf(hashes(2 * i), slots.length)
         while (slots(slot) >= 0 && !same(slots(slot), i)) slot = (slot + 1) & (slots.length - 1)
+        if (slots(slot) >= 0 && hasPath(i))
+          throw new IllegalStateException("two of its entries have the same path")
         slots(slot) = i
         i += 1
       }
       new PathTable(hashes, slots)
     }
+
+    private def hasPath(i: Int): Boolean = hashes(2 * i) != 0 || hashes(2 * i + 1) != 0
 
     private def same(a: Int, b: Int): Boolean =
       hashes(2 * a) == hashes(2 * b) && hashes(2 * a + 1) == hashes(2 * b + 1)

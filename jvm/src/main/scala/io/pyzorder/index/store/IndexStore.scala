@@ -41,6 +41,10 @@ object IndexStore {
   /** The approximate heap size of an entry without its columns. */
   private val EntryBytes = 64L
 
+  /** The approximate heap size of an entry as an object, with its path, and of a column in it. */
+  private val ObjectBytes = 700L
+  private val ColumnBytes = 100L
+
   /** The last known incarnation of each table. */
   private val lives: Cache[TableFolder, String] =
     CacheBuilder.newBuilder().maximumSize(10000).build[TableFolder, String]()
@@ -61,6 +65,9 @@ object IndexStore {
       .build[(TableFolder, Long, Long, Long), SnapshotRef]()
 
   private val SettledMillis = 10000L
+
+  /** More of a message, which may quote the index, is not logged. */
+  private val MessageLength = 300
 
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
@@ -233,6 +240,7 @@ object IndexStore {
     val loaded = before.flatMap(load(session, _))
     val snapshot = loaded.getOrElse(IndexSnapshot.empty)
     val isUnknown = base > 0 && loaded.isEmpty // what writers have told of the table is lost
+    loaded.foreach(all => checkObjects(before.get, all.columns.length))
     val kept = columns(snapshot.columns)
     val entries = change(withColumns(snapshot, kept)).sortBy(_.path)
     val bytes = SnapshotWriter.bytesOf(session, kept, entries)
@@ -316,15 +324,24 @@ object IndexStore {
    * Checks the memory that the snapshot needs. Even a sparse file, which takes no disk space, needs
    * memory for its full length.
    */
-  private def checkMemory(ref: SnapshotRef): Unit = {
-    val needed = ref.length + ref.numFiles * EntryBytes
-    val most = Runtime.getRuntime.maxMemory / 2
+  private def checkMemory(ref: SnapshotRef): Unit =
+    checkMemory(ref.length + ref.numFiles * EntryBytes, Runtime.getRuntime.maxMemory / 2)
+
+  /**
+   * Throws if all entries of the snapshot, as objects, would take most of the memory. Names and
+   * statistics that compress well take far less in the file.
+   */
+  def checkObjects(ref: SnapshotRef, columns: Int): Unit = {
+    val most = Runtime.getRuntime.maxMemory
+    checkMemory(ref.numFiles * (ObjectBytes + columns * ColumnBytes), most - most / 4)
+  }
+
+  private def checkMemory(needed: Long, most: Long): Unit =
     if (needed > most) {
       throw new IllegalStateException(
         s"it needs $needed bytes of memory, more than its limit of $most. Give the driver more " +
           "memory")
     }
-  }
 
   private def damaged: Exception =
     new IllegalStateException("its checksum differs from its pointer's")
@@ -465,7 +482,7 @@ object IndexStore {
     if (warned.add(what + failure.getMessage)) {
       log.warn(Printable(ZOrderErrors.withoutPassword(
             s"The skipping index of $folder cannot be used, so all files are read: $what: " +
-              s"${failure.getMessage}. Run REFRESH SKIPPING INDEX ON '$folder' (or DROP SKIPPING " +
+              s"${String.valueOf(failure.getMessage).take(MessageLength)}. Run REFRESH SKIPPING INDEX ON '$folder' (or DROP SKIPPING " +
               "INDEX, then CREATE SKIPPING INDEX) to rebuild it.")))
     }
 }

@@ -1,5 +1,6 @@
 package io.pyzorder.index.store
 
+import java.lang.ref.SoftReference
 import java.math.{BigDecimal => JBigDecimal, BigInteger}
 
 import scala.collection.mutable.ArrayBuffer
@@ -148,18 +149,32 @@ private[index] final class SnapshotReader(
     }
   }
 
+  /** The open file, if it is one in memory. Its footer, whose size grows with the columns, is kept. */
+  private var opened = new SoftReference[ParquetFileReader](null)
+
+  private def reading[T](read: ParquetFileReader => T): T = input() match {
+    case bytes: MemoryInputFile => synchronized {
+        SnapshotReader.decoding {
+          val reader = Option(opened.get).getOrElse(SnapshotReader.open(bytes))
+          opened = new SoftReference(reader)
+          read(reader)
+        }
+      }
+    case file => SnapshotReader.reading(file)(read)
+  }
+
   /** Calls `take` with the file's number for every non-null value of the column. */
   private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit =
-    SnapshotReader.reading(input()) { reader =>
-      only.foreach(number => (0 until number).foreach(_ => reader.skipNextRowGroup()))
+    reading { reader =>
       val metadata = reader.getFooter.getFileMetaData
       val schema = metadata.getSchema
       val wanted = new MessageType(schema.getName, schema.getType(schema.getFieldIndex(name)))
       reader.setRequestedSchema(wanted)
       val leaf = wanted.getColumns.get(0)
       var file = -1
-      var pages = reader.readNextRowGroup()
-      while (pages != null) {
+      val groups = only.fold(reader.getRowGroups.asScala.indices.toList)(List(_))
+      for (group <- groups if reader.getRowGroups.get(group).getRowCount > 0) {
+        val pages = reader.readRowGroup(group)
         val store = new ColumnReadStoreImpl(
           pages, new DummyRecordConverter(wanted).getRootConverter, wanted, metadata.getCreatedBy)
         val values = store.getColumnReader(leaf)
@@ -170,7 +185,6 @@ private[index] final class SnapshotReader(
           values.consume()
           left -= 1
         }
-        pages = if (only.isDefined) null else reader.readNextRowGroup()
       }
       if (file + 1 != numFiles) {
         throw new IllegalStateException(
@@ -190,6 +204,9 @@ private[index] object SnapshotReader {
   /** Valid bounds have at most TruncatedBounds.MaxBytes bytes plus one character. */
   private val MaxBoundBytes = 1024
 
+  /** A decimal has at most 38 digits. Arithmetic with millions of digits would take minutes. */
+  private val MaxDecimalBytes = 16
+
   /** The number of rows in each row group. */
   def rowGroups(input: InputFile): Seq[Int] =
     reading(input)(_.getRowGroups.asScala.map(group => Math.toIntExact(group.getRowCount)).toList)
@@ -204,12 +221,17 @@ private[index] object SnapshotReader {
    * Opens a file and reads from it. An error that its contents cause becomes an exception, since
    * Spark ends the process of a task that throws an error.
    */
-  private def reading[T](input: InputFile)(read: ParquetFileReader => T): T =
-    try {
-      val reader = ParquetFileReader.open(input, options)
-      try read(reader)
-      finally reader.close()
-    } catch {
+  private def reading[T](input: InputFile)(read: ParquetFileReader => T): T = decoding {
+    val reader = open(input)
+    try read(reader)
+    finally reader.close()
+  }
+
+  private def open(input: InputFile): ParquetFileReader = ParquetFileReader.open(input, options)
+
+  private def decoding[T](read: => T): T =
+    try read
+    catch {
       case ReadFailure(error: Error) =>
         throw new IllegalStateException(s"it cannot be decoded: $error", error)
     }
@@ -240,15 +262,15 @@ private[index] object SnapshotReader {
     case BinaryType => reader => bound(reader)
     case d: DecimalType =>
       reader => {
-        val unscaled = new BigInteger(reader.getBinary.getBytesUnsafe)
+        val unscaled = new BigInteger(bound(reader, MaxDecimalBytes))
         Decimal(new JBigDecimal(unscaled, d.scale), d.precision, d.scale)
       }
     case _ => reader => UTF8String.fromBytes(bound(reader))
   }
 
-  private def bound(reader: ColumnReader): Array[Byte] = {
+  private def bound(reader: ColumnReader, most: Int = MaxBoundBytes): Array[Byte] = {
     val value = reader.getBinary
-    if (value.length > MaxBoundBytes)
+    if (value.length > most)
       throw new IllegalStateException(s"a bound has ${value.length} bytes")
     value.getBytes
   }

@@ -5,6 +5,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.pyzorder.shim
 
+import io.pyzorder.common.ReadFailure
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
 import io.pyzorder.storage.TableFolder
@@ -48,8 +49,19 @@ object SnapshotListing {
     for {
       coverage <- ref.coverage
       snapshot <- IndexStore.load(session, ref)
+      if fitsMemory(ref)
     } yield cache.get(
       snapshot, () => make(session.sessionState.newHadoopConf(), ref.folder, coverage, snapshot))
+
+  private def fitsMemory(ref: SnapshotRef): Boolean =
+    try {
+      IndexStore.checkObjects(ref, columns = 0)
+      true
+    } catch {
+      case ReadFailure(failure) =>
+        IndexStore.warn(ref, failure)
+        false
+    }
 
   private def make(
       hadoopConf: Configuration,
