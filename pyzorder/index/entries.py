@@ -10,20 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyzorder.index.snapshots import IndexedColumn, Snapshot
-from pyzorder.index.stored_types import stored_type
-
-_FILE_FIELDS = [
-    pa.field("path", pa.string(), nullable=False),
-    pa.field("size", pa.int64(), nullable=False),
-    pa.field("modification_time", pa.int64(), nullable=False),
-    pa.field("num_records", pa.int64(), nullable=False),
-    pa.field(
-        "clustered_by", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False
-    ),
-    pa.field("read_settings", pa.string(), nullable=False),
-]
-
-_FLAGS = ("nan_seen", "exact", "empty", "settings_dependent")
+from pyzorder.index.stored_types import FLAGS, schema_of
 
 
 @dataclass(frozen=True)
@@ -60,18 +47,6 @@ class FileEntry:
     statistics: dict[str, ColumnStatistics] = field(default_factory=dict)
 
 
-def schema_of(columns: Sequence[IndexedColumn]) -> pa.Schema:
-    """Returns the schema of a snapshot's file."""
-    fields = list(_FILE_FIELDS)
-    for column in columns:
-        stored = stored_type(column.data_type)
-        fields += [pa.field(f"{column.name}_{end}", stored) for end in ("minValue", "maxValue")]
-        fields.append(pa.field(f"{column.name}_num_nulls", pa.int64()))
-        flags = _FLAGS if column.is_float else _FLAGS[1:]
-        fields += [pa.field(f"{column.name}_{flag}", pa.bool_(), nullable=False) for flag in flags]
-    return pa.schema(fields)
-
-
 def table_of(columns: Sequence[IndexedColumn], entries: Sequence[FileEntry]) -> pa.Table:
     """Converts entries to rows of a snapshot."""
     schema = schema_of(columns)
@@ -87,7 +62,7 @@ def table_of(columns: Sequence[IndexedColumn], entries: Sequence[FileEntry]) -> 
         known = [e.statistics.get(column.name, ColumnStatistics()) for e in entries]
         lists += [[s.bounds[end] if s.bounds else None for s in known] for end in (0, 1)]
         lists.append([s.null_count for s in known])
-        flags = _FLAGS if column.is_float else _FLAGS[1:]
+        flags = FLAGS if column.is_float else FLAGS[1:]
         lists += [[bool(getattr(s, flag)) for s in known] for flag in flags]
     return pa.table(
         [_array(values, f.type) for values, f in zip(lists, schema, strict=True)], schema=schema
@@ -125,7 +100,7 @@ def kept_rows(
     return pa.table(arrays, schema=unknown.schema)
 
 
-_OF_COLUMN = {"minValue", "maxValue", "num_nulls", *_FLAGS}
+_OF_COLUMN = {"minValue", "maxValue", "num_nulls", *FLAGS}
 
 
 def _as(values: pa.ChunkedArray, stored: pa.DataType) -> pa.ChunkedArray:

@@ -87,7 +87,7 @@ def publish(
         old = latest(store, folder)
         if old is not None and old.pointer.version != base:
             old = None
-        wanted = columns(old.columns if old is not None else ())
+        wanted = columns(old.pointer.columns if old is not None else ())
         kept = tuple(c for c in wanted if not is_denied(c))
         rows = table_of(kept, added)
         if old is not None:

@@ -9,6 +9,7 @@ import re
 import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyzorder.index.journal import has_too_many_tokens
+from pyzorder.index.stored_types import FILE_FIELDS, fields_of, stored_type
 from pyzorder.index.stores import Store
 from pyzorder.index.table_folder import TableFolder, is_id
 from pyzorder.printable import on_one_line
@@ -37,6 +39,18 @@ _MOST_VALUES = 64
 #: Limits for the decoded text in a snapshot, which repeats: `_MOST_TEXT` bytes for every byte of
 #: the file, and `_LEAST_TEXT` bytes in any case.
 _MOST_TEXT, _LEAST_TEXT = 64, 16 << 20
+
+#: The maximum memory in bytes for the rows of a snapshot, and for all cached rows.
+MOST_MEMORY = 1 << 30
+
+#: The approximate memory for an entry without its columns.
+_ENTRY_BYTES = 64
+
+#: The maximum size of a decimal, which has at most 38 digits.
+_DECIMAL_BYTES = 16
+
+#: Longer reasons are cut in warnings, because they may quote the index.
+_LONGEST_REASON = 200
 
 #: The maximum size of a pointer. It takes about 200 bytes per column.
 _LONGEST_POINTER = 8 << 20
@@ -122,10 +136,14 @@ class Snapshot:
     pointer: Pointer
     rows: pa.Table
 
-    @property
+    @cached_property
     def columns(self) -> tuple[IndexedColumn, ...]:
-        """The columns with statistics."""
-        return self.pointer.columns
+        """The columns with usable statistics."""
+        types = {f.name: f.type for f in self.rows.schema}
+        return tuple(
+            c for c in self.pointer.columns
+            if types.get(f"{c.name}_minValue") == stored_type(c.data_type)
+        )  # fmt: skip
 
 
 def versions(store: Store, folder: TableFolder) -> list[int]:
@@ -210,7 +228,7 @@ def _rows(store: Store, pointer: Pointer) -> pa.Table:
         raise Unusable(f"{pointer.file} does not have the checksum of its pointer")
     rows = _decoded(data, pointer)
     _loaded[key] = rows
-    while len(_loaded) > _KEPT:
+    while len(_loaded) > _KEPT or sum(kept.nbytes for kept in _loaded.values()) > MOST_MEMORY:
         _loaded.popitem(last=False)
     return rows
 
@@ -223,24 +241,108 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
     """
     file = pq.ParquetFile(io.BytesIO(data))
     found = file.metadata
-    # Paths are unique, so every entry takes at least one byte.
-    if found.num_rows != pointer.num_files or found.num_rows > len(data):
+    groups = [found.row_group(g) for g in range(found.num_row_groups)]
+    if not found.num_rows == sum(g.num_rows for g in groups) == pointer.num_files:
         raise Unusable(f"{pointer.file} has {found.num_rows} rows instead of {pointer.num_files}")
-    columns = range(found.num_columns)
-    chunks = [found.row_group(g).column(c) for g in range(found.num_row_groups) for c in columns]
+    if found.num_rows > len(data):  # paths are unique, so every entry takes at least one byte
+        raise Unusable(f"{pointer.file} has {found.num_rows} rows in {len(data)} bytes")
+    chunks = [g.column(c) for g in groups for c in range(found.num_columns)]
     codecs = {chunk.compression for chunk in chunks}
     if not codecs.issubset(_CODECS):
         raise Unusable(f"{pointer.file} is compressed by {', '.join(sorted(codecs))}")
     values = max((chunk.num_values for chunk in chunks), default=0)
     if values > _MOST_VALUES * found.num_rows:
         raise Unusable(f"{pointer.file} has lists of {values} values")
+    fields = _readable(file, pointer)
+    needed = len(data) + found.num_rows * _ENTRY_BYTES + _fixed_bytes(groups, fields)
+    _check_memory(needed, pointer)
     texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
-    rows = pq.read_table(io.BytesIO(data), read_dictionary=sorted(texts))
+    rows = pq.read_table(io.BytesIO(data), columns=fields.names, read_dictionary=sorted(texts))
     if rows.num_rows != pointer.num_files:
         raise Unusable(f"{pointer.file} has {rows.num_rows} rows instead of {pointer.num_files}")
-    if sum(map(_text_bytes, rows.columns)) > _LEAST_TEXT + _MOST_TEXT * len(data):
+    text_bytes = sum(map(_text_bytes, rows.columns))
+    if text_bytes > _LEAST_TEXT + _MOST_TEXT * len(data):
         raise Unusable(f"{pointer.file} has {len(data)} bytes, but its text takes many times that")
-    return rows.cast(file.schema_arrow)
+    _check_memory(needed + text_bytes, pointer)
+    rows = rows.cast(fields)
+    _check_files(rows.select([f.name for f in FILE_FIELDS]), pointer)
+    return rows
+
+
+def _readable(file: pq.ParquetFile, pointer: Pointer) -> pa.Schema:
+    """Returns the schema of the rows, without columns whose statistics are missing or unfit.
+
+    Raises:
+        Unusable: a field that describes files is missing or has another type.
+    """
+    stored = {f.name: f for f in file.schema_arrow}
+    leaves = (file.schema.column(c) for c in range(file.metadata.num_columns))
+    long = {leaf.path for leaf in leaves if _may_be_long_decimal(leaf)}
+
+    def fit(fields: list[pa.Field]) -> bool:
+        return all(_is_like(f, stored.get(f.name)) and f.name not in long for f in fields)
+
+    if not fit(FILE_FIELDS):
+        raise Unusable(f"{pointer.file} lacks a column, or has one of another type")
+    fields, unfit = list(FILE_FIELDS), []
+    for column in dict.fromkeys(pointer.columns):
+        own = fields_of(column)
+        if fit(own):
+            fields += own
+        else:
+            unfit.append(column.name)
+    if unfit:
+        _warn_once(
+            pointer.folder, "is used without the statistics of columns that cannot be read",
+            ", ".join(unfit),
+        )  # fmt: skip
+    return pa.schema({f.name: stored[f.name] for f in fields}.values())
+
+
+def _is_like(field: pa.Field, other: pa.Field | None) -> bool:
+    if other is None or not pa.types.is_list(field.type):
+        return other is not None and other.type == field.type
+    return pa.types.is_list(other.type) and other.type.value_type == field.type.value_type
+
+
+def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
+    is_decimal = leaf.logical_type.type == "DECIMAL"
+    return is_decimal and (leaf.physical_type == "BYTE_ARRAY" or leaf.length > _DECIMAL_BYTES)
+
+
+def _fixed_bytes(groups: list[Any], fields: pa.Schema) -> int:
+    """Returns the memory for the values of these fields, without the bytes of texts."""
+    widths = {f.name: _width(f.type) for f in fields}
+    total = 0
+    for group in groups:
+        for chunk in (group.column(c) for c in range(group.num_columns)):
+            name = chunk.path_in_schema
+            width = widths.get(name) or widths.get(name.partition(".")[0], 0)
+            total += max(chunk.num_values, group.num_rows) * width
+    return total
+
+
+def _width(stored: pa.DataType) -> int:
+    """Returns the memory for a value. Texts and lists have offsets, and texts are numbered."""
+    if pa.types.is_list(stored):
+        return 4 + _width(stored.value_type)
+    return (stored.bit_width + 7) // 8 if pa.types.is_primitive(stored) else 8
+
+
+def _check_memory(needed: int, pointer: Pointer) -> None:
+    if needed > MOST_MEMORY:
+        raise Unusable(
+            f"{pointer.file} needs {needed} bytes of memory, more than the limit of {MOST_MEMORY}"
+        )
+
+
+def _check_files(rows: pa.Table, pointer: Pointer) -> None:
+    """Checks the columns that describe files."""
+    rows.validate(full=True)  # texts must be UTF-8, unlike bounds
+    if any(column.null_count for column in rows.columns):
+        raise Unusable(f"{pointer.file} has nulls in columns that have none")
+    if len(pc.unique(rows["path"])) != rows.num_rows:
+        raise Unusable(f"{pointer.file} has several rows for the same path")
 
 
 def _text_bytes(column: pa.ChunkedArray) -> int:
@@ -255,12 +357,16 @@ def _text_bytes(column: pa.ChunkedArray) -> int:
 
 
 def _warn(folder: TableFolder, failure: Exception) -> None:
-    text = on_one_line(f"{folder.root}: {failure}")
+    _warn_once(folder, "cannot be used, so all files are read", str(failure))
+
+
+def _warn_once(folder: TableFolder, effect: str, reason: str) -> None:
+    """Warns of an index, for a reason that may quote it."""
+    if len(reason) > _LONGEST_REASON:
+        reason = f"{reason[:_LONGEST_REASON]}..."
+    text = f"The skipping index of {folder.root} {effect}: {on_one_line(reason)}"
     if text not in _warned:
         _warned.add(text)
         log.warning(
-            "The skipping index of %s cannot be used, so all files are read: %s. Rebuild it with "
-            "pyzorder.fallback.create_index, or CREATE SKIPPING INDEX.",
-            folder.root,
-            on_one_line(str(failure)),
+            "%s. Rebuild it with pyzorder.fallback.create_index, or CREATE SKIPPING INDEX.", text
         )

@@ -1,11 +1,29 @@
-"""The Arrow types of bounds in a snapshot's file."""
+"""The Arrow types of the columns of a snapshot's file."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyzorder.index.snapshots import IndexedColumn
+
+#: The columns that describe a file, whichever columns are indexed.
+FILE_FIELDS = [
+    pa.field("path", pa.string(), nullable=False),
+    pa.field("size", pa.int64(), nullable=False),
+    pa.field("modification_time", pa.int64(), nullable=False),
+    pa.field("num_records", pa.int64(), nullable=False),
+    pa.field(
+        "clustered_by", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False
+    ),
+    pa.field("read_settings", pa.string(), nullable=False),
+]
+
+FLAGS = ("nan_seen", "exact", "empty", "settings_dependent")
 
 _STORED: dict[str, pa.DataType] = {
     "boolean": pa.bool_(), "byte": pa.int8(), "short": pa.int16(), "integer": pa.int32(),
@@ -26,3 +44,19 @@ def stored_type(data_type: Any) -> pa.DataType:
     if name.startswith("time("):
         return pa.time64("us")
     return _STORED.get(name, pa.string())
+
+
+def fields_of(column: IndexedColumn) -> list[pa.Field]:
+    """Returns the fields for one indexed column's statistics."""
+    stored = stored_type(column.data_type)
+    flags = FLAGS if column.is_float else FLAGS[1:]
+    return [
+        *(pa.field(f"{column.name}_{end}", stored) for end in ("minValue", "maxValue")),
+        pa.field(f"{column.name}_num_nulls", pa.int64()),
+        *(pa.field(f"{column.name}_{flag}", pa.bool_(), nullable=False) for flag in flags),
+    ]
+
+
+def schema_of(columns: Iterable[IndexedColumn]) -> pa.Schema:
+    """Returns the schema of a snapshot's file."""
+    return pa.schema(FILE_FIELDS + [f for column in columns for f in fields_of(column)])
