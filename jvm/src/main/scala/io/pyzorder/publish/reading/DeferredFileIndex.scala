@@ -9,11 +9,11 @@ import org.apache.spark.sql.types.StructType
 /**
  * The file index of a catalog table without partitions. Spark would list such a table when it
  * resolves the table's name; this index lists it when files are first requested. A query that is
- * planned from the skipping index requests none.
+ * planned from the skipping index never requests them.
  *
  * @param root      the table's folder
  * @param options   the options that Spark's own index would have
- * @param schema    the partition columns, which are none
+ * @param schema    the partition columns; always empty
  * @param knownSize the total size of the table's files according to the index, for the cost model
  */
 final class DeferredFileIndex(
@@ -26,7 +26,7 @@ final class DeferredFileIndex(
 
   private var made: Option[InMemoryFileIndex] = None
 
-  /** Spark's own index, which is made at the first call. */
+  /** Spark's own index, created on the first call. */
   def listed: InMemoryFileIndex = synchronized {
     made.getOrElse {
       val index = new InMemoryFileIndex(session, rootPaths, options, Some(schema))

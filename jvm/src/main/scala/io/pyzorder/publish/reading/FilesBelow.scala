@@ -2,11 +2,11 @@ package io.pyzorder.publish.reading
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-/** Files by the path, of several, that they lie at or below. */
+/** Groups files by the path that they are at or below. */
 private[reading] object FilesBelow {
 
   /**
-   * @param paths none of them at or below another one, as roots of a listing
+   * @param paths the roots of a listing, none of which is at or below another
    * @param none  the result for paths without files
    */
   def apply(

@@ -21,7 +21,7 @@ import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.storage.FileSystems
 
 /**
- * Spark's Parquet format, except that files are followed if an OPTIMIZE moves them.
+ * Spark's Parquet format, with readers that follow a file when an OPTIMIZE moves it.
  *
  * @param roots the root paths of the relation
  */
@@ -45,7 +45,7 @@ class ZOrderParquetFileFormat(roots: Seq[Path]) extends ParquetFileFormat {
         sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
 }
 
-/** Spark's ORC format, in the same way. */
+/** Spark's ORC format, with the same kind of readers. */
 class ZOrderOrcFileFormat(roots: Seq[Path]) extends OrcFileFormat {
 
   override def hashCode(): Int = classOf[OrcFileFormat].hashCode()
@@ -83,8 +83,8 @@ private final class FollowMoved(
 /**
  * The rows, or batches of rows, of a file. On stores such as S3, where every read opens the file by
  * its name, the file can disappear between two reads. The iterator then reopens it at its new place
- * and skips as many rows as it has delivered: a moved file has the same bytes, for which a reader
- * returns the same rows.
+ * and skips as many rows as it has delivered. This is correct because a moved file has the same
+ * bytes, from which a reader produces the same rows.
  */
 private final class FollowedRows[T](
     file: PartitionedFile,
@@ -126,7 +126,10 @@ private final class FollowedRows[T](
     case _ => ()
   }
 
-  /** Continues at the file's new place, or rethrows the failure if it has another cause. */
+  /**
+   * Continues at the file's new place. Rethrows the failure if it has another cause, or if the file
+   * is not found again.
+   */
   private def follow(first: Throwable): Unit = {
     var failure = first
     while (failure != null) {
@@ -145,7 +148,7 @@ private final class FollowedRows[T](
     }
   }
 
-  /** Whether the file is gone. A stream may report only that it was closed, so checks the path. */
+  /** Whether the file is gone. A stream may only report that it was closed, so check the path. */
   private def isGone(failure: Throwable): Boolean =
     ZOrderErrors.isMissing(failure) ||
       Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20)
@@ -155,7 +158,7 @@ private final class FollowedRows[T](
 
 private object FollowMoved {
 
-  /** How often a file may move between being planned and being read to its end. */
+  /** How many times one reader looks for the new place of its file. */
   val MaxMoves = 5
 
   def apply(

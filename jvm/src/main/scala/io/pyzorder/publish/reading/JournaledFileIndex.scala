@@ -23,9 +23,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * over.
  *
  * @param folders the tables with a journal to which the paths may belong
- * @param pinned  root paths that are files, as of planning; if such a file is gone, it is read from
- *                where an OPTIMIZE moved it
- * @param known   the files below those paths that need not be listed
+ * @param pinned  root paths that are files, as of planning. They stay in the listing even if they
+ *                are gone, because readers find a file that an OPTIMIZE has moved
+ * @param known   the files at or below some of the given paths, which then are not listed
  */
 final class JournaledFileIndex(
     session: SparkSession,
@@ -66,12 +66,12 @@ final class JournaledFileIndex(
     files
   }
 
-  /** All files, whatever the options leave out. */
+  /** All files, including those that options such as pathGlobFilter exclude. */
   def statuses: Seq[FileStatus] = leafFiles.values.toSeq
 
   private def MaxTries: Int = 50
 
-  /** What must not change during a listing: the journal and the set of folders without marker. */
+  /** What must not change during a listing: the journal and the folders without a marker. */
   private case class Look(token: String, lost: Set[String])(val overlay: Option[Overlay])
 
   private def look(folder: TableFolder, roots: Seq[Path]): Look = {
@@ -98,7 +98,8 @@ final class JournaledFileIndex(
       val added = over.added.toSet
       (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
-        // A hidden old file was never moved; a new one may have got another time when moved in.
+        // A hidden old file that is still in place was never moved, so its time must match. A new
+        // file may have received another time when it was moved in.
         val same = result.get(path).exists(s =>
           s.getLen == file.size &&
             (added(file) || s.getModificationTime == file.modificationTime))
@@ -126,8 +127,8 @@ final class JournaledFileIndex(
   }
 
   /**
-   * Whether the folders that a file lies in name the partition columns of the plan. A forged record
-   * with others would make Spark's inference of the columns fail.
+   * Whether the names of a file's folders contain the partition columns of the plan. A file with
+   * other columns, from a forged record, would make Spark's partition inference fail.
    */
   private def fits(table: TableFolder, file: FileRef, roots: Seq[Path]): Boolean = {
     val names = file.folder.split('/').filter(_.contains('=')).map(_.takeWhile(_ != '=')).toSeq

@@ -14,9 +14,11 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 /**
  * A listing of a relation's files.
  *
- * @param files   the listed files, available without further requests to the store
+ * @param files   the listed files, which need no further requests to the store unless this is the
+ *                relation's own index
  * @param isFresh whether the store was listed just now
- * @param asOf    when the files were known to be these; None: unknown, for Spark does not say
+ * @param asOf    the time at which these were known to be the files; None for the relation's own
+ *                index, because Spark does not record when it lists
  */
 final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
@@ -30,11 +32,11 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may be the table of a relation's files. Candidates are the
+   * The folders with a `_zorder` that may be tables of the relation's files. Candidates are the
    * catalog's location, the root paths outside it, and their ancestors up to the first folder whose
    * name does not have the form `name=value`. For a root path that is a file, the search also
-   * starts from its parent folder. It does not for a folder: whoever may write beside a table is
-   * not believed about the files in it.
+   * starts from its parent folder. For a folder it does not, because someone who can write beside a
+   * table must not decide which files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -55,22 +57,23 @@ object JournaledListing {
   }
 
   /**
-   * Lists the relation's files through the journals of its folders; without any journal, returns
-   * `wrapped` itself.
+   * Lists the relation's files through the journals of its folders. Returns `wrapped` itself if
+   * there is no journal, and no index that could replace a listing.
    *
    * A listing is cached until a journal, an index or the files of `wrapped` change. Spark refreshes
-   * `wrapped` only in the session that wrote; other sessions notice new files by the change of the
-   * index. The partitions of a CatalogFileIndex are fetched from the catalog each time.
+   * `wrapped` only in the session that wrote; other sessions notice new files because the index
+   * changes. The partitions of a CatalogFileIndex are fetched from the catalog each time.
    *
-   * If `staleness` allows it, the files are those that the indexes cover, and nothing is listed.
-   * Otherwise only the listing of an InMemoryFileIndex is cached, and whoever skips a file of it
-   * checks that file.
+   * If `staleness` accepts what was known earlier, files are taken from the indexes that are recent
+   * enough; only the paths that those do not cover are listed. A cached listing is reused if it is
+   * recent enough. If `staleness` accepts nothing, a cached listing is reused only for an
+   * InMemoryFileIndex, and the caller must check each of its files before skipping it.
    *
    * @param options          the relation's options
-   * @param selected         the partitions to list, of the relation's partition columns, whose types
-   *                         stay as planned; every partition is listed of a table that does not
-   *                         have its partitions in the catalog
-   * @param indexes          the folders' current indexes; may be empty after a refresh of `wrapped`
+   * @param selected         the partitions to list, and the relation's partition columns with their
+   *                         planned types. If the partitions are not in the catalog, all are listed
+   * @param indexes          the folders' current indexes; may be empty if `wrapped` has just been
+   *                         refreshed
    * @param staleness        how old the listing may be
    */
   def current(
@@ -117,7 +120,7 @@ object JournaledListing {
 
   /**
    * The listings of several relations, taken from one listing of all their roots through the
-   * journals. None for a relation of a class that only Spark can list.
+   * journals; None for a relation whose class of file index only Spark can list.
    */
   def together(
       session: shim.SparkSession,
@@ -141,8 +144,8 @@ object JournaledListing {
   }
 
   /**
-   * The listing with more partitions, those that `selected` has besides. The files of the others
-   * stay as they are.
+   * Adds the partitions that `selected` contains and `old` lacks. Those that `old` contains are not
+   * listed again.
    */
   def extended(
       session: shim.SparkSession,
@@ -153,7 +156,7 @@ object JournaledListing {
       folders: Seq[TableFolder],
       indexes: Seq[SnapshotRef],
       staleness: Staleness): Listing =
-    if (old.files eq wrapped) old // Spark lists each scan's partitions
+    if (old.files eq wrapped) old // Spark lists the partitions for each scan
     else {
       val known = old.files.rootPaths.toSet
       val more =
@@ -185,7 +188,7 @@ object JournaledListing {
     cache.invalidate(wrapped)
   }
 
-  /** Lists those of the roots that `covering`, the indexes recent enough, do not cover. */
+  /** Takes the files of the paths that the indexes in `covering` cover, and lists the others. */
   private def listing(
       session: shim.SparkSession,
       at: Roots,
@@ -201,7 +204,10 @@ object JournaledListing {
     Listing(files, isFresh = snapshots.isEmpty, Some(times.min))
   }
 
-  /** Whether a root path is a file in the folder of a table. */
+  /**
+   * Whether a root path is a file in the folder of a table. A missing path counts as a file,
+   * because an OPTIMIZE may have moved it.
+   */
   private def isFileOfTable(hadoopConf: Configuration, root: Path): Boolean =
     root.getParent != null && {
       val fs = root.getFileSystem(hadoopConf)

@@ -41,10 +41,10 @@ object MovedFileLookup {
   }
 
   /**
-   * The folders with a `_zorder` that may be the file's table, nearest first: its own folder, the
-   * folders from there to the relation's root path, and above each of these two as long as the name
-   * has the form `name=value`. A `_zorder` further up is not the table's: whoever may write there
-   * could put rows of their own in the place of a missing file.
+   * The folders with a `_zorder` that may be the file's table, nearest first. Candidates are the
+   * folders from the file's own up to the relation's root path, and the ancestors of either while
+   * the names below them have the form `name=value`. A `_zorder` further up is not trusted, because
+   * anyone who can write there could substitute their own rows for a missing file.
    */
   private def tablesOf(fs: FileSystem, path: Path, roots: Seq[Path]): Seq[TableFolder] = {
     val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq
@@ -59,7 +59,7 @@ object MovedFileLookup {
     if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
     else List(path)
 
-  /** The places to which pyzorder may have moved the file, those of later runs first. */
+  /** Where pyzorder may have moved the file, retired before staged places, later runs first. */
   private def places(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] = {
     val name = table.relativize(path)
     runs(fs, new Path(table.zorder, "_retired")).map(table.retiredPath(_, name)) ++

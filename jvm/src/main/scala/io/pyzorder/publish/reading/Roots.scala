@@ -9,11 +9,11 @@ import org.apache.spark.sql.types.StructType
 /**
  * Where Spark would list a relation's files, and how it would read partitions from their paths.
  *
- * @param options of the listing
+ * @param options the options of the listing
  * @param schema  the partition columns, as planned
  * @param spec    the partitions, if they are given rather than found by listing
  * @param pinned  root paths that are files
- * @param key     changes if Spark has listed the relation again
+ * @param key     differs if the catalog's partitions or the paths in Spark's own listing differ
  */
 private[reading] final case class Roots(
     paths: Seq[Path],
@@ -24,8 +24,8 @@ private[reading] final case class Roots(
     key: Any) {
 
   /**
-   * Whether the partition columns of a new listing are those of the plan. Since planning, others
-   * may have emptied the folder and filled it with different partition columns.
+   * Whether the partition columns of a new listing are those of the plan. Since planning,
+   * another writer may have replaced the folder's files with differently partitioned ones.
    */
   def fits(files: FileIndex): Boolean =
     spec.isDefined || files.inputFiles.isEmpty ||
@@ -35,9 +35,9 @@ private[reading] final case class Roots(
 private[reading] object Roots {
 
   /**
-   * None: the class of the index is not one of Spark's own, or ours.
+   * The roots of a relation, or None if the class of its index is neither one of Spark's nor ours.
    *
-   * @param selected the partitions that are wanted of a table that has them in the catalog
+   * @param selected the partitions to list if they are in the catalog, and the partition columns
    */
   def of(
       session: shim.SparkSession,
@@ -62,7 +62,7 @@ private[reading] object Roots {
     case _ => None
   }
 
-  /** The partitions, if they are the root paths. In that case they were given, not listed. */
+  /** The partitions if they are the root paths, which means that they were given, not found. */
   private def givenSpec(listed: InMemoryFileIndex): Option[PartitionSpec] = {
     val spec = listed.partitionSpec()
     val isGiven = spec.partitionColumns.nonEmpty &&

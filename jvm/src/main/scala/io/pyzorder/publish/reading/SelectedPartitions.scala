@@ -7,21 +7,24 @@ import org.apache.spark.sql.types.StructType
  * The partitions that a plan's scans select: those for which all filters of one alternative hold.
  * Only these need to be listed.
  *
- * @param alternatives each the filters of one scan, on partition columns only. A scan without
- *                     filters selects every partition
+ * @param alternatives the filters on partition columns of each scan. A scan without filters selects
+ *                     every partition
  */
 final case class SelectedPartitions private (
     columns: StructType,
     alternatives: Seq[Seq[Expression]]) {
   import SelectedPartitions._
 
-  /** Whether a scan with these filters selects none but these partitions. */
+  /**
+   * Whether these partitions include all that a scan with these filters selects. This is so if the
+   * scan has every filter of one alternative. The test may miss other cases.
+   */
   def contain(filters: Seq[Expression]): Boolean = {
     val own = bound(filters)
     alternatives.exists(_.forall(one => own.exists(_.semanticEquals(one))))
   }
 
-  /** These partitions, and those that a scan with these filters selects. */
+  /** Adds the partitions that a scan with these filters selects. */
   def or(filters: Seq[Expression]): SelectedPartitions =
     if (contain(filters)) this
     else if (alternatives.length == MaxAlternatives) copy(alternatives = Seq(Nil))
@@ -35,8 +38,10 @@ final case class SelectedPartitions private (
   def areAll: Boolean = alternatives.exists(_.isEmpty)
 
   /**
-   * The filters, with each column by its place in the schema, as two scans of a table know a column
-   * under different ids. Filters with subqueries, whose result is not known yet, are left out.
+   * The filters, with each column replaced by its position in the schema, because the scans of a
+   * table use different ids for the same column. Filters that are nondeterministic, refer to other
+   * columns or contain a subquery, whose result is not known yet, are left out. That only makes the
+   * scan seem to select more.
    */
   private def bound(filters: Seq[Expression]): Seq[Expression] = filters.flatMap { filter =>
     val places = filter.transform {
@@ -48,7 +53,7 @@ final case class SelectedPartitions private (
     if (isUsable) Some(places) else None
   }
 
-  /** The alternatives, in terms of the columns' names. */
+  /** The alternatives, with columns referred to by name. */
   def named: Seq[Seq[Expression]] = alternatives.map(_.map(_.transform {
     case BoundReference(place, dataType, _) => AttributeReference(columns(place).name, dataType)()
   }))
@@ -56,7 +61,7 @@ final case class SelectedPartitions private (
 
 object SelectedPartitions {
 
-  /** More alternatives than this many are taken for all partitions. */
+  /** With more alternatives than this, every partition counts as selected. */
   private val MaxAlternatives = 16
 
   def none(columns: StructType): SelectedPartitions = SelectedPartitions(columns, Nil)

@@ -11,9 +11,9 @@ import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
 import io.pyzorder.storage.TableFolder
 
 /**
- * The data files of a table as its index knows them, without asking the store.
+ * The data files of a table according to its index, found without a request to the store.
  *
- * @param coverage the folders that have no other files
+ * @param coverage the folders whose files are all in the index
  * @param folders  the files with an entry, by folder
  */
 final class SnapshotListing private (
@@ -22,8 +22,8 @@ final class SnapshotListing private (
     folders: Map[Path, Seq[FileStatus]]) {
 
   /**
-   * The files at or below each of some paths. The result has neither paths that are not covered nor
-   * paths without files, which are cheap to list.
+   * The files at or below each of these paths. The result contains neither paths that the index
+   * does not cover nor paths without files, which are cheap to list.
    *
    * Names in the index may be forged, but each file in the result lies below a path that the caller
    * would have listed.

@@ -26,21 +26,22 @@ import io.pyzorder.publish.reading.DeferredFileIndex
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
- * Spares Spark the listing of a catalog table, if the table's files may be taken from its index:
- * see the setting index.maxStaleness. Spark lists a table without partitions as it resolves the
- * table's name, and caches the relation under that name. This rule runs before, with the rules that
- * resolve hints, and caches a relation that lists only when asked for files.
+ * Avoids listing a catalog table whose files may be taken from its index (see the setting
+ * index.maxStaleness). Spark lists a table without partitions when it resolves the table's name,
+ * and caches the relation under that name. This rule runs earlier, with the rules that resolve
+ * hints, and caches a relation that lists its files only when they are requested.
  *
- * The relation is the one that Spark would make: a data source table with the catalog's schema,
- * none of whose files lies in a folder that looks like a partition's. Tables with partitions in
- * the catalog need nothing of the kind: Spark lists them when it needs their files.
+ * The relation is the one that Spark would make. The rule therefore applies only to data source
+ * tables that have a schema in the catalog, no buckets, and all files directly in their folder.
+ * Tables with partitions in the catalog do not need it, because Spark lists them only when it needs
+ * their files.
  */
 case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan.foreach {
       case relation: UnresolvedRelation if !relation.isStreaming && relation.options.isEmpty =>
-        // What is wrong with the name or the table is for Spark to say.
+        // Spark itself reports what is wrong with the name or the table.
         try identifierOf(relation.multipartIdentifier).foreach(defer)
         catch { case NonFatal(_) => }
       case _ =>
@@ -50,7 +51,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   private def catalog = session.sessionState.catalog
 
-  /** A table of the session's own catalog. */
+  /** The identifier of a table in the session catalog; None for any other relation. */
   private def identifierOf(parts: Seq[String]): Option[TableIdentifier] = {
     val current = session.sessionState.catalogManager.currentCatalog.name()
     parts match {
@@ -115,6 +116,6 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
 object DeferListing {
 
-  /** A streaming query that wrote the folder says here which files count. */
+  /** The log in which a streaming query records which files of its output folder are valid. */
   private val StreamLog = "_spark_metadata"
 }

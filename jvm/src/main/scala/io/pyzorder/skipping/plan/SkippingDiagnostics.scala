@@ -18,10 +18,10 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, ZOrderFileIndex}
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * Conditions on the rows of a query's scans that skip no file although one might expect them to.
+ * Conditions on the rows of a query's scans that skip no files, contrary to what users may expect.
  * These are conditions that Spark does not pass to the scan (nondeterministic ones and, in Spark
- * 3.5, those with a subquery) and join keys. They are used only for display. PruneByJoinKeys makes
- * the decisions.
+ * 3.5, those with a subquery) and join keys. They are only for display; PruneByJoinKeys decides
+ * which join keys are used.
  */
 final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelper {
 
@@ -29,11 +29,11 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
 
   visit(plan, Nil, SkippingDiagnostics.NotAdaptive)
 
-  /** The reasons for one scan, in the order in which its rows meet the conditions. */
+  /** The reasons for one scan, from the top of the plan down to the scan. */
   def of(scan: FileSourceScanExec): Seq[String] =
     Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
 
-  /** An expression over a plan's columns that filters rows, and the reason why it skips no file. */
+  /** An expression over a plan's columns that filters rows, and why it skips no files. */
   private case class WorkloadFilter(expression: Expression, why: String => String)
 
   private def visit(
@@ -105,13 +105,13 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     case _ => false
   }
 
-  /** The name of the join in SQL. The join that `IN` below OR becomes has no such name. */
+  /** The join type in SQL. Spark turns `IN` below OR into an existence join, which SQL lacks. */
   private def nameOf(join: BroadcastHashJoinExec): String = join.joinType match {
     case _: ExistenceJoin => "EXISTENCE"
     case other => other.sql
   }
 
-  /** Notes the conditions that could have skipped files if nothing had prevented it. */
+  /** Records the conditions that could have skipped files but were not used. */
   private def note(scan: FileSourceScanExec, asked: Seq[WorkloadFilter]): Unit =
     scan.relation.location match {
       case index: ZOrderFileIndex if !index.maySkip =>
@@ -135,7 +135,10 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
   private def hasSubquery(expression: Expression): Boolean =
     expression.exists(_.isInstanceOf[PlanExpression[_]])
 
-  /** Spells columns as FilePruner does, without the table's name. */
+  /**
+   * The expression with columns named as in FilePruner's texts, without the table's name, and
+   * without the normalization that Spark adds to floating-point join keys.
+   */
   private def spelled(expression: Expression): Expression = {
     val plain = expression match {
       case KnownFloatingPointNormalized(NormalizeNaNAndZero(child)) => child

@@ -30,7 +30,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     withoutFilters(withFilters(joined(plan, state), state), state)
   }
 
-  /** Gives the scans that another plan has wrapped the state of this one. */
+  /** Moves relations that were wrapped for another plan to this plan's state. */
   private def joined(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transform {
     case relation: LogicalRelation if isOther(relation, state) =>
       val files = relation.relation.asInstanceOf[HadoopFsRelation]
@@ -47,8 +47,8 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     }
 
   /**
-   * Wraps and estimates in one step. A relation with an estimate equals one without, and Spark
-   * discards a rewrite whose result equals its input.
+   * Wraps and estimates in one step, because a relation with an estimate equals one without, and
+   * Spark discards a rewrite whose result equals its input.
    */
   private def withFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transformDown {
     case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
@@ -70,7 +70,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     case _ => false
   }
 
-  /** Only Spark's own classes, and ours, qualify: a subclass may know more about the files. */
+  /** Whether the class is exactly one of these. A subclass may know more about the files. */
   private def isSparks(location: FileIndex): Boolean =
     location.getClass == classOf[InMemoryFileIndex] ||
       location.getClass == classOf[CatalogFileIndex] ||
@@ -120,7 +120,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val (partitionFilters, dataFilters) =
       DataSourceUtils.getPartitionFiltersAndDataFilters(files.partitionSchema, usable)
     index.select(partitionFilters)
-    // Spark's size covers all partitions, unless they have already been listed.
+    // The size of a CatalogFileIndex covers all partitions, whatever the filters select.
     val selectsPartitions =
       partitionFilters.nonEmpty && index.wrapped.isInstanceOf[CatalogFileIndex]
     lazy val outcome = index.estimatedOutcome(partitionFilters, dataFilters)
