@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,8 +31,14 @@ QUERIES = {
     "SELECT sum(id) FROM (SELECT id FROM parts WHERE p = 1 UNION ALL SELECT p FROM parts)": set(
         range(10)
     ),
-    "SELECT (SELECT sum(id) FROM parts WHERE p = 1), (SELECT max(id) FROM parts WHERE p = 2)": {1, 2},
-    "SELECT sum(id) FROM parts WHERE p = 1 AND id IN (SELECT id - 1 FROM parts WHERE p = 2)": {1, 2},
+    "SELECT (SELECT sum(id) FROM parts WHERE p = 1), (SELECT max(id) FROM parts WHERE p = 2)": {
+        1,
+        2,
+    },
+    "SELECT sum(id) FROM parts WHERE p = 1 AND id IN (SELECT id - 1 FROM parts WHERE p = 2)": {
+        1,
+        2,
+    },
     "WITH c AS (SELECT * FROM parts WHERE p < 4) SELECT sum(a.id) FROM c a JOIN c b ON a.id = b.id + 1"
     " WHERE a.p = 1": {0, 1, 2, 3},
     "SELECT sum(id) FROM parts WHERE p = year(current_date()) - year(current_date()) + 4": {4},

@@ -482,7 +482,8 @@ object IndexStore {
     if (warned.add(what + failure.getMessage)) {
       log.warn(Printable(ZOrderErrors.withoutPassword(
             s"The skipping index of $folder cannot be used, so all files are read: $what: " +
-              s"${String.valueOf(failure.getMessage).take(MessageLength)}. Run REFRESH SKIPPING INDEX ON '$folder' (or DROP SKIPPING " +
-              "INDEX, then CREATE SKIPPING INDEX) to rebuild it.")))
+              s"${String.valueOf(failure.getMessage).take(MessageLength)}. Run REFRESH SKIPPING " +
+              s"INDEX ON '$folder' (or DROP SKIPPING INDEX, then CREATE SKIPPING INDEX) to " +
+              "rebuild it.")))
     }
 }

@@ -149,7 +149,7 @@ private[index] final class SnapshotReader(
     }
   }
 
-  /** The open file, if it is one in memory. Its footer, whose size grows with the columns, is kept. */
+  /** The open file, if it is in memory. Parsing the footer for each column would be quadratic. */
   private var opened = new SoftReference[ParquetFileReader](null)
 
   private def reading[T](read: ParquetFileReader => T): T = input() match {
