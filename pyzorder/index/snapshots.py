@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyzorder.index import snapshot_pages
 from pyzorder.index.journal import has_too_many_tokens
 from pyzorder.index.stored_types import FILE_FIELDS, fields_of, stored_type
 from pyzorder.index.stores import Store
@@ -254,7 +255,14 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
     if values > _MOST_VALUES * found.num_rows:
         raise Unusable(f"{pointer.file} has lists of {values} values")
     fields = _readable(file, pointer)
-    needed = len(data) + found.num_rows * _ENTRY_BYTES + _fixed_bytes(groups, fields)
+    widths = {f.name: _width(f.type) for f in fields}
+    needed = len(data) + found.num_rows * _ENTRY_BYTES
+    for group in groups:
+        for chunk in (group.column(c) for c in range(group.num_columns)):
+            width = _width_of(chunk.path_in_schema, widths)
+            needed += max(chunk.num_values, group.num_rows) * width
+            if width and group.num_rows > 0 and not snapshot_pages.are_sound(data, chunk):
+                raise Unusable(f"{pointer.file} has pages that pyzorder does not write")
     _check_memory(needed, pointer)
     texts = {chunk.path_in_schema for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"}
     rows = pq.read_table(io.BytesIO(data), columns=fields.names, read_dictionary=sorted(texts))
@@ -310,16 +318,9 @@ def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
     return is_decimal and (leaf.physical_type == "BYTE_ARRAY" or leaf.length > _DECIMAL_BYTES)
 
 
-def _fixed_bytes(groups: list[Any], fields: pa.Schema) -> int:
-    """Returns the memory for the values of these fields, without the bytes of texts."""
-    widths = {f.name: _width(f.type) for f in fields}
-    total = 0
-    for group in groups:
-        for chunk in (group.column(c) for c in range(group.num_columns)):
-            name = chunk.path_in_schema
-            width = widths.get(name) or widths.get(name.partition(".")[0], 0)
-            total += max(chunk.num_values, group.num_rows) * width
-    return total
+def _width_of(path: str, widths: dict[str, int]) -> int:
+    """Returns the memory for a value of a leaf without the bytes of texts; 0 if it is not read."""
+    return widths.get(path) or widths.get(path.partition(".")[0], 0)
 
 
 def _width(stored: pa.DataType) -> int:

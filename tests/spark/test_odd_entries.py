@@ -333,12 +333,15 @@ def test_snapshot_that_grows_in_python(tmp_path: Path, what: str) -> None:
     length = 1_000_000 if "text" in what else 100
     count = 3_000_000 if what == "list" else number
     same = pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()).fill_null(0), ["x" * length])
-    if what in ("texts", "none"):
-        columns = {"path": paths, "read_settings": same}
-    else:
+    sizes = pa.array([1] * number)
+    columns = {
+        "path": paths, "size": sizes, "modification_time": sizes, "num_records": sizes,
+        "clustered_by": pa.array([["a"]] * number), "read_settings": same,
+    }  # fmt: skip
+    if what not in ("texts", "none"):
         ends = [0, *[count] * number] if what == "list" else range(number + 1)
-        lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), same)
-        columns = {"path": paths, "clustered_by": lists}
+        columns["clustered_by"] = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), same)
+        columns["read_settings"] = pa.array([""] * number)
     pq.write_table(pa.table(columns), index / "_snapshot-x", store_schema=False)
     data = (index / "_snapshot-x").read_bytes()
     assert len(data) < 1 << 20

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,12 +38,13 @@ def forge(
     columns: list[IndexedColumn],
     rows: pa.Table,
     replaced: tuple[bytes, bytes] = (b"", b""),
+    **options: Any,
 ) -> None:
     """Publishes a snapshot with any rows, and with some bytes of its file replaced."""
     publish(STORE, folder, lambda _: columns)
     (file,) = Path(folder.index).glob("_snapshot-*")
     sink = io.BytesIO()
-    pq.write_table(rows, sink, store_schema=False)
+    pq.write_table(rows, sink, store_schema=False, **options)
     data = sink.getvalue().replace(*replaced)
     file.write_bytes(data)
     (pointer,) = Path(folder.index).glob("_v*.json")
@@ -99,6 +101,37 @@ def test_lists_in_many_row_groups(
     monkeypatch.setattr(snapshots, "MOST_MEMORY", 300_000)
     forge(folder, [A], table_of([A], few))
     assert latest(STORE, folder) is None and len(warnings()) == 1
+
+
+def test_lists_longer_than_the_footer_says(
+    folder: TableFolder, warnings: Callable[[], list[str]]
+) -> None:
+    """The footer's number of values is not the one that is decoded."""
+    rows = table_of([A], [FileEntry("x", 1, 1, 1, ("a",) * 5000, "")])
+    forge(folder, [A], rows, (bytes([0x16, 0x90, 0x4E]), bytes([0x16, 0x82, 0])))  # i64 5000 → 1
+    assert latest(STORE, folder) is None and len(warnings()) == 1
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_encodings_that_repeat_texts(
+    folder: TableFolder, warnings: Callable[[], list[str]], version: str
+) -> None:
+    rows = table_of([A], entries("x", "y"))
+    options = {"use_dictionary": False, "column_encoding": {"path": "DELTA_BYTE_ARRAY"}}
+    forge(folder, [A], rows, data_page_version=version, **options)
+    assert latest(STORE, folder) is None and len(warnings()) == 1
+
+
+def test_pages_of_version_2(folder: TableFolder) -> None:
+    forge(folder, [A], table_of([A], entries("x", "y")), data_page_version="2.0")
+    found = latest(STORE, folder)
+    assert found is not None and found.rows["path"].to_pylist() == ["x", "y"]
+
+
+def test_no_rows(folder: TableFolder) -> None:
+    forge(folder, [A], table_of([A], []))
+    found = latest(STORE, folder)
+    assert found is not None and found.columns == (A,) and found.rows.num_rows == 0
 
 
 def test_cached_rows_take_no_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,97 @@
+"""Checks the pages of a snapshot's Parquet file before it is decoded.
+
+Arrow decodes as many values as the headers of pages say, whatever the file's footer says. Lists
+and some encodings turn a page of a few bytes into gigabytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: The maximum size of a page before compression.
+_LONGEST = 64 << 20
+
+#: PageType in parquet.thrift, and the fields of PageHeader and of its headers by type of page.
+_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+_TYPE, _SIZE, _STORED_SIZE = 1, 2, 3
+_VALUES = 1
+_HEADERS = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
+_ENCODINGS = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
+
+#: PLAIN, PLAIN_DICTIONARY, RLE and RLE_DICTIONARY, which the writers use. In others, a few bytes
+#: may repeat a long text.
+_KNOWN = {0, 2, 3, 8}
+
+#: Types of Thrift's compact protocol.
+_TRUE, _FALSE, _INT, _LONG, _BINARY, _STRUCT = 1, 2, 5, 6, 8, 12
+
+
+def are_sound(data: bytes, chunk: Any) -> bool:
+    """Whether a column chunk has as many values as the footer says, in pages of known kinds."""
+    try:
+        return _values(data, chunk) == chunk.num_values
+    except (ValueError, LookupError, TypeError, RecursionError):  # a damaged header
+        return False
+
+
+def _values(data: bytes, chunk: Any) -> int:
+    """Returns the number of values in a column chunk, or raises if a page is not sound."""
+    at = chunk.data_page_offset
+    if 0 < (chunk.dictionary_page_offset or 0) < at:
+        at = chunk.dictionary_page_offset
+    end, values = at + chunk.total_compressed_size, 0
+    while at < end:
+        page, at = _struct(data, at)
+        kind, size = page[_TYPE], page[_SIZE]
+        header = page[_HEADERS[kind]]
+        is_sound = 0 <= size <= _LONGEST and header[_ENCODINGS[kind]] in _KNOWN
+        if not is_sound or header[_VALUES] < 0 or page[_STORED_SIZE] < 0:
+            raise ValueError("a page that pyzorder does not write")
+        if kind != _DICTIONARY:
+            values += header[_VALUES]
+        elif header[_VALUES] > size:
+            raise ValueError("a dictionary with more values than bytes")
+        at += page[_STORED_SIZE]
+    return values
+
+
+def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
+    """Parses a struct of 32-bit integers and structs. Its other fields are left out."""
+    found: dict[int, Any] = {}
+    number = 0
+    while data[at]:
+        step, kind = divmod(data[at], 16)
+        at += 1
+        if step:
+            number += step
+        else:
+            number, at = _integer(data, at)
+        if kind == _INT:
+            found[number], at = _integer(data, at)
+        elif kind == _STRUCT:
+            found[number], at = _struct(data, at)
+        elif kind == _LONG:
+            _, at = _varint(data, at)
+        elif kind == _BINARY:
+            length, at = _varint(data, at)
+            at += length
+        elif kind not in (_TRUE, _FALSE):
+            raise ValueError(f"a header of a page has a field of type {kind}")
+    return found, at + 1
+
+
+def _integer(data: bytes, at: int) -> tuple[int, int]:
+    number, at = _varint(data, at)
+    if number >= 1 << 32:
+        raise ValueError("a header of a page has a number of more than 32 bits")
+    return (number >> 1) ^ -(number & 1), at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, 70, 7):
+        number |= (data[at] & 127) << shift
+        at += 1
+        if data[at - 1] < 128:
+            return number, at
+    raise ValueError("a header of a page has a number of more than 64 bits")
