@@ -1,7 +1,7 @@
 # Everything a developer runs. Needs Python 3.10 or later, and make; Java comes from PyPI if missing.
 # Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; the newest if unset),
-# SPARKS="3.5 4.3" (for what runs on several; all if unset), PYTHON=python3.12, TESTS=tests/unit,
-# CASES=1000 (of the fuzz), MINUTES=30 (of what runs for long)
+# SPARKS="3.5 4.3" (for targets that use several; all if unset), PYTHON=python3.12, TESTS=tests/unit,
+# CASES=1000 (of the fuzz test), MINUTES=30 (of long-running tests)
 
 PYTHON ?= python3
 SPARK ?= $(shell $(PYTHON) jvm/build.py --default)
@@ -30,7 +30,7 @@ $(CLIENT)/made: $(VENV)/made-test
 	  --folder $(CLIENT) --extras test
 	@touch $@
 
-env: $(VENV)/made-$(EXTRAS) ## Make the virtual environment .venv-$(SPARK)
+env: $(VENV)/made-$(EXTRAS) ## Create the virtual environment .venv-$(SPARK)
 
 jar: env ## Compile the Scala sources into pyzorder/jars
 	@$(RUN) jvm/build.py
@@ -38,7 +38,7 @@ jar: env ## Compile the Scala sources into pyzorder/jars
 jars: ## Compile the jars for all of SPARKS into pyzorder/jars
 	@for spark in $(SPARKS); do $(MAKE) --no-print-directory jar SPARK=$$spark || exit 1; done
 
-test: jar ## Run all tests, or those of TESTS=tests/unit, on SPARK=4.3 or another, in JOBS=2 processes
+test: jar ## Run all tests, or those in TESTS=tests/unit, on SPARK=4.3 or another, in JOBS=2 processes
 	@$(RUN) -m tests.support.programs.archive
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
@@ -46,29 +46,29 @@ spark-repository: ## Offer PySpark's jars to Maven, if Maven Central has no Spar
 	@if $(PYTHON) jvm/spark_repository.py --needed $(SPARK); then \
 	  $(MAKE) --no-print-directory env && $(RUN) jvm/spark_repository.py; fi
 
-test-jvm: spark-repository ## ScalaTest suites of pure logic, by Maven, on SPARK=4.3 or another
+test-jvm: spark-repository ## Run the ScalaTest suites of pure logic with Maven, on SPARK=4.3 or another
 	mvn -B -q -f jvm -P spark-$(SPARK) test
 
 build/pyspark/%/made: pyzorder/spark_versions.ini | $(VENV)/made-test
 	@$(VENV)/bin/python jvm/environment.py --spark $* --only-pyspark $(@D)
 	@touch $@
 
-compile-matrix: $(VENV)/made-test ## Check the Scala sources' types for all of SPARKS, fetching each PySpark
+compile-matrix: $(VENV)/made-test ## Type-check the Scala sources for all of SPARKS; downloads each PySpark
 	@for spark in $(SPARKS); do echo "Spark $$spark"; \
 	  $(MAKE) --no-print-directory build/pyspark/$$spark/made && \
 	  PYTHONPATH=build/pyspark/$$spark $(RUN) jvm/build.py --check || exit 1; done
 
-test-packages: env spark-repository ## Publish to a folder; spark-sql --packages starts from there
+test-packages: env spark-repository ## Publish to a folder, and start spark-sql --packages from it
 	$(RUN) -m tests.support.programs.packages
 
-publish: spark-repository ## Jar, sources and scaladoc into the Maven repository build/packages
+publish: spark-repository ## Publish jar, sources and scaladoc to the Maven repository build/packages
 	mvn -B -q -f jvm -P spark-$(SPARK),release deploy -DskipTests -Dmaven.install.skip=true \
 	  -DaltDeploymentRepository=local::file:$(CURDIR)/build/packages
 
-test-cli: jar ## The command line, interrupted at every step of OPTIMIZE
+test-cli: jar ## Test the command line, also interrupted at every step of OPTIMIZE
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/unit/cli tests/spark/test_cli.py
 
-test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill disks and memory, lose executors
+test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill disk and memory; lose executors
 	$(RUN) -m pytest -m "" -n $(JOBS) --dist worksteal \
 		tests/spark/test_kill_points.py tests/spark/test_folders_being_deleted.py \
 		tests/spark/test_store_failures.py tests/spark/test_failing_tasks.py \
@@ -76,49 +76,49 @@ test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fi
 		tests/spark/test_location_switch.py tests/spark/test_partition_switch.py \
 		tests/spark/test_partition_switch_killed.py tests/spark/test_staleness.py
 
-test-fallback: jar ## The fallback without the jar, whole: copies, location switches, Connect, indexes, drawn queries
+test-fallback: jar ## Run all tests of the fallback without the jar: copies, switches, Connect, indexes, random queries
 	$(RUN) -m pytest -m "" tests/fallback tests/unit/test_index.py tests/unit/index \
 	  tests/spark/test_journal_vectors.py
 
-test-report: $(VENV)/made-test,browser ## Look at a report in a browser: Chromium of the machine, or playwright's own
+test-report: $(VENV)/made-test,browser ## Test reports in a browser: the machine's Chromium, or playwright's
 	@$(RUN) jvm/build.py
 	$(RUN) -m pytest -m browser tests/spark/test_report_browser.py
 
-test-hdfs: jar ## OPTIMIZE and all else on HDFS, killed and raced too; Maven fetches Hadoop's jars
+test-hdfs: jar ## Test all statements on HDFS, with kills and concurrent writers; Maven fetches Hadoop's jars
 	$(RUN) -m tests.stores.hdfs tests/stores
 
-test-s3: $(VENV)/made-test,stores ## The same on S3, through S3A, from moto's server
+test-s3: $(VENV)/made-test,stores ## Test the same on S3: moto's server, through S3A
 	@$(RUN) jvm/build.py
 	$(RUN) -m tests.stores.s3 tests/stores
 
-test-cluster: jar ## End to end and killed, on a standalone cluster of two workers, started here
+test-cluster: jar ## Test end to end and with kills on a local standalone cluster with two workers
 	$(RUN) -m tests.support.programs.cluster -m "not crash and not browser" tests/spark/test_smoke.py \
 		tests/spark/test_optimize.py tests/spark/test_kill_points.py tests/stores
 
-test-connect: jar $(CLIENT)/made ## A Spark Connect client without a JVM, in an environment of its own
+test-connect: jar $(CLIENT)/made ## Test a Spark Connect client without a JVM, in its own environment
 	$(RUN) -m tests.support.programs.connect $(CLIENT)/bin/python \
 	  tests/spark/test_connect_client.py tests/spark/test_statements.py tests/spark/test_table.py
 
-test-bi: jar ## Clients of a Thrift server, then 16 of them at once for MINUTES=30
+test-bi: jar ## Test clients of a Thrift server, then run 16 of them at once for MINUTES=30
 	$(RUN) -m pytest -m "" tests/spark/test_bi_clients.py tests/spark/test_walkthrough.py \
 	  tests/spark/test_thrift_server.py
 	$(RUN) -m tests.bi --minutes $(MINUTES)
 
-test-beside: ## Statements for Delta, Iceberg and pyzorder, with their extensions in one session
+test-beside: ## Test statements of Delta, Iceberg and pyzorder with all extensions in one session
 	@$(MAKE) jar SPARK=4.0
 	@$(PYTHON) benchmarks/peers.py fetch "Delta 4.4.0" "Iceberg 1.10.0"
 	.venv-4.0/bin/with-java .venv-4.0/bin/python -m pytest -m beside tests/spark/test_beside.py
 
-fuzz: jar ## Predicates with and without skipping, CASES=50000 of them; goes on where it ended
+fuzz: jar ## Compare CASES=50000 random predicates with and without skipping; continues where it ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
 
-soak: jar ## MINUTES=30 of others' writes, ALTERs, queries and kills while OPTIMIZE runs
+soak: jar ## Run OPTIMIZE for MINUTES=30 during writes, ALTERs, queries and kills by other processes
 	$(RUN) -m tests.soak --minutes $(MINUTES)
 
-mutants: jar ## Mutate the rules that skip files; a mutant that no test notices fails
+mutants: jar ## Mutate the rules that skip files; fails if no test notices a mutant
 	PYTHONPATH=jvm $(RUN) -m tests.mutants
 
-coverage: $(VENV)/made-test,coverage ## Lines of the Python package that its own tests run
+coverage: $(VENV)/made-test,coverage ## Measure the coverage of the Python package by its own tests
 	@$(RUN) jvm/build.py
 	@mkdir -p build
 	$(RUN) -m coverage run -m pytest tests/unit tests/property tests/fallback \
@@ -128,75 +128,75 @@ coverage: $(VENV)/made-test,coverage ## Lines of the Python package that its own
 smoke: jar ## Run the smoke test on one Spark
 	$(RUN) -m pytest tests/spark/test_smoke.py
 
-smoke-matrix: ## The smoke test on all of SPARKS
+smoke-matrix: ## Run the smoke test on all of SPARKS
 	@for spark in $(SPARKS); do $(MAKE) smoke SPARK=$$spark || exit 1; done
 
-test-matrix: ## All tests on all of SPARKS, one Spark after the other; says at the end which failed
+test-matrix: ## Run all tests on all of SPARKS in turn; lists failures at the end
 	@for spark in $(SPARKS); do $(MAKE) test SPARK=$$spark || failed="$$failed $$spark"; done; \
 	  [ -z "$$failed" ] || { echo "Tests failed on Spark$$failed"; exit 1; }
 
-demo: $(VENV)/made-demo ## TPC-DS store_sales before and after OPTIMIZE: files opened, seconds, a picture
+demo: $(VENV)/made-demo ## Query TPC-DS store_sales before and after OPTIMIZE: files opened, seconds, a picture
 	@$(RUN) jvm/build.py
 	@$(RUN) -m pyzorder.demo
 
-bench: jar ## Nanoseconds a row of the encoders, and what the parser adds to a statement
+bench: jar ## Measure the encoders' nanoseconds per row, and the parser's overhead per statement
 	$(RUN) benchmarks/encoders.py
 	$(RUN) benchmarks/parser.py
 
-bench-joins: $(VENV)/made-demo ## TPC-DS star joins: files and seconds with and without join keys
+bench-joins: $(VENV)/made-demo ## Measure files and seconds of TPC-DS star joins with and without join keys
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/joins.py
 
-bench-small: $(VENV)/made-demo,bench ## What the extension costs where nothing is to be gained: tiny tables, small ones cut finer
+bench-small: $(VENV)/made-demo,bench ## Measure the extension's overhead on tiny tables, and on small ones with more files
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/small_tables.py
 
-bench-planning: jar ## What the index adds to planning, for tables of 10k, 100k and 1M files
+bench-planning: jar ## Measure the index's planning time for tables of 10k, 100k and 1M files
 	$(RUN) benchmarks/planning.py
 
-peers: ## Fetch Delta, Iceberg and Hudi for the benchmarks, by Maven, and the Sparks they run on
+peers: ## Fetch Delta, Iceberg and Hudi for the benchmarks with Maven, and their Sparks
 	@for spark in 3.5 4.0; do $(MAKE) jar SPARK=$$spark EXTRAS=test || exit 1; done
 	@$(PYTHON) benchmarks/peers.py fetch
 
-bench-layout: $(VENV)/made-demo,bench ## Files that queries open: layouts of ours and of others, real and hard tables
+bench-layout: $(VENV)/made-demo,bench ## Count files that queries open in pyzorder's and others' layouts of real and difficult tables
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/layout.py
 
-bench-curve: $(VENV)/made-demo ## Files that boxes open by minima and maxima alone, and with z-values
+bench-curve: $(VENV)/made-demo ## Count files that boxes open with minima and maxima alone, and with z-values
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
 
-bench-appends: $(VENV)/made-demo ## What OPTIMIZE rewrites after each of ten appends, and what lookups open then
+bench-appends: $(VENV)/made-demo ## Measure what OPTIMIZE rewrites after each of ten appends, and what lookups then open
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/appends.py
 
-bench-optimize: $(VENV)/made-demo,bench ## Seconds, jobs and bytes of an OPTIMIZE, an ORDER BY and others, in turns
+bench-optimize: $(VENV)/made-demo,bench ## Measure seconds, jobs and bytes of OPTIMIZE, ORDER BY and others, in turns
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/optimize.py
 
-bench-advisor: $(VENV)/made-demo ## What columns the advisor names for workloads on store_sales, and what they save
+bench-advisor: $(VENV)/made-demo ## Show which columns the advisor picks for workloads on store_sales, and what they save
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/advisor.py
 
-bench-gate: $(VENV)/made-demo,bench ## Fail where more files are opened than in the committed results
+bench-gate: $(VENV)/made-demo,bench ## Fail if queries open more files than in the committed results
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/gate.py
 
-docs: $(VENV)/made-cli,plot,docs ## Build the documentation's site into build/site; a broken link fails
+docs: $(VENV)/made-cli,plot,docs ## Build the documentation site in build/site; fails on a broken link
 	@$(RUN) jvm/build.py
 	@NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build
 
 diagrams: $(VENV)/made-test ## Redraw the diagrams docs/select.svg and docs/optimize.svg
 	$(RUN) -m website.diagrams
 
-lint: lint-python lint-scala ## Check Python's and Scala's format, style and types
+lint: lint-python lint-scala ## Check format, style and types of Python and Scala
 
-lint-python: $(VENV)/made-test $(VENV)/made-lint ## ruff and mypy
+lint-python: $(VENV)/made-test $(VENV)/made-lint ## Run ruff and mypy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-# PySpark's jars have the compiler; scalafmt comes by Maven only.
+# The compiler is in PySpark's jars; scalafmt is only available from Maven.
 TOOL := build/tools/scalafmt
 SCALAFMT := java -cp "$(TOOL)/*" org.scalafmt.cli.Cli --non-interactive jvm/src
 
@@ -204,20 +204,20 @@ $(TOOL)/complete: jvm/scalafmt.xml
 	@mvn -B -q -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
 	@touch $@
 
-lint-scala: $(VENV)/made-test ## scalac's -Xlint and scalafmt
+lint-scala: $(VENV)/made-test ## Run scalac -Xlint and scalafmt
 	$(RUN) jvm/build.py --check
 	@if $(MAKE) --no-print-directory $(TOOL)/complete; \
 	  then $(VENV)/bin/with-java $(SCALAFMT) --test; \
 	  else echo "NOT CHECKED: Scala's format, for Maven cannot fetch scalafmt here" >&2; fi
 
-format-scala: $(VENV)/made-test $(TOOL)/complete ## Bring Scala into shape
+format-scala: $(VENV)/made-test $(TOOL)/complete ## Format Scala
 	$(VENV)/bin/with-java $(SCALAFMT)
 
-format: $(VENV)/made-lint ## Bring Python into shape
+format: $(VENV)/made-lint ## Format Python
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-wheel: jars ## Build the wheel with the jars of all of SPARKS in it, into dist/
+wheel: jars ## Build the wheel, with the jars for all of SPARKS, into dist/
 	@PYZORDER_SPARK="$(SPARKS)" $(RUN) -m pip wheel --quiet --no-deps --no-build-isolation \
 	  --wheel-dir dist .
 
@@ -225,8 +225,8 @@ sdist: env ## Build the source distribution into dist/
 	@mkdir -p dist
 	@PYTHONPATH=jvm $(RUN) -c 'import backend; backend.build_sdist("dist")' > /dev/null
 
-test-wheel: wheel sdist ## Install the wheel beside each PySpark, the sdist beside the newest; OPTIMIZE there
+test-wheel: wheel sdist ## Install the wheel with each PySpark and the sdist with the newest; run OPTIMIZE
 	@PYTHONPATH=jvm $(RUN) -m tests.support.programs.wheel dist
 
-clean: ## Remove environments and everything built
+clean: ## Remove environments and build outputs
 	rm -rf .venv-* build dist *.egg-info pyzorder/jars/*.jar demo-output

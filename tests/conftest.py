@@ -1,4 +1,4 @@
-"""Fixtures that every Spark test shares: one session a run, a fresh folder and database a test."""
+"""Fixtures for every Spark test: one session per run, a new folder and database per test."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # for Spark's workers, 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local Spark with pyzorder in it, shared by all tests: unset what you set in it."""
+    """The local Spark session with pyzorder, shared by all tests: unset what you set in it."""
     home = tmp_path_factory.mktemp("spark")
     settings = {"spark.sql.warehouse.dir": str(home / "warehouse")}
     for mode in ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite",
@@ -37,7 +37,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """One of several processes (`-n`) tells the first one what it killed."""
+    """In a run with several processes (`-n`), sends the main process what this one has killed."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["kills"] = list(kill_matrix.cells.items())
@@ -45,13 +45,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """One of several processes has ended."""
+    """Adds what a finished process has killed."""
     told = getattr(node, "workeroutput", {}).get("kills", [])
     kill_matrix.cells.update({tuple(cell): count for cell, count in told})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many processes were killed, where, and what was read then."""
+    """Prints how many processes were killed, where, and whether reads were right afterwards."""
     if kill_matrix.kills():
         terminalreporter.section(f"{kill_matrix.kills()} processes killed by SIGKILL")
         printed = Console(file=io.StringIO(), width=100)

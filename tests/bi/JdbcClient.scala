@@ -7,8 +7,8 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /**
- * A JDBC client that does what it is told: a request a line on its input, an answer a line on its
- * output, both JSON. clients.py has the requests; the driver is Hive's, from Spark's own jars.
+ * A JDBC client that reads requests from its input and writes answers to its output, each a line of
+ * JSON. clients.py sends the requests. The driver is Hive's, from Spark's own jars.
  */
 object JdbcClient {
 
@@ -59,7 +59,7 @@ object JdbcClient {
         }
     }
 
-  /** A value is a list of its type and its text. */
+  /** Sets a parameter; `value` is a list of its type and its text. */
   private def bind(statement: PreparedStatement, at: Int, value: JsonNode): Unit = {
     val text = value.get(1).asText
     value.get(0).asText match {
@@ -88,7 +88,7 @@ object JdbcClient {
       }
     }
 
-  /** All of a result, and all that its metadata tells of the columns. */
+  /** All rows of a result, and the metadata of its columns. */
   private def read(result: ResultSet): JavaMap[String, Any] = {
     val metadata = result.getMetaData
     val columns = new JavaList[Any]

@@ -1,10 +1,10 @@
-"""Many clients at one Thrift server while its tables are appended to and optimized.
+"""Runs many clients of one Thrift server while its tables are appended to and optimized.
 
     python -m tests.bi --minutes 10
 
-Each answer is held against what the table must hold: all that was there before the question, at
-most what came while it was asked. Prints a line a minute, and ends with 1 if an answer or a statement
-was wrong, or if the server's heap grows.
+An answer is right if it has all rows committed before the query began, and no rows written after
+it ended. Prints statistics at intervals. Exits with 1 if an answer or a statement was wrong, or
+if the server's heap grows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tests.support.processes.servers import free_port, spark_server
 
 SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
-#: How much more the heap may hold after a full collection at the end than after the first minute:
-#: caches that fill up to their bounds, and the server's books of statements and sessions.
+#: Limit of heap growth after full collections, from the first minute to the end. Caches that fill
+#: up, and the server's records of statements and sessions, grow within this limit.
 GROWTH = 1.25
 
 HEAD = "minute  queries  a second   median ms   95 % ms  appends  OPTIMIZE  heap MiB  RSS MiB"
@@ -36,7 +36,7 @@ HEAD = "minute  queries  a second   median ms   95 % ms  appends  OPTIMIZE  heap
 def row(
     minute: float, since: float, ledger: Ledger, memory: Memory, previous: dict[str, int]
 ) -> str:
-    """A line of the table: what was done since the previous one, and the memory now."""
+    """A line of statistics since the previous line, and the current memory."""
     taken = sorted(ledger.taken()) or [0.0]
     counts = {key: n - previous.get(key, 0) for key, n in ledger.counts.items()}
     queries = counts.get("queries", 0)
@@ -48,7 +48,8 @@ def row(
 
 
 def prepare(client: Client) -> None:
-    """The tables with their first batches, optimized: their index is what lists them anew."""
+    """Creates the tables with their first batches and optimizes them, which
+    creates their indexes."""
     client.rows("SET spark.sql.zorder.optimize.targetFileSize = 24k")
     for table in TABLES:
         client.rows(table.create)
@@ -63,7 +64,7 @@ TABLES = load_tables()
 
 
 def load(folder: Path, minutes: float, clients: int, every: float) -> int:
-    """Starts the server, lets the clients work and looks every so many seconds."""
+    """Starts the server, runs the clients, and measures at intervals of `every` seconds."""
     port, log = free_port(), folder / "gc.log"
     arguments = ["--hiveconf", f"hive.server2.thrift.port={port}",
                  "--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]  # fmt: skip
@@ -118,7 +119,7 @@ def load(folder: Path, minutes: float, clients: int, every: float) -> int:
 
 
 def verdict(ledger: Ledger, memories: list[Memory]) -> int:
-    """Prints the sums; 1: something was wrong."""
+    """Prints the totals; returns 1 if something was wrong."""
     settled, last = memories[1], memories[-1]
     print(", ".join(f"{n} {what}" for what, n in sorted(ledger.counts.items())))
     print(f"heap after a full collection: {settled.heap} MiB after the first minute, {last.heap} MiB "

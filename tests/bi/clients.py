@@ -1,4 +1,4 @@
-"""The clients that BI tools are made with: JDBC, PyHive and SQLAlchemy, each with the same two methods."""
+"""The clients that BI tools are based on, JDBC, PyHive and SQLAlchemy, with a common interface."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ import pyspark
 import sqlalchemy
 from pyhive import hive
 
-#: Spark's jars hold Hive's JDBC driver, and the Scala compiler as well.
+#: Spark's jars include Hive's JDBC driver and the Scala compiler.
 JARS = Path(pyspark.__file__).parent / "jars"
 
 USER = "me"
 
 
 class Client(Protocol):
-    """A connection of its own; values come as text, however the client gives them."""
+    """A connection that returns values as text, whatever the client's types."""
 
     def rows(self, statement: str) -> list[list[str | None]]:
-        """Runs a statement and returns all rows that it has."""
+        """Runs a statement and returns all its rows."""
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
 
 
 def java(*arguments: str) -> list[str]:
-    """A command of the Java that Spark runs on, small, with Spark's jars."""
+    """The command that runs Spark's Java, with a small heap and Spark's jars."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home) / "bin" / "java") if home else "java"
     options = ["-Xss8m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -39,7 +39,7 @@ def java(*arguments: str) -> list[str]:
 
 
 def compile_jdbc_client(folder: Path) -> Path:
-    """The classes of JdbcClient.scala, compiled into a folder."""
+    """Compiles JdbcClient.scala into a folder."""
     source = Path(__file__).with_name("JdbcClient.scala")
     command = java("-cp", f"{JARS}/*", "scala.tools.nsc.Main", "-usejavacp", "-d", str(folder))
     done = subprocess.run([*command, str(source)], capture_output=True, text=True)
@@ -48,7 +48,7 @@ def compile_jdbc_client(folder: Path) -> Path:
 
 
 class Jdbc:
-    """JdbcClient.scala in a JVM of its own, as a tool's JDBC driver is."""
+    """JdbcClient.scala in a JVM of its own, like the JDBC driver of a BI tool."""
 
     def __init__(self, port: int, classes: Path) -> None:
         url = f"jdbc:hive2://127.0.0.1:{port}/default"
@@ -64,7 +64,7 @@ class Jdbc:
         self._turn = threading.Lock()
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """One request of JdbcClient.scala, and what it answers; raises what it raised."""
+        """Sends a request to JdbcClient.scala and returns its answer; raises its errors."""
         with self._turn:
             assert self._process.stdin is not None and self._process.stdout is not None
             self._process.stdin.write(json.dumps(request) + "\n")
@@ -77,16 +77,16 @@ class Jdbc:
         return answer
 
     def query(self, sql: str) -> dict[str, Any]:
-        """Columns, as ResultSetMetaData describes them, and rows of a statement."""
+        """The columns from ResultSetMetaData, and the rows of a statement."""
         return self.ask(do="query", sql=sql)
 
     def prepared(self, sql: str, *values: tuple[str, object]) -> dict[str, Any]:
-        """The same of a PreparedStatement; each value with its type."""
+        """The same for a PreparedStatement; each value comes with its type."""
         listed = [[kind, str(value)] for kind, value in values]
         return self.ask(do="prepared", sql=sql, values=listed)
 
     def metadata(self, call: str, *arguments: Any) -> dict[str, Any]:
-        """What a method of DatabaseMetaData returns."""
+        """The result of a method of DatabaseMetaData."""
         return self.ask(do="metadata", call=call, arguments=arguments)
 
     def rows(self, statement: str) -> list[list[str | None]]:
@@ -100,13 +100,13 @@ class Jdbc:
 
 
 def _holds_rows(columns: Iterable[str]) -> bool:
-    """Whether a result is more than `Result`, the column of no rows that Spark names where there
-    is none, and that PyHive cannot fetch of Spark 3.5."""
+    """Whether a statement returns rows. If not, Spark names a single column `Result`, which PyHive
+    cannot fetch from Spark 3.5."""
     return list(columns) not in ([], ["Result"])
 
 
 class PyHive:
-    """PyHive's own cursor."""
+    """A PyHive cursor."""
 
     def __init__(self, port: int) -> None:
         self._connection = hive.connect("127.0.0.1", port=port, username=USER)
@@ -123,7 +123,7 @@ class PyHive:
 
 
 class SqlAlchemy:
-    """SQLAlchemy with PyHive's dialect, as Superset has it."""
+    """SQLAlchemy with PyHive's dialect, as used by Superset."""
 
     def __init__(self, port: int) -> None:
         self.engine = sqlalchemy.create_engine(f"hive://{USER}@127.0.0.1:{port}/default")

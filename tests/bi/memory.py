@@ -1,4 +1,4 @@
-"""How much memory a server of Spark's holds: its heap after a full collection, and its pages."""
+"""The memory of a Spark server: its heap after a full collection, and its resident pages."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ COLLECTED = re.compile(r"Pause Full \(System\.gc\(\)\) \d+M->(\d+)M\(")
 
 @dataclass(frozen=True)
 class Memory:
-    """Mebibytes."""
+    """Memory in mebibytes."""
 
     heap: int
     resident: int
 
 
 def options(log: Path) -> str:
-    """Java options of a server whose collections are read from a log."""
+    """Java options with which the server logs its garbage collections."""
     return f"-Xlog:gc:file={log} -XX:TieredStopAtLevel=1"
 
 
 def measure(client: Client, log: Path, process: int) -> Memory:
-    """Collects all garbage by a query, which runs in the server's own JVM, and looks.
+    """Runs a garbage collection in the server's JVM by a query, then measures.
 
-    Asks again where there was no collection: a JVM leaves one out while a thread is in native code
-    that holds an array, as compression does.
+    Repeats the query if no collection took place: the JVM skips it while a thread in native
+    code, such as compression, holds an array.
     """
     found = before = COLLECTED.findall(log.read_text())
     for _ in range(20):

@@ -1,4 +1,5 @@
-"""What the clients of the load run do, each in a thread of its own, until they are told to stop."""
+"""The roles of clients in the load run. Each client is a thread that works until it is
+told to stop."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from collections.abc import Callable
 from tests.bi.clients import Client
 from tests.bi.tables import Ledger, LoadTable, Question, judge
 
-#: A client connects anew after so many questions, as tools do.
+#: Number of queries after which a client reconnects, as BI tools do.
 QUESTIONS_A_CONNECTION = 40
 
 
 class Role(threading.Thread):
-    """One client; an error of its own ends it, and counts as wrong."""
+    """A client. An error ends it and is recorded as wrong."""
 
     def __init__(
         self, connect: Callable[[], Client], tables: list[LoadTable], ledger: Ledger, seed: int
@@ -39,11 +40,11 @@ class Role(threading.Thread):
             self.ledger.failed(f"{type(self).__name__}: {traceback.format_exc()[-3000:]}")
 
     def work(self, client: Client) -> None:
-        """What is done with one connection."""
+        """The work done with one connection."""
         raise NotImplementedError
 
     def pause(self, seconds: float) -> bool:
-        """Waits about so long; False: the time is over."""
+        """Waits for about this long; False if the client should stop."""
         return not self.told.wait(seconds * self.random.uniform(0.5, 1.5))
 
 
@@ -61,7 +62,7 @@ class Writer(Role):
 
 
 class Optimizer(Role):
-    """Optimizes its tables in turn, and looks after them."""
+    """Runs OPTIMIZE and maintenance statements on its tables in turn."""
 
     def work(self, client: Client) -> None:
         client.rows("SET spark.sql.zorder.optimize.targetFileSize = 24k")
@@ -76,7 +77,7 @@ class Optimizer(Role):
 
 
 class Reader(Role):
-    """Asks a dashboard's questions about all tables, and knows the answers."""
+    """Runs a dashboard's queries on all tables, and checks the answers."""
 
     def work(self, client: Client) -> None:
         for _ in range(QUESTIONS_A_CONNECTION):
@@ -93,7 +94,7 @@ class Reader(Role):
             self.ledger.queried(until - since, wrong)
 
     def repeated(self, client: Client, table: LoadTable, question: Question) -> str:
-        """Whether a wrong answer stays, here and for a client that comes now."""
+        """Whether a wrong answer is repeated on this connection and on a new one."""
         new = self.connect()
         told = []
         for who, one in (("here", client), ("by a new client", new)):

@@ -1,7 +1,7 @@
-"""The tables of the load run, and what every question about them must be answered with.
+"""The tables of the load run, and the right answers to all queries on them.
 
-Batch k holds the ids from k * BATCH on, and a row's other values follow from its id, so that the rows
-of a table are known from the number of its batches alone.
+Batch k holds the ids from k * BATCH on, and the other values in a row follow from its id. So the
+number of batches determines the rows of a table.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-#: Rows of one INSERT. It writes one file, so that a query sees all of them or none.
+#: Rows of one INSERT, which writes a single file, so a query sees either all of them or none.
 BATCH = 500
 
-#: Batches that a table begins with, each a file.
+#: Number of batches, one file each, that a table has at first.
 FIRST = 16
 
 VALUES = "CAST(id * 7919 % 997 AS INT) AS a, CAST(id * 104729 % 991 AS INT) AS b, id"
@@ -25,7 +25,7 @@ VALUES = "CAST(id * 7919 % 997 AS INT) AS a, CAST(id * 104729 % 991 AS INT) AS b
 
 @dataclass(frozen=True)
 class Question:
-    """A query, and its rows as text when the table has so many batches."""
+    """A query, and its rows as text for a table with a given number of batches."""
 
     sql: str
     answer: Callable[[int], list[list[str]]]
@@ -33,7 +33,7 @@ class Question:
 
 @dataclass
 class LoadTable:
-    """A table with one writer; `begun` and `ended` are the times of its INSERTs."""
+    """A table with a single writer; `begun` and `ended` are the times of its INSERTs."""
 
     name: str
     columns: str
@@ -55,13 +55,14 @@ class LoadTable:
         )
 
     def batches(self, since: float, until: float) -> range:
-        """How many batches a query between two times may see: all that had ended, none not begun."""
+        """The numbers of batches that a query between these times may see: at least those whose
+        INSERT had ended before it, at most those whose INSERT had begun."""
         ended = sum(time <= since for time in list(self.ended))
         begun = sum(time <= until for time in list(self.begun))
         return range(ended, begun + 1)
 
     def question(self, chance: random.Random) -> Question:
-        """Something that a dashboard asks."""
+        """A random dashboard query."""
         return chance.choice(QUESTIONS)(self.name, chance.randrange(997), chance.randrange(900))
 
 
@@ -124,7 +125,7 @@ COLUMNS = "a INT, b INT, id BIGINT"
 
 
 def load_tables() -> list[LoadTable]:
-    """Tables of each kind, without rows."""
+    """One table of each kind, without rows."""
     return [
         LoadTable("load_parquet", COLUMNS, "USING parquet"),
         LoadTable("load_orc", COLUMNS, "USING orc"),
@@ -134,7 +135,7 @@ def load_tables() -> list[LoadTable]:
 
 
 class Ledger:
-    """What all clients note: how long each query took, statements, and what was wrong."""
+    """What clients record: the time that each query took, counts of statements, and errors."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -158,7 +159,7 @@ class Ledger:
             self.wrong.append(what)
 
     def taken(self) -> list[float]:
-        """Seconds of each query since this was called last."""
+        """The seconds that each query took since the last call."""
         with self._turn:
             taken, self._taken = self._taken, []
         return taken
@@ -166,7 +167,7 @@ class Ledger:
 
 def judge(table: LoadTable, question: Question, seen: list[list[str | None]], since: float,
           until: float | None = None) -> str | None:  # fmt: skip
-    """None, or what is wrong with an answer."""
+    """What is wrong with an answer; None if it is right."""
     may = table.batches(since, time.monotonic() if until is None else until)
     got = [[str(value) for value in row] for row in seen]
     if any(got == question.answer(batches) for batches in may):

@@ -1,4 +1,4 @@
-"""The fixtures of tests/spark that the fallback's tests use as well."""
+"""Fixtures of tests/spark that the fallback's tests use as well."""
 
 from tests.spark.conftest import database, defaults
 

@@ -1,4 +1,4 @@
-"""The fallback leaves out the files that the jar skips, predicate by predicate, or fewer."""
+"""The fallback skips the same files as the jar for each predicate, except as listed below."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.spark.test_skipping_fixtures import FIXTURES, fixtures_of
 from tests.support import scans
 from tests.support.fallback_files import by_jar, kept, selection
 
-#: For the columns of sql/skipping: their values in file {k}; {r} is the row, 0 to 19.
+#: The values in file {k} of each column of sql/skipping; {r} is the row, 0 to 19.
 VALUES = {
     "i": "int({k} * 3 + {r} % 3)", "l": "bigint({k} * 2 + {r} % 3)", "sh": "smallint({k} * 3)",
     "by": "tinyint({k} + {r} % 2)", "f": "float({k} / 4)", "d": "if({k} = 7, double('NaN'), {k} / 4D)",
@@ -27,17 +27,19 @@ VALUES = {
     "ar": "array(1)",
 }  # fmt: skip
 
-#: What plain Spark does not answer: it fails for some strings, or knows the column by another name.
+#: Predicates that plain Spark cannot answer: it fails on some strings, or resolves the column to
+#: another one.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 
-#: Why the fallback opens fewer: not those of nulls alone.
+#: Predicates for which the fallback opens fewer files than the jar: it skips files with only nulls.
 OPENS_FEWER = {
     r"^i > \d OR length": "the jar sees that a comparison is not TRUE for nulls in a whole condition only",
     r"trunc\(": "Spark does not tell the jar that trunc of a null is null",
     r"NOT LIKE 'a%c'": "the optimizer makes three conditions of it, any of which may hold",
 }
 
-#: Why the fallback opens more; each is matched by one predicate of sql/skipping at least.
+#: Predicates for which the fallback opens more files, and why. Each pattern matches at least one
+#: predicate of sql/skipping.
 KEEPS_MORE = {
     r"\\": "a backslash: Spark's strings may not be what sqlglot reads",
     r"ESCAPE": "LIKE with an escape character of its own",
@@ -54,9 +56,10 @@ KEEPS_MORE = {
 
 
 def made(spark: SparkSession, path: Path) -> tuple[str, Path]:
-    """A table for a file of fixtures, and its folder: nine data files, the last one of nulls."""
+    """A table for a fixture file, and its folder of nine data files. The last one
+    has only nulls."""
     name, columns = f"agree_{path.stem}", fixtures_of(path)[0].columns
-    if spark.version.startswith("3."):  # the fallback reads tables with CHAR columns whole there
+    if spark.version.startswith("3."):  # with CHAR, the fallback skips no files there
         columns = re.sub(r"\bCHAR\(\d+\)", "STRING", columns)
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     spark.sql(f"CREATE TABLE {name} ({columns}) USING parquet")

@@ -1,4 +1,5 @@
-"""A Spark Connect client, and a Spark without pyzorder's extension: everything, with no jar."""
+"""The fallback in a Spark Connect client and in a Spark without pyzorder's extension:
+no jar needed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Drawn tables and predicates: the fallback leaves out no file with a matching row, and opens every
-file that the jar opens. `make test-fallback` draws more."""
+"""Generated tables and predicates: the fallback skips no file with a matching row, and nearly as
+many files as the jar. `make test-fallback` generates more."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from tests.support.tables import data_files
 
 
 class Tally:
-    """Of all predicates: files of the tables, what the jar skips, what the fallback leaves out."""
+    """Counts over all predicates: files of the tables, files that the jar skips, and that
+    the fallback does."""
 
     def __init__(self) -> None:
         self.cases = self.files = self.jar = self.fallback = self.same = 0
 
 
 def check(spark: SparkSession, folder: Path, world: World, tally: Tally) -> None:
-    """Asserts it for a world's predicates, their negations and their being NULL."""
+    """Checks a world's predicates, their negations, and whether they are NULL."""
     table = folder / "t"
     with differential.session(spark, world):
         asked = differential.make(spark, table, world)

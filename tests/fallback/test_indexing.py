@@ -1,4 +1,4 @@
-"""Indexes that the fallback writes: true of the rows, and the jar's as much as its own."""
+"""Indexes that the fallback writes: they match the rows, and the jar can use them as its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support import indexes, scans
 from tests.support.fallback_files import kept, selection
 from tests.support.tables import data_files, sales
 
-#: SELECT lists of three files of every type.
+#: SELECT lists for three files that have a column of every type.
 FILES = [
     f"int({k} * 10 + id) AS i; {k} * 10 + id AS l; smallint(id) AS sh; tinyint({k}) AS by; "
     f"float({k}) AS f; if(id = 3, double('NaN'), {k} / 2D) AS d; decimal({k} + id / 4) AS n; "
@@ -30,7 +30,7 @@ FILES = [
     for k in range(3)
 ]
 
-#: predicate | files left out of the three
+#: predicate | number of the three files that are skipped
 PREDICATES = """
 i = 15 | 1
 l > 25 | 1
@@ -79,7 +79,8 @@ def test_index(spark: SparkSession, tmp_path: Path, format: str) -> None:
 
 
 def test_writers_in_turns(spark: SparkSession, tmp_path: Path) -> None:
-    """Each takes the other's entries over, and keeps what it cannot collect itself."""
+    """The jar and the fallback each keep the other's entries, even those they could
+    not collect themselves."""
     table = tmp_path / "t"
     written(spark, table)
     indexes.build(spark, table, "parquet")
@@ -168,7 +169,7 @@ def test_char_and_defaults(spark: SparkSession, database: str) -> None:
 @pytest.mark.fallback
 @pytest.mark.parametrize("number", range(7))
 def test_drawn_tables(spark: SparkSession, tmp_path: Path, number: int) -> None:
-    """What the jar and the fallback skip by the fallback's index, they may skip."""
+    """With the fallback's index, the jar and the fallback skip only files without matching rows."""
     counts = [0, 0]
 
     def run(world: World) -> None:
@@ -220,7 +221,8 @@ def test_nan_alone(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="gives links to another user")
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_strange_links(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """Of files that a link of somebody else's leads to, the index tells nothing."""
+    """The index leaves out files reached through a link that belongs to another user
+    than the file."""
     table, secret = tmp_path / "t", tmp_path / "secret"
     spark.range(10).selectExpr("id", "1 AS day").write.partitionBy("day").parquet(str(table))
     spark.range(100, 110).coalesce(1).write.parquet(str(secret))

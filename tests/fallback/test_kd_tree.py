@@ -1,4 +1,4 @@
-"""The k-d tree grows as the jar's does, node by node, into the grids that are meant."""
+"""The k-d tree equals the jar's, node by node, and cuts columns into the expected grids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyzorder.fallback import kd_tree
 from tests.property.test_kd_tree import leaves_of
 
-# files, spreads of the columns: slabs of each, 0 of the last one, which takes what is left
+# files, spreads of the columns: slabs of each column, 0 for the last one, which takes the rest
 GRIDS = [
     (64, (1, 1, 1), [4, 4, 0]),
     (90, (1, 1, 1), [6, 5, 0]),
@@ -26,7 +26,7 @@ GRIDS = [
     (8, (1, 0.1, 0.1), [0, 1, 1]),
     (32, (1, 0.5, 1), [4, 2, 0]),
     (7, (0.3,), [0]),
-    (47, (0.593, 0.792, 0.10007), [5, 7, 0]),  # 6 times 8 would be more than there are files
+    (47, (0.593, 0.792, 0.10007), [5, 7, 0]),  # 6 times 8 slabs would exceed the number of files
     (1, (1, 1), [1, 1]),
     (50, (0, 0), [1, 1]),
     (10, (1,) * 16, [3, 3, *[1] * 13, 0]),
@@ -43,7 +43,7 @@ def test_grids(leaves: int, spreads: tuple[float, ...], slabs: list[int]) -> Non
     spreads=st.lists(st.sampled_from([0.0, 0.001, 0.2, 0.5, 0.97, 1.0]), min_size=1, max_size=5),
 )
 def test_no_grid_opens_many_more(leaves: int, spreads: list[float]) -> None:
-    """Lookups open about the share that even cells would, of any number of files."""
+    """For any number of files, lookups open about as large a share as with even cells."""
     slabs = kd_tree.grid(leaves, spreads)
     others = math.prod(count for count in slabs if count != kd_tree.REST)
     last = leaves / others
@@ -66,7 +66,7 @@ def test_same_leaves_as_the_jar(spark: SparkSession, seed: int) -> None:
     ids = [random.integers(0, t, rows).astype(np.int32) for t in top]
     if seed % 2:
         ids[0] = (ids[0] // 3 * 3).astype(np.int32)
-        ids[0][: rows // 2] = 0  # half of the rows are null there
+        ids[0][: rows // 2] = 0  # half of the rows are null (id 0)
     for leaves in (1, 2, 7, 100):
         tree = kd_tree.build(ids, leaves)
         assert tree.leaf_count == leaves

@@ -1,4 +1,4 @@
-"""Conditions that sqlglot and Spark read each in its own way: the fallback loses no row by them."""
+"""Conditions that sqlglot and Spark parse differently: the fallback loses no row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyzorder import fallback
 from tests.support import scans
 
-#: Each holds for some of the rows below.
+#: Each condition is TRUE for some of the rows below.
 CONDITIONS = """
 s IS NOT FALSE
 NOT (s <=> false)
@@ -29,12 +29,12 @@ NOT (i > 123456789012345678901) AND p IS NULL
 (i < 123456789012345678901) IS NOT NULL AND p IS NULL
 """
 
-#: Of Spark 4 and later.
+#: Conditions for Spark 4 and later.
 CONDITIONS_OF_4 = """
 concat(*) != 'x'
 """
 
-#: p, q, r, i: a file each.
+#: Values of p, q, r and i, one file each.
 ROWS = [
     "false, true, NULL, 1", "true, true, NULL, 2", "NULL, true, true, NULL", "false, false, true, 3"
 ]  # fmt: skip

@@ -1,4 +1,5 @@
-"""The fallback's OPTIMIZE: the rows of the table, in a copy with files as good as the jar's."""
+"""The fallback's OPTIMIZE: a copy with the table's rows, in files as well clustered
+as the jar's."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def test_a_copy(spark: SparkSession, tmp_path: Path, format: str) -> None:
 
 
 def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> None:
-    """It takes the files for clustered, and adds to the index, rewrites and restores as ever."""
+    """The jar treats the copy's files as clustered; appends, OPTIMIZE and RESTORE work as usual."""
     table, to = tmp_path / "t", tmp_path / "z"
     sales(spark, 3000).write.partitionBy("day").parquet(str(table))
     aim_at(spark, table, 9)
@@ -56,7 +57,8 @@ def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def shares(spark: SparkSession, table: Path) -> tuple[float, float]:
-    """Mean share of the files that lookups of one column open, and boxes of 10 % of each."""
+    """The mean share of files opened by lookups in one column, and by boxes of 10 %
+    of both columns."""
     random, total = np.random.default_rng(3), len(data_files(table))
     relation = f"parquet.`{table}`"
 
@@ -86,7 +88,7 @@ def test_files_as_good_as_the_jars(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partition", ["id % 3", "concat('p', id % 3)"])
 def test_rows_lie_in_order(spark: SparkSession, tmp_path: Path, partition: str) -> None:
-    """Of one column, which is its own z-order: within each file, and each file in one task."""
+    """Rows of each file are sorted by a single clustering column, and one task writes each file."""
     table, to = tmp_path / "t", tmp_path / "z"
     rows = spark.range(0, 6000, 1, 4).selectExpr("abs(xxhash64(id)) AS a", f"{partition} AS p")
     rows.write.partitionBy("p").parquet(str(table))
@@ -99,7 +101,8 @@ def test_rows_lie_in_order(spark: SparkSession, tmp_path: Path, partition: str) 
 
 @pytest.mark.fallback
 def test_types_and_names(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Every type that can be clustered by; names that need quotes, and partitions of odd names."""
+    """Every type that can be a clustering column; names that need quotes, and
+    unusual partition values."""
     spark.sql("""
         CREATE TABLE x (`a b` TINYINT, `x.y` DECIMAL(20,3), f FLOAT, dt DATE, ts TIMESTAMP,
           tn TIMESTAMP_NTZ, bin BINARY, flag BOOLEAN, c CHAR(4), n DECIMAL(9,2), `p q` STRING)
@@ -128,7 +131,8 @@ def test_types_and_names(spark: SparkSession, database: str, tmp_path: Path) -> 
 def test_a_heavy_value_that_comes_again_and_again(
     spark: SparkSession, tmp_path: Path, period: int
 ) -> None:
-    """Its rows are dealt out evenly, however regularly other rows lie between them."""
+    """Rows with the frequent value are spread evenly, however regularly other rows
+    occur between them."""
     table, to = tmp_path / "t", tmp_path / "z"
     rows = spark.range(0, 40_000, 1, 1)
     rows.selectExpr(f"if(id % {period} = 0, 0, id) AS a", "xxhash64(id) AS payload").write.parquet(
@@ -163,7 +167,7 @@ def test_refused(spark: SparkSession, database: str, tmp_path: Path, case: tuple
     assert not (tmp_path / "z").exists()
 
 
-#: What is in a folder -> what the error says.
+#: The error → the files in the folder.
 FOLDERS: dict[str, dict[str, bytes]] = {
     "ZORDER_NO_FILES": {},
     "ZORDER_UNREADABLE_FILE": {"a.parquet": b"no such thing" * 9},
@@ -185,7 +189,7 @@ def test_a_folder_without_a_table(spark: SparkSession, tmp_path: Path, condition
     assert not (tmp_path / "z").exists()
 
 
-# where the copy of a table t is asked for -> why that cannot be
+# where the copy of a table t should go → why it is refused
 TARGETS = {
     "t": "overlaps",
     "t/z": "overlaps",
@@ -221,7 +225,7 @@ def test_one_text_is_no_list_of_columns(spark: SparkSession, tmp_path: Path) -> 
         fallback.optimize(spark, str(tmp_path / "t"), "id", to=str(tmp_path / "z"))
 
 
-#: SELECT list of a second file -> what of it a table (a BIGINT, s STRUCT<x INT>) would lose
+#: SELECT list of a second file → the column that a table (a BIGINT, s STRUCT<x INT>) would lose.
 LOST = {
     "id AS a; named_struct('x', 1) AS s; id AS z": "z",
     "id AS a; named_struct('x', 1, 'y', 2) AS s": "s.y",
@@ -246,7 +250,8 @@ def test_a_column_that_would_be_lost(spark: SparkSession, tmp_path: Path, column
 def test_rows_are_counted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows of another writer in the copy's folder: the copy gets no index, and no name."""
+    """If another writer adds rows to the copy's folder, the copy gets no index and no table
+    points to it."""
     table, to = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     copy = importlib.import_module("pyzorder.fallback.optimize")._Copy
@@ -268,7 +273,7 @@ def test_rows_are_counted(
 
 
 def test_settings_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """The session's own settings say how files are written, and are the same afterwards."""
+    """Session settings control how files are written, and are unchanged afterwards."""
     table, old = tmp_path / "t", "spark.sql.files.ignoreMissingFiles"
     rows = spark.range(0, 40, 1, 4).selectExpr("id", "timestamp_seconds(id) AS ts")
     rows.write.parquet(str(table))

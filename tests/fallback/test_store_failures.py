@@ -1,4 +1,4 @@
-"""The fallback's commands on a disk that is full, or may not be written to."""
+"""The fallback's commands on a disk that is full or read-only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 Command = Callable[[SparkSession, str], object]
 
-#: Numbers of the copies: each attempt writes to a folder of its own.
+#: Numbers for copies, as each attempt writes to a new folder.
 numbers = itertools.count()
 
 
@@ -39,7 +39,7 @@ COMMANDS = [
 
 
 def refused_for_space(disk: Disk, command: Callable[[], object], **room: int) -> bool:
-    """Whether a command said that there is not room enough; False: it did its work."""
+    """Whether the command fails because the disk is full. If not, it succeeds."""
     try:
         with disk.room(**room):
             command()
@@ -51,8 +51,8 @@ def refused_for_space(disk: Disk, command: Callable[[], object], **room: int) ->
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk_is_reported(spark: SparkSession, disk: Disk, command: Command) -> None:
-    """A disk that may not be written to, then one that is full from the first, second, third … file
-    on; in the end there is room enough."""
+    """Runs the command on a read-only disk, then on a full one with room for 0, 1, 2 … files,
+    until it succeeds."""
     table = disk.folder / "t"
     sales(spark, 2000).write.parquet(str(table))
     rows, files = rows_of(spark.read.parquet(str(table))), data_files(table)

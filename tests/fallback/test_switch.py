@@ -1,4 +1,4 @@
-"""The location of an external table is switched to its copy, or stays as it is."""
+"""The location of an external table: switched to the copy, or left unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_table(spark: SparkSession, database: str, tmp_path: Path) -> None:
     old, new = tmp_path / "t", tmp_path / "it's"
     spark.range(0, 40, 1, 4).write.parquet(str(old))
     spark.sql(f"CREATE TABLE x USING parquet LOCATION '{old}'")
-    assert spark.table("x").count() == 40  # and Spark remembers the listing
+    assert spark.table("x").count() == 40  # Spark caches the listing
     done = fallback.optimize(spark, "x", ["id"], to=str(new), switch_location=True)
     assert done.is_switched and location(spark, "x") == str(new)
     spark.sql("INSERT INTO x VALUES (99)")
@@ -32,7 +32,7 @@ def test_a_table(spark: SparkSession, database: str, tmp_path: Path) -> None:
 
 
 def test_partitions(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Those of odd values and of null, one that lies elsewhere, and one without rows."""
+    """Partitions with unusual values and null, one stored elsewhere, and one without rows."""
     old, new = tmp_path / "t", tmp_path / "z"
     spark.sql(
         "CREATE TABLE x (id BIGINT, p STRING, `q r` INT) USING parquet "
@@ -81,7 +81,7 @@ def test_a_path_has_no_location(spark: SparkSession, tmp_path: Path) -> None:
 def test_others_write_meanwhile(
     spark: SparkSession, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The copy is whole but late: the table keeps its location, and the new row."""
+    """The copy is complete but outdated: the table keeps its location and the new row."""
     old, new = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(old))
     spark.sql(f"CREATE TABLE x USING parquet LOCATION '{old}'")

@@ -1,8 +1,8 @@
-"""The long run of the fuzz: `make fuzz CASES=50000`.
+"""The long run of the fuzz test: `make fuzz CASES=50000`.
 
-Seed by seed, each some worlds, in several processes; what is done is kept in a file, so that a run
-goes on where the last one ended. A difference ends the run: it is printed as SQL, made small, with
-its seed.
+Each seed generates some worlds; seeds are checked in several processes. Finished seeds are
+recorded in a file, from which the next run continues. The first difference ends the run: it is
+shrunk and printed as SQL, with its seed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.fuzz.seeds import one
 
 
 def main() -> int:
-    """Runs seeds until enough cases are done; 1: a difference was found."""
+    """Checks seeds until enough cases are done; returns 1 if a difference was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=50_000, help="predicates to check in all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at work")
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def report(tally: Tally) -> str:
-    """What was checked, in a sentence."""
+    """A sentence on what was checked."""
     return (
         f"{tally.cases} cases in {tally.worlds} tables ({tally.unreadable} that Spark itself cannot "
         f"read), no difference; {100 * tally.pruned / max(1, tally.cases):.1f} % of the cases "

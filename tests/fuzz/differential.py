@@ -1,4 +1,4 @@
-"""What a world's predicates select with skipping, against what they select without."""
+"""Compares what a world's predicates select with skipping and without it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.fuzz.worlds import World, write
 from tests.support import indexes, scans
 from tests.support.tables import data_files
 
-#: So many predicates of a world are executed as well; of all it is checked which files they open.
+#: How many predicates of a world are executed; for the others, only opened files are checked.
 ROWS_OF = 3
 
-#: The view over a world's table.
+#: The view of a world's table.
 VIEW = "fuzzed"
 
 
 @dataclass
 class Tally:
-    """Counts over worlds."""
+    """Counts over several worlds."""
 
     worlds: int = 0
     unreadable: int = 0
@@ -39,10 +39,10 @@ class Tally:
 
 
 def check(spark: SparkSession, folder: Path, world: World) -> Tally:
-    """Asserts that every predicate, its negation and its being NULL select the same rows, and that
+    """Asserts that every predicate, its negation and IS NULL of it select the same rows, and that
     no row has an outcome that was judged impossible for its file.
 
-    A predicate that fails without skipping is left out; a world that plain Spark cannot read too.
+    Leaves out predicates that fail without skipping, and worlds that plain Spark cannot read.
     """
     with session(spark, world):
         asked = make(spark, folder / "t", world)
@@ -65,9 +65,10 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
 
 
 def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
-    """Makes a world's files in a folder, the jar's index of them, and the view VIEW; in `session`.
+    """Creates a world's files, their index by the jar, and the view VIEW; to be
+    called in `session`.
 
-    Gives the predicates that plain Spark answers; None: it cannot read the rows.
+    Returns the predicates that plain Spark can answer; None if it cannot read the rows.
     """
     lay_out(spark, table, world)
     schema = spark.sql(f"SELECT * FROM (SELECT {nulls(world)}) LIMIT 0").schema
@@ -90,7 +91,7 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
 
 
 def lay_out(spark: SparkSession, table: Path, world: World) -> None:
-    """Writes a world's files into a folder that is made anew."""
+    """Writes a world's files to a folder, which is recreated."""
     shutil.rmtree(table, ignore_errors=True)
     table.mkdir(parents=True)
     for file in world.files:
@@ -108,7 +109,7 @@ def readable(spark: SparkSession, df: DataFrame) -> bool:
 
 
 def nulls(world: World) -> str:
-    """A row of nulls of the table's types."""
+    """A SELECT list of nulls with the table's types."""
     return ", ".join(
         f"CAST(NULL AS {part.split(' ', 1)[1]}) AS {part.split(' ', 1)[0]}"
         for part in world.ddl().split(", ")
@@ -117,14 +118,14 @@ def nulls(world: World) -> str:
 
 @contextmanager
 def session(spark: SparkSession, world: World) -> Iterator[None]:
-    """The world's session settings; interpreted, because no plan here runs twice."""
+    """The world's session settings. Code generation is off, as no plan runs twice."""
     with scans.settings(
         spark,
         spark__sql__session__timeZone=world.zone,
         spark__sql__ansi__enabled=str(world.ansi).lower(),
         spark__sql__codegen__wholeStage="false",
         spark__sql__adaptive__enabled="false",
-        # Spark's own pushdown loses NaN and -0.0 of other writers: not ours to compare with.
+        # Spark's own pushdown loses NaN and -0.0 in other writers' files; not tested here.
         spark__sql__parquet__filterPushdown="false",
         spark__sql__orc__filterPushdown="false",
     ):
@@ -132,12 +133,12 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
 
 
 def run(df: DataFrame) -> None:
-    """Computes every row; Python, which has no year 0, sees none of them."""
+    """Computes every row without fetching any: Python has no year 0."""
     df.write.format("noop").mode("overwrite").save()
 
 
 def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> list[str] | None:
-    """The predicates that plain Spark answers for every row; None: it cannot read the rows."""
+    """The predicates that plain Spark can answer for every row; None if it cannot read the rows."""
 
     def works(columns: Sequence[str]) -> bool:
         text = ", ".join(f"({c}) AS p{i}" for i, c in enumerate(columns))
@@ -158,7 +159,7 @@ def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> lis
 
 
 def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> None:
-    """Asserts that the rows themselves are the same, of all predicates in one query."""
+    """Compares the rows of all predicates in one query."""
     if not predicates:
         return
     query = " UNION ALL ".join(
@@ -169,7 +170,7 @@ def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> Non
         try:
             expected = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
         except scans.FAILURES:
-            return  # a filter may evaluate what a projection does not
+            return  # a filter may evaluate parts that a projection does not
     found = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
     wrong = [f"{p}: {found[i]} instead of {expected[i]}"
              for i, p in enumerate(predicates) if found[i] != expected[i]]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Draws of SQL predicates over columns of known types, and how a value is written in SQL."""
+"""Strategies for SQL predicates on columns of given types, and values as SQL literals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPARISONS = ["=", "<", "<=", ">", ">=", "!=", "<=>"]
 INTEGERS = ["tinyint", "smallint", "int", "bigint"]
 NUMBERS = [*INTEGERS, "float", "double", "decimal(7,2)", "decimal(38,10)"]
 
-#: By type: what may stand around a column `{0}`, and the type that then is compared.
+#: By type: expressions around a column `{0}`, each with the type of its result.
 AROUND: dict[str, list[tuple[str, str]]] = {
     **{t: [("{0} + 1", "bigint"), ("-{0}", "bigint"), ("{0} % 7", "int"), ("abs({0})", "bigint"),
            ("CAST({0} AS BIGINT)", "bigint"), ("CAST({0} AS DOUBLE)", "double"),
@@ -47,7 +47,7 @@ AROUND: dict[str, list[tuple[str, str]]] = {
 
 
 def near(data_type: str, i: int) -> Any:
-    """The i-th of values that lie close together, in the type's order; i from 0 to 1000."""
+    """Value i, from 0 to 1000, of a narrow range of the type, in ascending order."""
     if data_type == "boolean":
         return i > 500
     if data_type == "tinyint":
@@ -73,14 +73,14 @@ def near(data_type: str, i: int) -> Any:
 
 
 def values(data_type: str) -> st.SearchStrategy[Any]:
-    """Mostly near ones, some of the whole type, some nulls."""
+    """Mostly values in a narrow range, others from the whole type; some are null."""
     return st.one_of(
         *[st.integers(0, 1000).map(lambda i: near(data_type, i))] * 6, of_type(data_type)
     )
 
 
 def of_type(data_type: str) -> st.SearchStrategy[Any]:
-    """Any value of the type that SQL can write."""
+    """Any value of the type that can be written in SQL."""
     if data_type == "interval second":
         return st.integers(-(10**15), 10**15)
     if data_type == "string":
@@ -90,7 +90,7 @@ def of_type(data_type: str) -> st.SearchStrategy[Any]:
 
 
 def literal(value: Any, data_type: str) -> str:
-    """A value as a constant expression of SQL."""
+    """A value as a constant SQL expression."""
     if value is None:
         return "NULL"
     if data_type == "boolean":
@@ -125,7 +125,7 @@ def literal(value: Any, data_type: str) -> str:
 
 @st.composite
 def leaves(draw: Draw, columns: Mapping[str, str]) -> str:
-    """One comparison, list, pattern or null test."""
+    """A comparison, list, pattern or null test."""
     name = draw(st.sampled_from(sorted(columns)))
     data_type, side = columns[name], name
     kind = draw(st.sampled_from(
@@ -160,7 +160,7 @@ def leaves(draw: Draw, columns: Mapping[str, str]) -> str:
 
 @st.composite
 def likes(draw: Draw, side: str) -> str:
-    """LIKE with and without wildcards, and what else compares parts of strings."""
+    """LIKE with and without wildcards, and functions that compare parts of strings."""
     text = draw(st.integers(0, 1000).map(lambda i: near("string", i)))
     cut = text[: draw(st.integers(0, len(text)))]
     pattern = draw(st.sampled_from([f"{cut}%", cut, f"{cut}_%", f"%{cut}", f"{cut[:3]}%{cut[4:]}"]))
@@ -172,7 +172,7 @@ def likes(draw: Draw, side: str) -> str:
 
 @st.composite
 def predicates(draw: Draw, columns: Mapping[str, str], depth: int = 3) -> str:
-    """A predicate, nested at most `depth` deep."""
+    """A predicate with at most `depth` levels."""
     kind = draw(st.sampled_from(
         ["leaf"] * 5 + ["AND"] * 4 + ["OR"] * 3 + ["NOT", "NOT", "other"])) if depth else "leaf"  # fmt: skip
     part = predicates(columns, depth - 1)

@@ -1,4 +1,5 @@
-"""Draws of small tables as a folder can hold them: odd files, and an index that is partly behind."""
+"""Strategies for small tables as folders may contain them: unusual files, and a
+partly outdated index."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ TYPES = [
     "interval month", "interval second",
 ]  # fmt: skip
 
-#: What a file may hold where the table says otherwise: the reader widens it.
+#: Types that a file may have instead of the table's type: readers widen them.
 NARROWER = {
     "bigint": ["int", "smallint"], "int": ["smallint", "tinyint"], "smallint": ["tinyint"],
     "double": ["float"],
@@ -37,7 +38,8 @@ ZONES = ["UTC", "America/Los_Angeles", "America/St_Johns", "Asia/Kathmandu", "Pa
 
 @dataclass
 class File:
-    """One data file; `types` are those it is written with; a column of the table may be missing."""
+    """A data file; `types` are the types it is written with. Columns of the table
+    may be missing."""
 
     name: str
     types: dict[str, str]
@@ -47,7 +49,7 @@ class File:
 
 @dataclass
 class World:
-    """A table's columns and files, what happens to it after it was indexed, and the session."""
+    """A table's columns and files, the changes after it was indexed, and the session's settings."""
 
     format: str
     writer: str
@@ -76,7 +78,7 @@ class World:
 
 
 def insert(file: File) -> str:
-    """The file's rows as SQL."""
+    """The file's rows as an SQL query."""
     names = ", ".join(file.types)
     rows = [
         "(" + ", ".join(predicates.literal(row[n], t) for n, t in file.types.items()) + ")"
@@ -87,12 +89,12 @@ def insert(file: File) -> str:
 
 @st.composite
 def files(draw: Draw, name: str, columns: dict[str, str], format: str) -> File:
-    """Rows of values that lie close together, with exceptions."""
+    """A file whose rows have values in a narrow range, with exceptions."""
     types = {}
     for column, data_type in columns.items():
         chance = draw(st.integers(0, 19))
         if chance == 0 and len(columns) > 1 and column != "k":
-            continue  # the file does not have it
+            continue  # the file lacks the column
         narrower = NARROWER.get(data_type, []) if chance in (1, 2) else []
         types[column] = draw(st.sampled_from(narrower)) if narrower else data_type
     start = draw(st.integers(0, 950))
@@ -121,7 +123,7 @@ def files(draw: Draw, name: str, columns: dict[str, str], format: str) -> File:
 
 @st.composite
 def worlds(draw: Draw, cases: int = 10) -> World:
-    """A table with `cases` predicates to ask it."""
+    """A table, with `cases` predicates on it."""
     format = draw(st.sampled_from(["parquet", "parquet", "orc"]))
     types = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=3))
     columns = {"k": draw(st.sampled_from(["int", "date", "string", "timestamp", "decimal(7,2)"]))}
@@ -147,7 +149,7 @@ def worlds(draw: Draw, cases: int = 10) -> World:
 
 
 def write(spark: SparkSession, folder: Path, world: World, file: File) -> None:
-    """Puts a file into the folder, in the place of one of its name."""
+    """Writes a file to the folder, replacing any file of the same name."""
     path = folder / file.name
     table = pa.table({n: arrow([row[n] for row in file.rows], t) for n, t in file.types.items()})
     if world.writer == "pyarrow":
@@ -168,7 +170,7 @@ def write(spark: SparkSession, folder: Path, world: World, file: File) -> None:
     if written:
         os.replace(written[0], path)
     elif path.exists():
-        path.unlink()  # Spark writes no file for no rows
+        path.unlink()  # Spark writes no file if there are no rows
 
 
 def on_drawn(
@@ -179,9 +181,10 @@ def on_drawn(
     number: int | None = None,
     shrink: bool = False,
 ) -> None:
-    """Checks drawn worlds: `examples` of them, of so many predicates each, those of seed `number`.
+    """Checks `examples` generated worlds with `cases` predicates each.
 
-    None: the same at every run, by the name of `check`. `shrink`: makes a failing one small.
+    `number` is the seed; without it, each run checks the same worlds, derived from the name of
+    `check`. With `shrink`, a failing world is made smaller.
     """
     drawn = given(worlds(cases))(check)
     drawn = settings(

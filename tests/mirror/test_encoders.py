@@ -1,7 +1,7 @@
-"""Both languages write the same bytes: the vectors and batches of draws, through Spark and NumPy.
+"""Both encoders produce the same bytes for the vectors and for drawn values, in Spark and in NumPy.
 
-Each runs twice in Spark, interpreted and generated. Values reach Spark through a Parquet file, so
-that extremes no literal can spell are tried too.
+In Spark, each test runs twice: interpreted and with generated code. Values reach Spark in a
+Parquet file, which can hold values that no SQL literal can express.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tests.vectors import oracle
 
 
 def has_time(spark: SparkSession) -> bool:
-    """Whether this Spark has TIME."""
+    """Whether this Spark has the type TIME."""
     return tuple(map(int, spark.version.split(".")[:2])) >= (4, 1)
 
 
 def frame(spark: SparkSession, folder: Path, columns: dict[str, tuple[list, str]]) -> DataFrame:
-    """A DataFrame of columns, name: (values, type), and of the column `row`, their number."""
+    """A DataFrame of columns, given as name: (values, type), and the row number in `row`."""
     table = {name: arrow(values, data_type) for name, (values, data_type) in columns.items()}
     rows = len(next(iter(table.values())))
     pq.write_table(pa.table({"row": pa.array(range(rows), pa.int32()), **table}), folder / "v")
@@ -43,7 +43,7 @@ def frame(spark: SparkSession, folder: Path, columns: dict[str, tuple[list, str]
 
 @pytest.fixture(params=["CODEGEN_ONLY", "NO_CODEGEN"])
 def mode(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Runs a test with generated code, then interpreted."""
+    """Runs a test once with generated code and once interpreted."""
     changed = {
         "spark.sql.codegen.factoryMode": request.param,
         "spark.sql.codegen.wholeStage": str(request.param == "CODEGEN_ONLY").lower(),
@@ -58,7 +58,7 @@ def mode(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def selected(data: DataFrame, *expressions: str) -> list[Any]:
-    """The rows of expressions, in the order of the column `row`."""
+    """The values of expressions in each row, ordered by the column `row`."""
     return [list(r)[1:] for r in sorted(data.selectExpr("row", *expressions).collect())]
 
 
@@ -151,7 +151,7 @@ def test_long_z_value_vectors(spark: SparkSession) -> None:
 
 
 def test_batches_of_draws(spark: SparkSession, tmp_path: Path, mode: str) -> None:
-    """The same bytes for draws of all types at once; a draw that fails becomes a vector."""
+    """Compares draws of all types at once. Add a failing draw to the vectors."""
     types = [t for t in BY_TYPE if t != "time" or has_time(spark)]
     size = 60
 

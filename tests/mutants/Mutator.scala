@@ -7,18 +7,18 @@ import scala.tools.nsc.{Global, Settings}
 import scala.tools.nsc.reporters.StoreReporter
 
 /**
- * Compiles sources with all their mutants in one go: each place that is mutated asks `Active` which
- * of its forms is wanted. What does not compile is left out, and told.
+ * Compiles sources with all their mutants at once: each mutated place asks `Active` which of its
+ * variants to run. Leaves out mutants that do not compile, and marks them in the list.
  *
- * Arguments: the folder for classes, the file for the list (number, file, line, column, before,
- * after, whether it compiles; tabs between), the Scala files.
+ * Arguments: the folder for classes, the file for the list (tab-separated: number, file, line,
+ * column, before, after, whether it compiles), the Scala files.
  */
 object Mutator {
 
-  /** A form that a piece of a source may have instead; `after` of a case is "never". */
+  /** A variant of a piece of a source; `after` of a case is "never". */
   private final case class Mutant(number: Int, before: String, after: String)
 
-  /** A piece of a source, which is an expression, or (where it is empty) the end of a pattern. */
+  /** A piece of a source: an expression or, if it is empty, the end of a pattern. */
   private final case class Site(start: Int, end: Int, mutants: Seq[Mutant])
 
   private val Swapped: Map[String, Seq[String]] = Map(
@@ -80,7 +80,7 @@ object Mutator {
 
   private def shown(text: String): String = text.replaceAll("\\s+", " ")
 
-  /** Which mutant is there, and which were asked for. */
+  /** The source of `Active`, which holds the active mutant and records those that were reached. */
   private val active = new scala.reflect.internal.util.BatchSourceFile("Active.scala",
     """package io.pyzorder.mutants
       |
@@ -110,7 +110,7 @@ object Mutator {
       |}
       |""".stripMargin)
 
-  /** A source with its mutants in it. */
+  /** A source with its mutants inserted. */
   private final class Written(source: Path, sites: Seq[Site], broken: collection.Set[Int]) {
 
     val name: String = source.toString
@@ -122,7 +122,7 @@ object Mutator {
 
     val text: String = out.toString
 
-    /** The mutant whose text is at a place of what was written. */
+    /** The mutant whose text is at this position of the written source. */
     def at(place: Int): Option[Int] =
       ranges.filter { case (start, end, _) => start <= place && place <= end }
         .minByOption { case (start, end, _) => end - start }.map(_._3)
@@ -158,7 +158,7 @@ object Mutator {
     }
   }
 
-  /** Finds what can be mutated, in the compiler's own trees. */
+  /** Finds places that can be mutated in the compiler's syntax trees. */
   private final class Sites(val global: Global) {
     import global._
 
@@ -177,7 +177,7 @@ object Mutator {
 
     private final class Finder(text: String) extends Traverser {
 
-      /** By place: an expression has one site, whatever rules find it. */
+      /** By place, so that an expression has a single site even if several rules find it. */
       private val places = mutable.LinkedHashMap.empty[(Int, Int), Seq[String]]
 
       def found: Iterable[Site] = places.map { case ((start, end), after) =>
@@ -201,10 +201,10 @@ object Mutator {
           places(place) = places.getOrElse(place, Nil) ++ after
         }
 
-      /** In an interpolated string, without braces. */
+      /** Whether the tree is a name without braces in an interpolated string. */
       private def isBare(tree: Tree): Boolean = text.startsWith("$", tree.pos.start - 1)
 
-      /** A name within an expression replaced. */
+      /** Adds a mutant of an expression with one of its names replaced. */
       private def renamed(tree: Tree, at: Int, name: String, other: String): Unit =
         if (at >= tree.pos.start && text.startsWith(name, at)) {
           val from = at - tree.pos.start
@@ -214,12 +214,12 @@ object Mutator {
       private def isWild(pattern: Tree): Boolean = pattern match {
         case Ident(name) => name == nme.WILDCARD || !name.decoded.head.isUpper
         case Bind(_, Ident(nme.WILDCARD)) => true
-        case Apply(function: RefTree, arguments) => // a pair of names
+        case Apply(function: RefTree, arguments) => // a tuple of names
           function.name.decoded.startsWith("Tuple") && arguments.forall(isWild)
         case _ => false
       }
 
-      /** Not the pattern of a `val` or a `for`. */
+      /** Whether the pattern belongs to a case, rather than to a `val` or a `for`. */
       private def isCase(pattern: Tree): Boolean =
         pattern.pos.isRange && text.substring(0, pattern.pos.start).trim.endsWith("case")
 

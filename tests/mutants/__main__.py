@@ -1,14 +1,14 @@
-"""Mutants of the predicate rules, and which of them no test notices: `make mutants`.
+"""Mutation tests of the predicate rules: finds mutants that no test notices (`make mutants`).
 
-Each place of the rules' sources that can be mutated (comparisons, && and ||, NOT, true and false,
-outcomes, cases, conditions, names that have a counterpart) is compiled with all its forms, among
-which `Active` chooses while Spark runs (Mutator.scala). A mutant meets cases that reach its place until
-one fails: first those that killed others on its line, then those that reach the fewest, and in the
-end those that reach the most. Stryker4s does the like, but through ScalaTest, and these rules are
-tested through Spark's optimizer.
+Each mutable place in the rules' sources (comparisons, && and ||, NOT, true and false, outcomes,
+cases, conditions, names with a counterpart) is compiled with all its variants; `Active` selects
+one at run time (Mutator.scala). A mutant is run against cases that reach its place until one
+fails. First come cases that killed other mutants on the same line, then those that reach the
+fewest mutants, and finally those that reach the most. Stryker4s works in a similar way, but
+needs ScalaTest, and these rules are tested through Spark's optimizer.
 
-A survivor is a hole in the tests, unless explained.tsv says why it is none: file, line of source,
-before, after, reason. Others fail the run. To kill one, add a line to sql/skipping.
+A survivor is a gap in the tests and fails the run, unless explained.tsv says why it is harmless:
+file, source line, before, after, reason. To kill one, add a line to sql/skipping.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ SURVIVORS = OUT / "survivors.tsv"
 HERE = Path(__file__).parent
 EXPLAINED = HERE / "explained.tsv"
 
-#: No rules: a box to be shown, and how the keys of joins are gathered.
+#: Not rules: a box that is displayed, and the collection of join keys.
 LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 
-#: Modules of cases, the fastest first.
+#: Modules with cases, the fastest first.
 CASES = [
     "tests/mutants/cases.py",
     "tests/property/test_index_filter.py",
@@ -51,12 +51,12 @@ CASES = [
     "tests/spark/test_z_value_ranges.py",
 ]
 
-#: Cases that reach the most mutants are asked whatever the others' number: a file's lines at once.
+#: This many of the cases that reach the most mutants run besides the others: whole fixture files.
 LAST = 5
 
 
 class Mutant(NamedTuple):
-    """One form of one place."""
+    """A variant of the code at one place."""
 
     number: int
     file: str
@@ -71,13 +71,13 @@ class Mutant(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What explained.tsv knows it by: no line number."""
+        """The mutant's key in explained.tsv, which has no line number."""
         source = (RULES / self.file).read_text(encoding="utf-8").splitlines()[self.line - 1]
         return self.file, " ".join(source.split()), self.before, self.after
 
 
 def compile_all() -> list[Mutant]:
-    """Makes the jar with all mutants in it, OUT/mutants.jar, unless it is of the same sources."""
+    """Builds the jar with all mutants, OUT/mutants.jar, unless it is up to date."""
     spark, home = build.installed_spark()
     production = build.build(spark, home, ROOT / "pyzorder" / "jars")
     made, listed = OUT / "made", OUT / "mutants.tsv"
@@ -91,7 +91,8 @@ def compile_all() -> list[Mutant]:
 
 
 def write_jar(home: Path, production: Path, listed: Path) -> None:
-    """Runs Mutator.scala over the rules; their classes take the place of the production jar's."""
+    """Runs Mutator.scala on the rules, and replaces their classes in a copy of
+    the production jar."""
     java = build.java_command()
     tool, classes = OUT / "tool", OUT / "classes"
     for folder in (tool, classes):
@@ -112,7 +113,8 @@ def write_jar(home: Path, production: Path, listed: Path) -> None:
 
 
 class Mutation:
-    """A pytest plugin: runs the cases once as they are, then on each mutant those that reach it."""
+    """A pytest plugin that runs each case without mutants, then each mutant on the cases
+    that reach it."""
 
     def __init__(self, mutants: list[Mutant], most: int) -> None:
         self.most = most
@@ -127,7 +129,8 @@ class Mutation:
         return session._jvm.io.pyzorder.mutants.Active
 
     def passes(self, item: pytest.Item, items: list[pytest.Item]) -> bool:
-        """Whether a case passes; fixtures that it shares with others of the module stay."""
+        """Whether a case passes. Keeps the fixtures that it shares with other cases
+        of the module."""
         following = next(other for other in items if other is not item)
         reports = runtestprotocol(item, log=False, nextitem=following)
         self.said = "\n".join(str(report.longrepr) for report in reports if report.failed)
@@ -138,7 +141,7 @@ class Mutation:
         known = explained()
         modules = [list(items) for _, items in groupby(session.items, lambda item: item.path)]
         for number, items in enumerate(modules):
-            self.passes(items[0], items)  # so that all have what modules share
+            self.passes(items[0], items)  # sets up fixtures that the module's cases share
             reach: dict[int, list[pytest.Item]] = {}
             weight: dict[pytest.Item, int] = {}
             killers: dict[tuple[str, int], list[pytest.Item]] = {}
@@ -154,7 +157,7 @@ class Mutation:
             for mutant in list(self.alive):
                 one = self.alive[mutant]
                 if number > 0 and one.key in known:
-                    continue  # slow modules are for what is open
+                    continue  # slow modules run only for unexplained mutants
                 self.active.set(mutant)
                 near = killers.setdefault((one.file, one.line), [])
                 asked = sorted(reach.get(mutant, []), key=lambda i: (i not in near, weight[i]))
@@ -173,14 +176,14 @@ class Mutation:
 
 
 def explained() -> dict[tuple[str, ...], str]:
-    """The reasons of explained.tsv, by what a mutant is known by."""
+    """The reasons in explained.tsv by mutant key."""
     lines = EXPLAINED.read_text(encoding="utf-8").splitlines()
     rows = (line.split("\t") for line in lines if line and not line.startswith("#"))
     return {tuple(key): why for *key, why in rows}
 
 
 def main() -> int:
-    """1: a mutant survived that nothing explains, or an explanation explains nothing."""
+    """Returns 1 if a mutant survives without explanation, or an explanation fits no survivor."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--sample", type=int, help="so many mutants, drawn with a fixed seed")
     parser.add_argument("--most", type=int, default=40, help="cases of a module that one meets")

@@ -1,7 +1,7 @@
-"""What is to kill the mutants of the predicate rules, one case a test: `python -m tests.mutants`.
+"""Cases that kill mutants of the predicate rules, one test each: `python -m tests.mutants`.
 
-The lines of sql/skipping, and the predicates of test_pruning on files; there they are one test a
-file and one for all, which would make a run over all mutants an hour.
+They are the lines of sql/skipping and the predicates of test_pruning. Elsewhere, one test checks
+a whole file of lines, or all predicates at once, which would make mutation tests take an hour.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LINES = {path.stem: fixtures_of(path) for path in sorted(FIXTURES.glob("*.txt"))
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Iterator[None]:
-    """An empty table for each file of lines."""
+    """An empty table for each fixture file."""
     for name, fixtures in LINES.items():
         spark.sql(f"CREATE TABLE mutants_{name} ({fixtures[0].columns}) USING parquet")
     yield
@@ -43,7 +43,8 @@ def test_line(spark: SparkSession, tables: None, name: str, fixture: Fixture) ->
 
 @pytest.mark.parametrize("name", LINES)
 def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
-    """FALSE and NULL of a whole file in one plan: for mutants that too many lines reach."""
+    """Filters for FALSE and NULL of a whole fixture file in one plan: for mutants that too
+    many lines reach."""
     predicates = [fixture.predicate for fixture in LINES[name]]
     judged = scans.judgements(spark, f"mutants_{name}", predicates)
     for one, fixture in zip(judged, LINES[name], strict=True):
@@ -51,20 +52,20 @@ def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
 
 
 def check(found: list[str], expected: list[set[str]]) -> None:
-    """Asserts that the filters are those of a line."""
+    """Asserts that the filters equal those of a line."""
     for text, known in zip(found, expected, strict=True):
         assert re.sub(r"_common_expr_\d+", "_common_expr_0", text) in known
 
 
 Truth = dict[tuple[str, str], dict[str, dict[str, set[str]]]]
 
-#: The views of 8 files each, by the columns and rows of test_pruning.
+#: Views of 8 files each, with the columns and rows of test_pruning.
 VIEWS = {
     "pruned": (test_pruning.COLUMNS, test_pruning.ROWS),
     "odd": (test_pruning.ODD_COLUMNS, test_pruning.ODD_ROWS),
 }
 
-#: Predicates on the views, in a time zone (none: the session's), and how many files each opens at most.
+#: By view and time zone (empty: the session's): predicates, and how many files each opens at most.
 ZONES = {
     ("pruned", ""): test_pruning.PREDICATES,
     ("odd", ""): test_pruning.ODD_PREDICATES,
@@ -73,14 +74,14 @@ ZONES = {
 
 
 def within(spark: SparkSession, zone: str) -> AbstractContextManager[None]:
-    """In the session's time zone, or another."""
+    """Sets the session time zone, if one is given."""
     given = {"spark__sql__session__timeZone": zone} if zone else {}
     return scans.settings(spark, **given)
 
 
 @pytest.fixture(scope="module")
 def pruned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Truth:
-    """The views; what holds in which of their files, by plain Spark."""
+    """Creates the views; returns which predicates hold in which of their files, by plain Spark."""
     found = {}
     for name, (columns, rows) in VIEWS.items():
         path = Path(tmp_path_factory.mktemp("mutants")) / name

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-#: Highest bits of each column that are drawn; the lower ones are all 0 or all 1.
+#: The number of highest bits drawn for each column; the lower bits are all 0 or all 1.
 BITS = 3
 
 
@@ -19,7 +19,7 @@ def interleaved(cell: tuple[int, ...]) -> str:
 
 
 def longs(spark: SparkSession, values: list[int], rest: int) -> Any:
-    """A Java long[] of the highest bits of each column, the other bits being `rest`."""
+    """A Java long[] with the highest bits of each column; all other bits are `rest`."""
     gateway = spark.sparkContext._gateway
     array = gateway.new_array(gateway.jvm.long, len(values))
     for i, value in enumerate(values):
@@ -30,7 +30,7 @@ def longs(spark: SparkSession, values: list[int], rest: int) -> Any:
 
 @st.composite
 def questions(draw: Any) -> tuple[list[int], list[int], tuple[int, ...], tuple[int, ...]]:
-    """A box's corners, and two cells in the order of their z-values."""
+    """The corners of a box, and two cells ordered by z-value."""
     n = draw(st.integers(1, 3))
     value = st.integers(0, 2**BITS - 1)
     ends = [sorted(draw(st.tuples(value, value))) for _ in range(n)]

@@ -1,4 +1,4 @@
-"""Days that a zone's clocks repeat, against the offsets on both sides of each of its transitions."""
+"""Days that a zone's clocks repeat, against the offsets before and after each transition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EPOCH = datetime(1970, 1, 1)
 
 
 class Transition(NamedTuple):
-    """An instant in microseconds, and the offsets from UTC before it and after it, in seconds."""
+    """An instant in microseconds, and the UTC offsets before and after it, in seconds."""
 
     at: int
     before: int
@@ -23,7 +23,8 @@ class Transition(NamedTuple):
 
     @property
     def repeats_a_day(self) -> bool:
-        """Whether the last microsecond before it lies on a later local day than its first one."""
+        """Whether the microsecond before the transition is on a later local day
+        than the transition."""
         return self.day(self.at - 1, self.before) > self.day(self.at, self.after)
 
     @staticmethod
@@ -32,14 +33,14 @@ class Transition(NamedTuple):
 
 
 def seconds(offset: str) -> int:
-    """`-03:30`, `+00:01:15` or `Z`."""
+    """The seconds of an offset such as `-03:30`, `+00:01:15` or `Z`."""
     sign = -1 if offset[0] == "-" else 1
     parts = [int(part) for part in offset[1:].split(":") if part]
     return sign * sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
 
 
 def transitions(text: str) -> Iterator[Transition]:
-    """Those in what Java prints: `Transition[Overlap at 2010-11-07T00:01-02:30 to -03:30]`."""
+    """Parses Java's output, such as `Transition[Overlap at 2010-11-07T00:01-02:30 to -03:30]`."""
     found = re.findall(r" at (-?[\d-]+T[\d:]+?)(Z|[+-][\d:]+) to (Z|[+-][\d:]+)\]", text)
     assert len(found) == text.count("Transition[")
     for local, before, after in found:
@@ -48,7 +49,7 @@ def transitions(text: str) -> Iterator[Transition]:
 
 
 class Days:
-    """The class under test, for rules that are not kept, and the zones' rules."""
+    """The class under test, and Java's classes for the rules of made-up zones."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
@@ -58,13 +59,14 @@ class Days:
         self.list = jvm.java.util.ArrayList
 
     def transition(self, local: str, before: int, after: int) -> Any:
-        """Java's own, at a local time of the offset before, in hours."""
+        """A Java transition at a local time in the offset `before`; offsets are in hours."""
         offset = self.time.ZoneOffset.ofHours
         at = self.time.LocalDateTime.parse(local)
         return self.time.zone.ZoneOffsetTransition.of(at, offset(before), offset(after))
 
     def yearly(self, hour: int, before: int, after: int) -> Any:
-        """On 1 November at so many o'clock by the offset before, in hours."""
+        """A Java rule: a transition each 1 November at half past `hour`, local time;
+        offsets in hours."""
         zone, offset = self.time.zone, self.time.ZoneOffset.ofHours
         return zone.ZoneOffsetTransitionRule.of(
             self.time.Month.NOVEMBER, 1, None, self.time.LocalTime.of(hour, 30), False,
@@ -73,7 +75,7 @@ class Days:
         )  # fmt: skip
 
     def rules(self, past: list[Any], yearly: list[Any]) -> Any:
-        """Java's own, of transitions between the offsets 0 and 1."""
+        """The result for a made-up zone with these transitions between the offsets 0 and 1."""
         zero = self.time.ZoneOffset.UTC
         return self.of(
             self.time.zone.ZoneRules.of(
@@ -94,13 +96,13 @@ def days(spark: SparkSession) -> Days:
 
 
 def micros(text: str) -> int:
-    """A UTC time, in microseconds."""
+    """A UTC time in microseconds since the epoch."""
     at = datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
     return int(at.timestamp()) * SECOND
 
 
 def check(days: Any, repeated: list[int], others: list[int]) -> None:
-    """Asks around each instant, and between all of them; the answer is a search of `repeated`."""
+    """Checks intervals that begin and end around these instants against a search of `repeated`."""
     asked = sorted({at + step for at in repeated + others for step in (-1, 0, 1)})
     for i, first in enumerate(asked):
         for last in (first, *asked[i + 1 : i + 6], asked[-1]):
@@ -121,7 +123,7 @@ def test_a_zone(days: Days, zone: str) -> None:
 
 
 def test_every_zone(days: Days) -> None:
-    """The transitions that Java lists, and those of the years to come, which it computes."""
+    """Checks the transitions that Java lists, and the next ones that it computes from rules."""
     with_repeats = 0
     for zone in days.time.ZoneId.getAvailableZoneIds():
         rules = days.time.ZoneId.of(zone).getRules()
@@ -137,7 +139,7 @@ def test_every_zone(days: Days) -> None:
         exact = not any(t.repeats_a_day for t in coming)
         ends = [micros("1800-01-01"), *repeated, last + SECOND]
         for before, after in zip(ends, ends[1:], strict=False):
-            if exact:  # else nothing is promised of the years to come
+            if exact:  # otherwise nothing is promised for future years
                 assert found.inOrder(before, after - 1), zone
                 assert found.inOrder(before, after) == (after not in repeated), zone
             assert after not in repeated or not found.inOrder(before, after), zone
@@ -146,7 +148,7 @@ def test_every_zone(days: Days) -> None:
 
 
 def test_made_up_transitions(days: Days) -> None:
-    """Back over midnight, to midnight, within a day, and forward over one."""
+    """Clocks go back across midnight, to midnight and within a day, and forward across midnight."""
     past = [
         days.transition("2001-05-01T23:30:00", 0, 1),
         days.transition("2001-11-01T00:30:00", 1, 0),
@@ -162,7 +164,7 @@ def test_made_up_transitions(days: Days) -> None:
 
 
 def test_rules_for_the_years_to_come(days: Days) -> None:
-    """Where they repeat days, nothing is known from the last transition on that is listed."""
+    """If a yearly rule repeats days, nothing is known from the last listed transition on."""
     past = [
         days.transition("2001-05-01T12:00:00", 0, 1),
         days.transition("2001-11-01T12:00:00", 1, 0),

@@ -1,4 +1,4 @@
-"""What the driver holds of an index: packed longs give back what was packed, paths are found."""
+"""The driver's arrays of an index: packed longs unpack to the same values, and paths are found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 
-# Lists whose spread just fits one, two and four bytes, and just does not.
+# Spreads that just fit into one, two and four bytes, and spreads that just do not.
 SPREADS = [0, 1, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]
 
 SPARK = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -27,7 +27,7 @@ def array(spark: SparkSession, values: list[int]) -> Any:
 
 
 def packed(spark: SparkSession, values: list[int]) -> tuple[list[int], int]:
-    """What comes out, and the bytes it took."""
+    """The unpacked values, and the size of the packed array in bytes."""
     held = spark.sparkContext._jvm.io.pyzorder.index.memory.PackedLongs.of(array(spark, values))
     assert held.length() == len(values)
     return [held.apply(i) for i in range(len(values))], held.estimatedBytes()

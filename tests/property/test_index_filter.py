@@ -1,4 +1,4 @@
-"""Filters that are composed: the columns that they ask for, and of how many filters they are made."""
+"""Composed filters: the columns that they use, and the number of filters that they consist of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.property.test_z_value_range_filter import Filter, Java
 
 A, B, C = ("Below", "a", 5, True), ("HasNull", "b"), ("OneOf", "c", [1, 2])
 
-#: Filters, their columns and their sizes.
+#: Filters, the columns that they use, and their sizes.
 COMPOSED: list[tuple[Filter, list[str], int]] = [
     (A, ["a"], 1),
     (("And", A, B), ["a", "b"], 2),

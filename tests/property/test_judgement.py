@@ -1,4 +1,5 @@
-"""Which of TRUE, FALSE and NULL a predicate is judged to be, against Spark's answer for every row."""
+"""Which of TRUE, FALSE and NULL a predicate can be in a file, against Spark's value
+for each row."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tests.fuzz.predicates import near, predicates
 from tests.fuzz.worlds import File, World, on_drawn
 from tests.support import scans
 
-#: Columns of files of one value; no value that is drawn is zero, of which there are two.
+#: Columns of files with a single value. Zero is not drawn: it has two signs.
 COLUMNS = {"i": "int", "d": "double", "s": "string", "b": "boolean", "t": "date"}
 
 
@@ -28,11 +29,12 @@ def test_every_outcome_is_judged_possible(spark: SparkSession, tmp_path: Path) -
                 impossible += scans.check_judged(spark, VIEW, asked)
 
     on_drawn(run, examples=10, cases=15)
-    assert impossible > 200  # a judge that says "anything" would pass the rest
+    assert impossible > 200  # otherwise rules that exclude nothing would pass, too
 
 
 def test_constant_files_have_one_outcome(spark: SparkSession, tmp_path: Path) -> None:
-    """Exact where a file's rows are all the same: no rule gives away more than it must."""
+    """If a file's rows are all the same, the outcome is exact: no rule is vaguer than
+    it must be."""
 
     @settings(
         max_examples=4, deadline=None, database=None, derandomize=True,

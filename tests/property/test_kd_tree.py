@@ -1,4 +1,5 @@
-"""The k-d tree: exactly N even cells, equal ids together, and no more files than in a grid."""
+"""The k-d tree: exactly N even cells, equal ids together, and no more files opened than
+by a grid."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def python_ints(spark: SparkSession, array: Any) -> Ids:
 def leaves_of(
     spark: SparkSession, sample: list[Ids], rows: list[Ids], leaves: int, lexical: bool = False
 ) -> Ids:
-    """The leaf of every row in a tree grown from the sample."""
+    """The leaf of each row in a tree grown from the sample."""
     gateway = spark.sparkContext._gateway
     int_array = spark._jvm.java.lang.Class.forName("[I")
 
@@ -50,10 +51,8 @@ def leaves_of(
 
 
 def touched(rows: list[Ids], leaf: Ids, leaves: int, share: float) -> float:
-    """Mean share of files whose min/max meet a box of `share` of each column (0: a point of one).
-
-    Lookups are drawn from the rows; a point lookup asks for one column, meaned over the columns.
-    """
+    """The mean share of files whose bounds intersect a box that spans `share` of each column. If
+    `share` is 0, looks up a row's value in one column instead, and averages over the columns."""
     random = np.random.default_rng(5)
     low = np.array([np.full(leaves, 2**31 - 1)] * len(rows))
     high = np.full((len(rows), leaves), -1)

@@ -1,4 +1,4 @@
-"""The box of a filter's rows along a z-order curve: around every row that makes the filter TRUE."""
+"""The z-value box of a filter contains every row that makes the filter TRUE."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.vectors import oracle
 
 NAN = float("nan")
 
-#: By type: values that filters name, and that rows have besides null.
+#: By type: the values in filters and rows; rows may also be null.
 VALUES: dict[str, list[Any]] = {
     "int": [-(2**31), -7, 0, 3, 5, 2**31 - 1],
     "bigint": [-(2**40), 2**40, 2**63 - 1],
@@ -26,14 +26,14 @@ VALUES: dict[str, list[Any]] = {
     "string": ["", "\0", "a", "ab", "abc", "abcdefgh", "abcdefghi", "b", "é"],
 }
 
-#: A leaf is (kind, column, value); above leaves stands ("And", left, right) or ("Or", left, right).
+#: A leaf is (kind, column, value); inner nodes are ("And", left, right) or ("Or", left, right).
 Filter = tuple[Any, ...]
 
 Row = dict[str, Any]
 
 
 class Java(NamedTuple):
-    """What makes the JVM's objects; `types` are those of the index's columns."""
+    """Creates the JVM's objects; `types` are the types of the index's columns."""
 
     spark: SparkSession
     types: dict[str, str]
@@ -43,7 +43,7 @@ class Java(NamedTuple):
         return self.spark._jvm
 
     def __getattr__(self, name: str) -> Any:
-        """A class of the package, `IndexFilter_Below` for `IndexFilter.Below`."""
+        """A class of the package; `IndexFilter_Below` stands for `IndexFilter.Below`."""
         return getattr(self.jvm.io.pyzorder.skipping.predicate, name.replace("_", "$"))
 
     def seq(self, items: list[Any]) -> Any:
@@ -53,7 +53,7 @@ class Java(NamedTuple):
         return self.jvm.org.apache.spark.sql.types.DataType.fromDDL(data_type)
 
     def value(self, value: Any) -> Any:
-        """As Spark has it internally."""
+        """The value in Spark's internal form."""
         if isinstance(value, str):
             return self.jvm.org.apache.spark.unsafe.types.UTF8String.fromString(value)
         if isinstance(value, Decimal):
@@ -61,7 +61,7 @@ class Java(NamedTuple):
         return value
 
     def column(self, name: str) -> Any:
-        """A column, of the type INT if none is given; `f(name)` is one seen through a function."""
+        """A column, of type INT by default; `f(name)` is the column seen through a function."""
         path = name.rstrip(")").rsplit("(", 1)[-1]
         of = self.type(self.types.get(path, "int"))
         through = self.jvm.scala.Option.empty()
@@ -91,7 +91,7 @@ class Java(NamedTuple):
         return made.apply(self.seq([self.seq([name]) for name in names]))
 
     def added(self, filter_: Filter, columns: list[Any]) -> list[dict[str, tuple[int, int]] | str]:
-        """The filter's text as it was, and the boxes that were added to it."""
+        """The original filter's text, and the boxes that were added to it."""
         found = self.ZValueRangeFilter.added(self.filter(filter_), self.seq(columns))
         boxes: list[Any] = []
         while found.getClass().getSimpleName() == "And":
@@ -110,7 +110,7 @@ class Java(NamedTuple):
 
 
 def bits(value: Any, data_type: str) -> int:
-    """A value's ordered bits."""
+    """The ordered bits of a value."""
     return int(oracle.ordered_bits(value, data_type), 2)
 
 
@@ -121,11 +121,11 @@ A = {value: bits(value, "int") for value in (-7, 0, 3, 5, 9)}
 
 
 def text(prefix: str, rest: bytes) -> int:
-    """The bits of eight bytes: those of a prefix, then `rest`."""
+    """The bits of eight bytes: the prefix, padded with `rest`."""
     return int.from_bytes(prefix.encode().ljust(8, rest)[:8], "big")
 
 
-#: Filters on `a INT, b STRING` clustered by both, and the box; None: none is added.
+#: Filters on `a INT, b STRING` clustered by both, and the box; None: no box is added.
 BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
     (("Below", "a", 5, True), ((1, A[5]), ALL)),
     (("Below", "a", 5, False), ((1, A[5]), ALL)),
@@ -139,7 +139,7 @@ BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
     (("Prefix", "b", "abcdefg"), (ALL, (text("abcdefg", b"\0"), text("abcdefg", b"\xff")))),
     (("Prefix", "b", "abcdefgh"), (ALL, (text("abcdefgh", b"\0"), text("abcdefgh", b"\0")))),
     (("Prefix", "b", "abcdefghi"), (ALL, (text("abcdefgh", b"\0"), text("abcdefgh", b"\0")))),
-    # AND: what both sides leave.
+    # AND: the intersection of the boxes of both sides.
     (("And", ("Above", "a", 3, True), ("Below", "a", 5, True)), ((A[3], A[5]), ALL)),
     (("And", ("Below", "a", 5, True), ("Above", "a", 3, True)), ((A[3], A[5]), ALL)),
     (("And", ("Above", "a", -7, True), ("Above", "a", 3, True)), ((A[3], GREATEST), ALL)),
@@ -148,7 +148,7 @@ BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
     (("And", ("Below", "a", 3, True), ("Below", "a", -7, True)), ((1, A[-7]), ALL)),
     (("And", ("OneOf", "a", [3]), ("HasNull", "b")), ((A[3], A[3]), (0, 0))),
     (("And", ("HasNull", "b"), ("OneOf", "a", [3])), ((A[3], A[3]), (0, 0))),
-    # OR: what either side leaves.
+    # OR: the smallest box around those of both sides.
     (("Or", ("OneOf", "a", [3]), ("OneOf", "a", [9])), ((A[3], A[9]), ALL)),
     (("Or", ("OneOf", "a", [9]), ("OneOf", "a", [3])), ((A[3], A[9]), ALL)),
     (("Or", ("OneOf", "a", [-7, 9]), ("OneOf", "a", [0, 3])), ((A[-7], A[9]), ALL)),
@@ -156,7 +156,7 @@ BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
     (("Or", ("HasNull", "a"), ("OneOf", "a", [3])), ((0, A[3]), ALL)),
     (("Or", ("OneOf", "a", [3]), ("HasNull", "b")), None),
     (("Or", ("HasNull", "b"), ("OneOf", "a", [3])), None),
-    # What says nothing about the values of a clustering column as they are.
+    # Filters that do not restrict a clustering column's own values.
     (("Below", "c", 5, True), None),
     (("Below", "f(a)", 5, True), None),
     (("HasNaN", "a"), None),
@@ -191,7 +191,7 @@ def test_decimals_of_more_digits_than_the_column_has(spark: SparkSession) -> Non
 
 
 def test_several_curves(spark: SparkSession) -> None:
-    """Curves of files from several runs; one of a column that is not indexed says nothing."""
+    """Files of several runs have different curves; one with an unindexed column adds no box."""
     java = Java(spark, {"a": "int", "b": "string"})
     filter_ = ("And", ("OneOf", "a", [3]), ("HasNull", "b"))
     a, b = java.indexed("a"), java.indexed("b")
@@ -224,7 +224,7 @@ def holds(filter_: Filter, row: Row, types: dict[str, str]) -> bool:
 
 @st.composite
 def filters(draw: Any, types: dict[str, str], depth: int = 3) -> Filter:
-    """A filter on the columns of these types."""
+    """Draws a filter on columns of these types."""
     if depth > 0 and draw(st.booleans()):
         kind = draw(st.sampled_from(["And", "Or"]))
         return (kind, *(draw(filters(types, depth - 1)) for _ in range(2)))

@@ -1,9 +1,9 @@
-"""Others at work while OPTIMIZE runs: `make soak MINUTES=30`.
+"""Runs OPTIMIZE while other processes change the same tables: `make soak MINUTES=30`.
 
-Several processes write, alter, query and optimize the same tables, and some are killed. Each notes
-what it does before and after it (ledger.py), and every query's answer is held against these notes:
-rows that must be there, rows that may be, none twice. A wrong answer, or an error that does not say
-what others did, ends the run.
+Several processes write to, alter, query and optimize the tables, and some are killed. Each
+records its statements before and after running them (ledger.py). Every query's answer is
+compared with these records: which rows must be there, which may be, and none twice. A wrong
+answer ends the run, and so does an error that does not name a concurrent change.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tests.soak.roles import KILLED
 
 ROOT = Path(__file__).parents[2]
 
-#: Seconds after which every line about a query's time is in its file.
+#: Seconds after which all records that concern a query have been written.
 SETTLED = 10.0
 
 
 class Process:
-    """One of the processes; its output is in a file."""
+    """One of the processes; its output goes to a file."""
 
     def __init__(self, role: str, home: Path, seed: int) -> None:
         self.role, self.log = role, home / f"{role}-{seed}.log"
@@ -50,12 +50,12 @@ class Process:
         os.killpg(self.process.pid, signal.SIGKILL)
 
     def failed(self) -> bool:
-        """Whether it ended otherwise than by being told to, or killed."""
+        """Whether it ended by itself with an error, rather than on request or by a kill."""
         return self.process.poll() not in (None, 0, KILLED, -signal.SIGKILL)
 
 
 def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[str]:
-    """What is wrong with what was done, and seen in that time."""
+    """Errors in statements, and in queries that ended between these times."""
     ledger = Ledger(notes)
     found = []
     for note in notes:
@@ -69,7 +69,7 @@ def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[s
 
 
 def report(notes: list[dict[str, Any]], kills: int) -> str:
-    """How often what was done, and with which outcome."""
+    """A summary of statements and queries by outcome."""
     done: Counter[tuple[str, str]] = Counter()
     asked: Counter[tuple[str, str]] = Counter()
     for note in notes:
@@ -87,7 +87,7 @@ def report(notes: list[dict[str, Any]], kills: int) -> str:
 
 
 def soak(home: Path, seconds: float, seed: int, pause: float) -> int:
-    """Runs for so many seconds once all is ready; 1: something was wrong."""
+    """Runs for this many seconds once all processes are ready; returns 1 if something was wrong."""
     print(f"seed {seed}, everything in {home}", flush=True)
     chance = random.Random(seed)
     (home / "pause").write_text(str(pause))

@@ -1,8 +1,8 @@
-"""What each process did and when, line by line in files of its own; what a query may see of it.
+"""The records of what each process did and when, and what a query may see according to them.
 
-Rows come in batches of ROWS, each written by one statement. Between the line before a statement
-and the line after it nobody knows how far it is; everywhere else every row is known. The clock is
-the machine's monotonic one, which all its processes share.
+Rows come in batches of ROWS, each written by one statement. While a statement runs, between the
+records before and after it, its progress is unknown; at all other times every row is known.
+Times are from the machine's monotonic clock, which all its processes share.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from typing import Any
 
 ROWS = 40
 
-#: Columns of every table: `a` is the clustering key, `p` the partition.
+#: The columns of every table: `a` is the clustering key, `p` the partition.
 SCHEMA = "id BIGINT, op BIGINT, a BIGINT, pad STRING, p INT"
 
 
-#: Lines that tell of rows: begin and end of adding or removing a batch, of moving the table. After
-#: a removal that failed ("spared") its batches may be there or not.
+#: Records about rows: begin and end of adding or removing a batch, and of moving the table. After a
+#: failed removal ("spared"), its batches may or may not be there.
 KINDS = {"adding": "add", "added": "add", "removing": "remove", "removed": "remove",
          "spared": "remove", "moving": "move", "moved": "move"}  # fmt: skip
 
 
 def key(op: int, i: int) -> int:
-    """Column `a` of row `i` of a batch: from 0 to 999."""
+    """The value of column `a` in row `i` of a batch, from 0 to 999."""
     return (op * 37 + i * 11) % 1000
 
 
 def batch_sql(op: int, p: int | None) -> list[str]:
-    """The columns of a batch over `spark.range(ROWS)`; `p` None: without the partition."""
+    """The columns of a batch over `spark.range(ROWS)`; without the partition if `p` is None."""
     columns = [f"id + {op * ROWS} AS id", f"{op}L AS op", f"({op * 37} + id * 11) % 1000 AS a",
                f"repeat(string(({op * 37} + id * 11) % 1000), 9) AS pad"]  # fmt: skip
     return columns + ([f"{p} AS p"] if p is not None else [])
 
 
 class Book:
-    """The side file of one process; its threads share it."""
+    """The file with the records of one process, shared by its threads."""
 
     def __init__(self, folder: Path, name: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -50,14 +50,14 @@ class Book:
         self._lock = threading.Lock()
 
     def note(self, what: str, at: float | None = None, **fields: Any) -> None:
-        """One line, whole, and not lost when the process is killed. `at`: now."""
+        """Writes a complete line that survives a kill of the process. `at` defaults to now."""
         line = json.dumps({"at": time.monotonic() if at is None else at, "what": what, **fields})
         with self._lock:
             os.write(self._file, line.encode() + b"\n")
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    """All lines of all processes; a last line that is being written is left for later."""
+    """All records of all processes, except for last lines that are not complete yet."""
     found = []
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().split("\n")[:-1]:
@@ -67,7 +67,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 @dataclass
 class Batch:
-    """The rows of one statement; times are None until the line is there."""
+    """The rows of one statement; times are None until they are recorded."""
 
     op: int
     p: int
@@ -77,7 +77,7 @@ class Batch:
     removed: float | None = None
 
     def certain(self, since: float, until: float) -> bool:
-        """There during the whole of that time."""
+        """Whether the rows exist during the whole interval."""
         return (
             self.added is not None
             and self.added <= since
@@ -85,11 +85,11 @@ class Batch:
         )
 
     def possible(self, since: float, until: float) -> bool:
-        """There at some moment of that time, for all that is known."""
+        """Whether the rows may exist at some time in the interval."""
         return self.adding <= until and (self.removed is None or self.removed >= since)
 
     def matching(self, low: int, high: int, p: int | None) -> int:
-        """How many of its rows a query for `a` in [low, high) finds."""
+        """The number of its rows that a query for `a` in [low, high) returns."""
         if p is not None and p != self.p:
             return 0
         return sum(low <= key(self.op, i) < high for i in range(ROWS))
@@ -98,9 +98,9 @@ class Batch:
 @dataclass
 class Table:
     batches: dict[int, Batch] = field(default_factory=dict)
-    #: Times at which others moved, deleted or replaced files: a query may fail, as plain Spark's.
+    #: Intervals in which others moved, deleted or replaced files: a query may fail, as in Spark.
     troubled: list[tuple[float, float]] = field(default_factory=list)
-    #: Times at which the table as a whole was moved: a query may see any part of it.
+    #: Intervals in which the whole table was moved: a query may see any part of it.
     unclear: list[tuple[float, float]] = field(default_factory=list)
 
 
@@ -109,7 +109,7 @@ def overlap(spans: Iterable[tuple[float, float]], since: float, until: float) ->
 
 
 class Ledger:
-    """The tables as the side files tell of them."""
+    """The tables according to the records."""
 
     def __init__(self, notes: list[dict[str, Any]]) -> None:
         self.tables: dict[str, Table] = {}
@@ -142,8 +142,9 @@ class Ledger:
 
     def judge(self, query: dict[str, Any]) -> str | None:
         """
-        What is wrong with what a query saw; None: nothing. `since` to `until` is the time in which
-        it chose its files, `ended` when it had read them.
+        What is wrong with a query's answer; None if it is right.
+
+        The query chose its files between `since` and `until`, and had read them at `ended`.
         """
         table = self.tables.get(query["table"], Table())
         since, until = float(query["since"]), float(query["until"])

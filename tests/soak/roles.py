@@ -1,8 +1,8 @@
-"""The processes of the soak: `python -m tests.soak.roles catalog|optimizer|reader HOME SEED`.
+"""The processes of the soak test: `python -m tests.soak.roles catalog|optimizer|reader HOME SEED`.
 
-`calm` has only appends, by two processes, and is known by its path alone. `storm` is a table of the
-catalog that suffers all that SQL does to partitions and tables. `moved` is renamed, altered and
-dropped. Those who write are in writers.py.
+The table `calm` only gets appends, from two processes, and is accessed by its path alone.
+`storm` is a catalog table with all SQL changes of partitions and tables. `moved` is renamed,
+altered and dropped. The classes that write are in writers.py.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tests.soak.ledger import SCHEMA, Book
 from tests.soak.sessions import FAILURES, Worker, failure, session
 from tests.soak.writers import MovedWriter, PartitionWriter, Storm, WholeWriter, Writer
 
-#: What a process returns whose Spark was killed.
+#: The exit code of a process whose Spark was killed.
 KILLED = 137
 
-#: Where a process may kill itself in the midst of a statement.
+#: Fail points at which a process may kill itself within a statement.
 POINTS = ("after-markers", "after-index", "after-retire", "mid-retire", "before-commit",
           "after-commit", "mid-move-in", "moved-in", "before-done", "after-done",
           "recovery-decided", "recovery-undoing", "recovery-completing", "recovery-moved",
@@ -33,7 +33,7 @@ POINTS = ("after-markers", "after-index", "after-retire", "mid-retire", "before-
 
 
 class ByName(Worker):
-    """OPTIMIZE, and queries, in the application that has the catalog."""
+    """Runs OPTIMIZE and queries by table name, in the application with the catalog."""
 
     def optimize(self) -> None:
         while self.goes_on():
@@ -53,7 +53,8 @@ class ByName(Worker):
 
 
 class ByPath(Worker):
-    """OPTIMIZE, VACUUM and RESTORE of folders, killed in the midst of them now and then."""
+    """Runs OPTIMIZE, VACUUM and RESTORE on folders; sometimes killed in the middle
+    of a statement."""
 
     def run(self) -> None:
         while self.goes_on():
@@ -70,7 +71,8 @@ class ByPath(Worker):
         self.statement(f"OPTIMIZE {place}{full}{where if table == 'calm' else ''} ZORDER BY (a)")
 
     def vacuum(self, table: str, place: str) -> None:
-        """Of `calm` only what no query can need; of others all, which troubles queries."""
+        """For `calm`, deletes only files that no query can need; for others all, which
+        may fail queries."""
         if table == "calm":
             self.statement(f"VACUUM {place}")
         else:
@@ -84,7 +86,7 @@ class ByPath(Worker):
 
 
 class Reader(Writer):
-    """Queries by path, of frames made and scans planned at any time before; appends to `calm`."""
+    """Queries by path, with new and old DataFrames and scans planned earlier; appends to `calm`."""
 
     def run(self) -> None:
         while self.goes_on():
@@ -98,7 +100,7 @@ class Reader(Writer):
         self.observe(table, "by path", lambda: self.frame(table))
 
     def old(self) -> None:
-        """A frame that is asked again and again while the table changes."""
+        """Runs several queries on the same DataFrame while the table changes."""
         table = self.table()
         since = time.monotonic()
         try:
@@ -111,7 +113,7 @@ class Reader(Writer):
             self.observe(table, "an old frame", lambda: frame, since)
 
     def planned(self) -> None:
-        """A scan whose files are chosen now and read later."""
+        """Plans a scan, which chooses its files, and reads them later."""
         table, question = self.table(), {"low": 0, "high": 1000, "p": None}
         since = time.monotonic()
         seen: dict[str, object]
@@ -131,7 +133,7 @@ class Reader(Writer):
 
 
 def catalog(spark: SparkSession, home: Path, book: Book, seed: int) -> None:
-    """The process with the catalog: a thread and a session for each of its workers."""
+    """Runs the process with the catalog: one thread and one session per worker."""
     spark.sql(f"CREATE TABLE storm ({SCHEMA}) USING parquet PARTITIONED BY (p)")
     shared = Storm(4)
 
@@ -191,7 +193,7 @@ def main(role: str, home: Path, seed: int) -> None:
         except (Py4JError, OSError) as error:
             if isinstance(error, FAILURES):
                 raise
-            sys.exit(KILLED)  # Spark is dead
+            sys.exit(KILLED)  # Spark has been killed
     spark.stop()
 
 

@@ -1,4 +1,4 @@
-"""What the processes of the soak share: a session, the time, statements and queries with a line each."""
+"""What processes of the soak test share: a session, timing, and recorded statements and queries."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 import pyzorder
 from tests.soak.ledger import SCHEMA, Book
 
-#: What Spark raises while it lives: after its death other errors end the process.
+#: Errors that Spark raises while it is alive; other errors mean that it is dead.
 FAILURES = (PySparkException, Py4JJavaError)
 
-#: What a query may say when somebody takes away its table's files: plain Spark's own errors.
+#: Errors that a query may fail with if files are deleted under it; plain Spark raises the same.
 GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "FileNotFoundException",
         "NoSuchFileException", "does not exist")  # fmt: skip
 
-#: What our statements may say of what others do.
+#: Errors with which our statements may report changes by others.
 TYPED = re.compile(
     r"\[(ZORDER_(?:CONFLICT|CONCURRENT_OPTIMIZE|CANNOT_RESTORE|NO_FILES|PATH_NOT_FOUND|"
     r"UNDECLARED_COLUMNS)|TABLE_OR_VIEW_NOT_FOUND)\]"
@@ -31,7 +31,7 @@ TYPED = re.compile(
 
 
 def session(home: Path, cores: int) -> SparkSession:
-    """A Spark of this process's own."""
+    """A Spark session for this process."""
     builder = (
         SparkSession.builder.master(f"local[{cores}]")
         .config("spark.ui.enabled", "false")
@@ -52,7 +52,7 @@ def session(home: Path, cores: int) -> SparkSession:
     return spark
 
 
-#: Reads the rows twice, in stages one after the other.
+#: Reads the rows twice, in two stages.
 GROUPS = """
     SELECT op, coalesce(rows, 0) rows, coalesce(ids, 0) ids, coalesce(again, 0) again
     FROM (SELECT op, count(*) rows, count(DISTINCT id) ids FROM rows GROUP BY op)
@@ -61,7 +61,7 @@ GROUPS = """
 
 
 class Worker:
-    """One thread of one process, at work until the file `stop` is there."""
+    """A thread of a process that works until the file `stop` exists."""
 
     def __init__(self, spark: SparkSession, home: Path, book: Book, seed: int) -> None:
         self.spark, self.home, self.book = spark, home, book
@@ -69,12 +69,12 @@ class Worker:
         self.pause = float((home / "pause").read_text())
 
     def goes_on(self) -> bool:
-        """Pauses a little; False: the time is over."""
+        """Pauses briefly; False if the time is over."""
         time.sleep(self.pause * self.random.random() * 2)
         return not (self.home / "stop").exists()
 
     def statement(self, text: str) -> bool:
-        """Runs one of our statements; an error must be one that says what others did."""
+        """Runs one of our statements; its error, if any, must name a concurrent change."""
         outcome, typed = "done", True
         try:
             self.spark.sql(text).collect()
@@ -90,7 +90,7 @@ class Worker:
         return self.home / "warehouse" / table
 
     def question(self) -> dict[str, Any]:
-        """What to ask for: all, or the rows of a few files, of all partitions or of one."""
+        """A random query: all rows or those of a few files, in all partitions or one."""
         low = self.random.choice([0, self.random.randrange(900)])
         high = 1000 if low == 0 else low + 100
         return {"low": low, "high": high, "p": self.random.choice([None, None, 0, 1, 2, 3])}
@@ -103,7 +103,8 @@ class Worker:
         since: float | None = None,
         question: dict[str, Any] | None = None,
     ) -> None:
-        """Queries a frame and notes what it saw; `since`: when its files may have been chosen first."""
+        """Queries a DataFrame and records the answer; `since`: earliest time at which it
+        chose its files."""
         question = question or self.question()
         begun = time.monotonic()
         seen: dict[str, Any] = {}
@@ -125,17 +126,17 @@ class Worker:
                        until=ended, ended=ended, **question, **seen)  # fmt: skip
 
     def frame(self, table: str) -> DataFrame:
-        """The table by its path, listed anew."""
+        """The table by its path, with a new listing."""
         return self.spark.read.schema(SCHEMA).parquet(str(self.path(table)))
 
 
 def failure(error: Exception) -> dict[str, Any]:
-    """The fields of a query that failed."""
+    """The fields recorded for a failed query."""
     return {"error": error_text(error), "known": any(word in str(error) for word in GONE)}
 
 
 def error_text(error: Exception) -> str:
-    """What an error says, without most of its stack."""
+    """The text of an error without most of its stack trace."""
     text = str(error)
     causes = [line for line in text.split("\n") if line.startswith("Caused by")]
     return "\n".join([text[:1000], *causes])[:4000]

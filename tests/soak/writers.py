@@ -1,7 +1,7 @@
-"""Those of the soak's processes' threads that write, and note what they do.
+"""The soak test's threads that write, and record what they do.
 
-Spark's own writers of one table take turns, because they share its folder `_temporary`, and the
-first to end takes it away from the others; our statements run beside them.
+Spark's own writers of a table take turns, because they share its folder `_temporary`, and the
+first to finish deletes it for the others; our statements run at the same time.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tests.soak.sessions import FAILURES, Worker, error_text
 
 
 class Writer(Worker):
-    """Writes batches and notes them; keeps in mind which there are."""
+    """Writes batches, records them, and remembers which ones exist."""
 
-    numbers = itertools.count(1)  # of all threads of the process
-    first = 0  # no other process uses numbers from here to 999 999 further
+    numbers = itertools.count(1)  # shared by all threads of the process
+    first = 0  # this and the next 999,999 numbers belong to this process
 
     def step(self) -> int:
         return self.first + next(Writer.numbers)
 
     def add(self, table: str, p: int, write: Callable[[int], None]) -> int:
-        """One batch; None of it is certain when the statement fails."""
+        """Adds one batch; if the statement fails, none of its rows is certain."""
         op = self.step()
         self.book.note("adding", table=table, op=op, p=p, step=op)
         if self.attempt(lambda: write(op), f"write into {table}"):
@@ -36,7 +36,7 @@ class Writer(Worker):
         return op
 
     def remove(self, table: str, ops: Sequence[int], what: str, act: Callable[[], None]) -> bool:
-        """A statement that takes these batches away, and nothing else."""
+        """Runs a statement that removes these batches and nothing else."""
         step = self.step()
         self.book.note("removing", table=table, ops=list(ops), step=step)
         done = self.attempt(act, what)
@@ -45,14 +45,15 @@ class Writer(Worker):
 
     @contextmanager
     def moving(self, table: str) -> Iterator[None]:
-        """A time in which the table as a whole is on its way."""
+        """Records that the whole table is being moved within the block."""
         step = self.step()
         self.book.note("moving", table=table, step=step)
         yield
         self.book.note("moved", table=table, step=step)
 
     def attempt(self, act: Callable[[], None], what: str) -> bool:
-        """Others' statements must work whatever we do: one that fails is a finding."""
+        """Runs a statement of plain Spark, which must work whatever pyzorder does: a failure
+        is a finding."""
         try:
             act()
             outcome = "done"
@@ -77,7 +78,7 @@ class Writer(Worker):
 
 
 class Storm:
-    """The batches of `storm` by partition, and whose turn it is to write."""
+    """The batches of `storm` by partition, and the lock for its writers."""
 
     def __init__(self, parts: int) -> None:
         self.ops: dict[int, list[int]] = {p: [] for p in range(parts)}
@@ -111,7 +112,7 @@ class PartitionWriter(Writer):
         self.replace([p], f"{text[:16]} PARTITION", lambda ops: self.sql(text + self.rows(ops[0])))
 
     def dynamic(self, p: int) -> None:
-        """All of the writer's partitions at once, by the values in the rows."""
+        """Overwrites all of the writer's partitions at once, chosen by the values in the rows."""
 
         def act(ops: Sequence[int]) -> None:
             rows = " UNION ALL ".join(
@@ -151,7 +152,7 @@ class PartitionWriter(Writer):
 
 
 class WholeWriter(PartitionWriter):
-    """What concerns the whole of `storm`."""
+    """Statements that affect all of `storm`."""
 
     def run(self) -> None:
         while self.goes_on():
@@ -182,7 +183,7 @@ class WholeWriter(PartitionWriter):
 
 
 class MovedWriter(Writer):
-    """`moved`: appended to, renamed, given columns and another place, dropped and made anew."""
+    """Appends to `moved`, renames it, adds columns, moves it, and drops and recreates it."""
 
     ops: list[int]
     columns = 0
@@ -201,8 +202,9 @@ class MovedWriter(Writer):
         )
 
     def placed(self, text: str) -> None:
-        """Where a folder is in the way, it goes soon: a disk does not delete one as a whole, and who
-        writes into it looks for that until ten seconds after its end."""
+        """Retries a statement while a folder is in the way. Deleting a folder takes several
+        steps, and a writer that recreates it meanwhile checks for that, and removes it, for up
+        to ten seconds."""
         until = time.monotonic() + 15
         while True:
             try:
@@ -233,7 +235,8 @@ class MovedWriter(Writer):
             self.columns += 1
 
     def set_location(self) -> None:
-        """To a copy of the rows; the old place goes away, or Spark would rename folders into it."""
+        """Moves the table to a copy of its rows. Moves the old folder away: Spark would otherwise
+        rename other folders into it."""
         step = str(self.step())
         place = self.home / "places" / step
         with self.moving("moved"):

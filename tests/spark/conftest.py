@@ -1,4 +1,5 @@
-"""What tests of statements share: settings put back, a database, one Thrift server a run."""
+"""Fixtures for tests of statements: restored settings, a database per test, one Thrift
+server per run."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.support.sessions import zorder_settings
 
 @pytest.fixture(autouse=True)
 def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After every test with a session: pyzorder's settings as they were before it."""
+    """Restores pyzorder's settings after every test that uses a session."""
     if "spark" not in request.fixturenames:
         yield
         return
@@ -31,7 +32,7 @@ def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    """A database of the test's own in `tmp_path / "db"`, the current one meanwhile."""
+    """The test's own database in `tmp_path / "db"`, current during the test."""
     spark.sql(f"CREATE DATABASE test_database LOCATION '{tmp_path / 'db'}'")
     spark.sql("USE test_database")
     yield "test_database"
@@ -41,16 +42,17 @@ def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def parted(spark: SparkSession) -> Iterator[None]:
-    """After the test, the table of tests/support/partitioned_table.py is in no catalog."""
+    """Drops the table of tests/support/partitioned_table.py after the test."""
     yield
     spark.sql("DROP TABLE IF EXISTS parted")
 
 
 @pytest.fixture(scope="session")
 def thrift_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a Thrift server with pyzorder, a Derby metastore and a warehouse of its own.
+    """The port of a Thrift server with pyzorder, its own Derby metastore and its own warehouse.
 
-    A client has come and gone: Hive has then closed the class loader that holds pyzorder's jar.
+    A client has connected and disconnected, so Hive has closed the class loader
+    with pyzorder's jar.
     """
     port = free_port()
     options = [f"hive.server2.thrift.port={port}", "hive.server2.thrift.bind.host=127.0.0.1"]

@@ -1,4 +1,4 @@
-"""Advice on planted workloads, against the bytes of files that queries open once it is followed."""
+"""Advice for planted workloads, checked against the bytes that queries open after following it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ FILES = 16
 
 
 def make(spark: SparkSession, folder: Path) -> str:
-    """Facts in no order, a dimension, a view; OPTIMIZE aims at 16 files. Returns the facts' name."""
+    """Creates unordered facts, a dimension and a view; OPTIMIZE aims at 16 files. Returns
+    the facts' name."""
     spark.range(0, 12_000, 1, 2).selectExpr(
         "cast(pmod(xxhash64(id, 1), 5000) as int) customer",
         "date'2020-01-01' + cast(pmod(xxhash64(id, 2), 1000) as int) day",
@@ -43,7 +44,7 @@ def make(spark: SparkSession, folder: Path) -> str:
 
 @pytest.fixture
 def own(spark: SparkSession, database: str, tmp_path: Path) -> str:
-    """Facts that a test may change."""
+    """Facts for a test that changes them."""
     name = make(spark, tmp_path)
     aim_at(spark, tmp_path / "facts", FILES)
     return name
@@ -51,7 +52,7 @@ def own(spark: SparkSession, database: str, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of facts that no test changes."""
+    """The folder with facts for all tests that do not change them."""
     folder = tmp_path_factory.mktemp("advisor")
     make(spark, folder)
     yield folder / "facts"
@@ -62,7 +63,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def facts(spark: SparkSession, made: Path) -> str:
-    """These facts."""
+    """The facts of `made`."""
     aim_at(spark, made, FILES)
     return "facts"
 
@@ -87,7 +88,7 @@ def items(draw: random.Random) -> str:
     return f"SELECT count(*) FROM facts WHERE item LIKE 'item-{draw.randrange(1, 9)}%'"
 
 
-#: Questions, how often each is asked, and the columns that must be named.
+#: Queries with their numbers of repetitions, and the columns that the advice must name.
 PLANTED = [
     ({customers: 8, weeks: 6, items: 1}, {"customer", "day"}),
     ({regions: 3, weeks: 4}, {"store", "day"}),
@@ -123,7 +124,8 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """Bytes of the files of `facts` that a statement opens, on average, as the scans say."""
+    """Average number of bytes in the files of `facts` that a statement opens, according
+    to its scans."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)
@@ -163,7 +165,7 @@ def test_an_index_alone_is_advised_where_the_files_lie_well(
 
 
 def test_a_folder_of_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """What filters on partition columns leave out is not ascribed to a layout."""
+    """Files skipped by filters on partition columns are not credited to a layout."""
     path = str(tmp_path / "t.orc")
     spark.range(0, 8_000, 1, 1).selectExpr(
         "cast(pmod(xxhash64(id), 500) as int) a", "cast(id % 4 as int) p"
@@ -202,7 +204,7 @@ def test_it_is_plain_data(spark: SparkSession, facts: str) -> None:
     assert "<pre>OPTIMIZE facts ZORDER BY (customer)</pre>" in advice._repr_html_()
 
 
-#: How Spark writes its event log.
+#: Ways in which Spark writes its event log.
 LOGS = [
     {},
     {"compress": "true", "compression.codec": "lz4", "rolling.enabled": "true"},
@@ -211,7 +213,7 @@ LOGS = [
 
 
 def test_event_logs(spark: SparkSession, facts: str, tmp_path: Path) -> None:
-    """Queries by their text, where the log has it, and by their plans."""
+    """Queries are read from their texts if the log has them, and from their plans otherwise."""
     folders = [tmp_path / f"log{i}" for i in range(len(LOGS))]
     with ExitStack() as logs:
         for folder, options in zip(folders, LOGS, strict=True):
@@ -245,7 +247,7 @@ def test_event_logs(spark: SparkSession, facts: str, tmp_path: Path) -> None:
 
 @contextmanager
 def logged(spark: SparkSession, folder: Path, options: dict[str, str]) -> Iterator[None]:
-    """Lets Spark write an event log of what runs meanwhile."""
+    """Writes a Spark event log of everything that runs inside the block."""
     sc: Any = spark.sparkContext
     jvm, context = sc._jvm, sc._jsc.sc()
     conf = context.getConf().set("spark.eventLog.rolling.enabled", "false")
@@ -265,7 +267,7 @@ def logged(spark: SparkSession, folder: Path, options: dict[str, str]) -> Iterat
         listener.stop()
 
 
-#: Run by a plain Spark, whose log is as its defaults have it.
+#: Runs in a plain Spark that writes its log with default settings.
 OF_ITS_OWN = """
 import sys
 from pyspark.sql import SparkSession
@@ -281,7 +283,7 @@ spark.stop()
 
 
 def test_a_quote_that_is_never_closed(spark: SparkSession, facts: str, tmp_path: Path) -> None:
-    """What stands before it is of use, and what begins on a line after it."""
+    """Statements before the open quote count, and so do those that begin on a later line."""
     statements = tmp_path / "w.sql"
     one, other = "SELECT * FROM facts WHERE customer = 17;", "SELECT 'open FROM facts;"
     statements.write_text("\n".join([*[one] * 3, other, *[one] * 3]))
@@ -295,7 +297,7 @@ def test_the_log_of_another_spark(
     log = tmp_path / "log"
     log.mkdir()
     subprocess.run([sys.executable, "-c", OF_ITS_OWN, str(made), str(log)], check=True, timeout=240)
-    if spark.version >= "4":  # which writes rolling logs, compressed
+    if spark.version >= "4":  # it writes rolling, compressed logs
         assert [path.suffix for path in log.glob("eventlog_v2_*/events_*")] == [".zstd"]
     advice = advise(spark, facts, event_log=log)
     assert advice.statement == "OPTIMIZE facts ZORDER BY (customer)" and advice.left_out == ()

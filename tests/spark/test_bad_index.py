@@ -1,4 +1,4 @@
-"""An index that is damaged, copied in or forged: every answer stays right and no query fails."""
+"""A damaged, copied or forged index: every answer stays right, and no query fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from tests.support.tables import data_files, target_size
 SCHEMA = "id BIGINT, s STRING, x DOUBLE"
 LARGE = "spark.sql.zorder.index.driverLimit"
 
-#: Of ids 0 to 99, of which s is the text: files skipped by either column, and answers of the index.
+#: For ids 0 to 99 with their text in `s`: answers by either column, and answers from the index
+#: alone.
 ANSWERS = [12, *range(95, 100), (100, 0, 99)]
 
 
@@ -35,14 +36,14 @@ def ask(spark: SparkSession, table: Path) -> list[object]:
 
 
 def skips(spark: SparkSession, table: Path) -> bool:
-    """Whether a lookup leaves files out."""
+    """Whether a lookup skips files."""
     frame = spark.read.schema(SCHEMA).parquet(str(table))
     return len(scans.opened(frame.where("id = 12"))) < len(data_files(table))
 
 
 @pytest.fixture(scope="module")
 def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A table of four files that an OPTIMIZE has laid out."""
+    """A table of four files, laid out by OPTIMIZE."""
     table = Path(tmp_path_factory.mktemp("source")) / "t"
     rows = spark.range(0, 100, 1, 4).selectExpr("id", "string(id) AS s", "id / 7D AS x")
     rows.write.parquet(str(table))
@@ -56,13 +57,13 @@ def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def copy(source: Path, table: Path) -> Path:
-    """The same table once more: the same files, sizes and times."""
+    """Copies the table as hard links, so that files keep their sizes and times."""
     shutil.copytree(source, table, copy_function=lambda a, b: os.link(a, b))
     return table
 
 
 def change(file: Path, to: bytes) -> None:
-    file.unlink()  # it is a link to the source's
+    file.unlink()  # breaks the hard link to the source's file
     file.write_bytes(to)
 
 
@@ -80,7 +81,7 @@ def snapshot(table: Path) -> Path:
 
 
 def edited(**fields: object) -> Callable[[Path], None]:
-    """The pointer with other fields."""
+    """Changes fields of the pointer."""
 
     def edit(table: Path) -> None:
         content = json.loads(pointer(table).read_text())
@@ -112,7 +113,7 @@ def strange_pointers(table: Path) -> None:
 
 
 def typed(data_type: str) -> Callable[[Path], None]:
-    """The pointer with one column, whose type is the JSON text."""
+    """Gives the pointer a single column, of the type in this JSON text."""
 
     def edit(table: Path) -> None:
         edited(columns=["@"])(table)
@@ -123,7 +124,7 @@ def typed(data_type: str) -> Callable[[Path], None]:
 
 
 def deep(levels: int) -> str:
-    """The JSON of an array of arrays."""
+    """The JSON of nested array types."""
     around = '{"type": "array", "containsNull": true, "elementType": '
     return around * levels + '"long"' + "}" * levels
 
@@ -133,7 +134,7 @@ def user_defined(name: str) -> str:
 
 
 def padded(member: str, count: int) -> Callable[[Path], None]:
-    """The pointer with one more field, a list."""
+    """Adds a field with a list of `count` members to the pointer."""
 
     def edit(table: Path) -> None:
         edited(more="@")(table)
@@ -144,7 +145,8 @@ def padded(member: str, count: int) -> Callable[[Path], None]:
 
 
 def rewritten(rows: Callable[[pa.Table], pa.Table], **options: Any) -> Callable[[Path], None]:
-    """The snapshot with other rows, or written otherwise; checksum and length fit."""
+    """Rewrites the snapshot with other rows or options; updates checksum and length
+    in the pointer."""
 
     def edit(table: Path) -> None:
         sink = pa.BufferOutputStream()
@@ -157,7 +159,7 @@ def rewritten(rows: Callable[[pa.Table], pa.Table], **options: Any) -> Callable[
 
 
 def long_text(column: str, size: int) -> Callable[[pa.Table], pa.Table]:
-    """Puts a text of that many bytes into the first row."""
+    """Replaces the first row's value by a text of this many bytes."""
 
     def put(rows: pa.Table) -> pa.Table:
         place = rows.schema.get_field_index(column)
@@ -205,7 +207,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "a deep type": typed(deep(900)),
     "a type that is no atomic one": typed(deep(1)),
     "a type of no known class": typed(user_defined("no.such.Class")),
-    # It extends a class of a library that Spark does not have.
+    # It extends a class from a library that Spark does not include.
     "a type of a class that cannot be linked": typed(
         user_defined("org.apache.logging.log4j.core.async.RingBufferLogEventHandler")
     ),
@@ -223,14 +225,14 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("what", DAMAGE)
 def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """Right answers; then what the warning says to run brings the index back."""
+    """Answers are right; then the REFRESH named in the warning restores the index."""
     table = copy(source, tmp_path / "t")
     DAMAGE[what](table)
     assert ask(spark, table) == ANSWERS
     if what.startswith(("many", "a long path")):
         assert not skips(spark, table)
     if what == "no pointer":
-        return  # no index is no damage
+        return  # a missing index is not damage
     spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
     assert skips(spark, table)
 
@@ -238,7 +240,7 @@ def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -
 @pytest.mark.parametrize("codec", ["snappy", "none", "zstd", "gzip", "brotli", "lz4"])
 @pytest.mark.parametrize("large", [False, True])
 def test_codecs(spark: SparkSession, source: Path, tmp_path: Path, codec: str, large: bool) -> None:
-    """A snapshot counts only if it is compressed as pyzorder does it."""
+    """A snapshot is used only if it has a compression codec that pyzorder writes."""
     table = copy(source, tmp_path / "t")
     rewritten(lambda rows: rows, compression=codec)(table)
     ours = codec in ("snappy", "none")
@@ -253,7 +255,8 @@ def test_codecs(spark: SparkSession, source: Path, tmp_path: Path, codec: str, l
 
 
 def test_pointers_are_read_once(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """While size and modification time stay the same. Nobody changes a pointer but this test."""
+    """A pointer is read again only if its size or modification time changes. Only this
+    test changes one."""
     table = copy(source, tmp_path / "t")
     change(pointer(table), pointer(table).read_bytes())
     size = pointer(table).stat().st_size
@@ -266,7 +269,7 @@ def test_pointers_are_read_once(spark: SparkSession, source: Path, tmp_path: Pat
     assert ask(spark, table) == ANSWERS and not skips(spark, table)
 
 
-#: Bits of each file that are turned over, spread over all of it.
+#: Number of bits flipped in each file, spread over the whole file.
 FLIPS = 3
 
 
@@ -279,14 +282,15 @@ def flipped(file: Path, part: float) -> bytes:
 
 @pytest.mark.parametrize("large", [False, True])
 def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: bool) -> None:
-    """Of pointers, snapshots, records and the incarnation; of an index for Spark, its snapshot."""
+    """Flips bits in pointers, snapshots, records and the incarnation; if Spark reads the index, in
+    its snapshot only."""
     wrong = []
     names = [snapshot(source)] if large else index_files(source)
     with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):
         for name in (path.relative_to(source) for path in names):
             for i in range(FLIPS * (2 if large else 1)):
                 table = copy(source, tmp_path / f"{name.name} {i}")
-                part = ((i + 1) * 0.618034) % 1  # the golden ratio spreads any number of them
+                part = ((i + 1) * 0.618034) % 1  # the golden ratio spreads any number of positions
                 change(table / name, flipped(table / name, part))
                 if ask(spark, table) != ANSWERS:
                     wrong.append(f"{name}, bit at {part}")
@@ -294,7 +298,7 @@ def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: 
 
 
 def forge(table: Path, rows: Callable[[dict[str, list[object]]], object]) -> None:
-    """Changes the index table's rows, with checksum and length as they should be."""
+    """Changes the rows of the index table, with a valid checksum and length."""
     content = pq.read_table(pa.BufferReader(snapshot(table).read_bytes()))
     columns = content.to_pydict()
     rows(columns)
@@ -342,7 +346,7 @@ def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: P
         assert spark.read.parquet(str(table)).where("id >= 98").count() == 3
 
 
-#: Names that lead out of the table's folder, to the second table's only file.
+#: Names that point outside the table's folder, to the second table's only file.
 OUTSIDE = [
     "../other/{}",
     "x/../../other/{}",
@@ -358,7 +362,7 @@ OUTSIDE = [
 def test_entries_that_leave_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path, large: bool
 ) -> None:
-    """They are ignored, the others are of use; REFRESH takes them out."""
+    """Such entries are ignored, and the others are used; REFRESH removes the bad ones."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)
@@ -388,7 +392,7 @@ def test_entries_that_leave_the_folder(
 def test_a_journal_that_leaves_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    """A forged run shows no reader a file of another table, and costs that one none."""
+    """A forged run shows readers no file of another table, and removes none from it."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)
@@ -419,7 +423,8 @@ def test_a_journal_that_leaves_the_folder(
 
 
 def test_an_index_of_another_table(spark: SparkSession, tmp_path: Path) -> None:
-    """The other's entries fit by name, size and time: only the table's life tells them apart."""
+    """The other table's entries match by name, size and time; only the incarnation
+    tells them apart."""
     folders = []
     for start in (0, 50):
         table = tmp_path / str(start)
@@ -445,7 +450,7 @@ def test_an_index_of_another_table(spark: SparkSession, tmp_path: Path) -> None:
 
 @contextmanager
 def times(table: Path, seconds: float) -> Iterator[None]:
-    """All files of the table, ours too, were last written at that time."""
+    """Sets the modification time of all files of the table, including pyzorder's."""
     for path in [*data_files(table), *index_files(table)]:
         os.utime(path, (seconds, seconds))
     yield
@@ -453,11 +458,11 @@ def times(table: Path, seconds: float) -> Iterator[None]:
 
 @pytest.mark.parametrize("seconds", [4_102_444_800, -86_400])
 def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: float) -> None:
-    """A store whose clock is decades off, before 1970 too."""
+    """A store whose clock is decades off, even before 1970."""
     table = tmp_path / "t"
     shutil.copytree(source, table)
     with times(table, seconds):
-        assert ask(spark, table) == ANSWERS  # nothing is as it was indexed
+        assert ask(spark, table) == ANSWERS  # no file matches its entry
         spark.sql(f"REFRESH SKIPPING INDEX ON '{table}'")
         assert ask(spark, table) == ANSWERS and skips(spark, table)
     spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (x)")
@@ -468,7 +473,7 @@ def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: 
 
 
 def test_a_lease_from_the_future(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """Its writer counts as alive until someone says otherwise; readers do not care."""
+    """The writer counts as alive until somebody declares it dead; readers are not affected."""
     table = copy(source, tmp_path / "t")
     journal = table / "_zorder" / "_journal"
     life = (table / "_zorder" / "_incarnation").read_text()

@@ -1,4 +1,4 @@
-"""Delta's and Iceberg's extensions beside pyzorder's: `make test-beside`."""
+"""The extensions of Delta and Iceberg beside pyzorder's: `make test-beside`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.beside
 
 DELTA, ICEBERG = PEERS["Delta 4.4.0"], PEERS["Iceberg 1.10.0"]
 
-#: Statements to run, in this order, in a session of the settings and jars given; what became of each.
+#: Runs statements in order, in a session with the given settings and jars; prints their outcomes.
 PROGRAM = """
 import json, sys
 from pyspark.errors import PySparkException
@@ -89,7 +89,7 @@ WITH_ICEBERG = [
     ("CREATE SKIPPING INDEX ON {ice}.i", "ZORDER_FOREIGN_TABLE"),
 ]  # fmt: skip
 
-#: (name, extensions in their order, those that `pyzorder.configure` makes of them, statements)
+#: (name, extensions in order, the extensions that `pyzorder.configure` sets, statements)
 SESSIONS: list[tuple[str, list[Any], list[Any], list[tuple[str, str]]]] = [
     ("Delta, Iceberg", [DELTA, ICEBERG], [EXTENSION, DELTA, ICEBERG],
      PARQUET + WITH_DELTA + WITH_ICEBERG),
@@ -99,14 +99,15 @@ SESSIONS: list[tuple[str, list[Any], list[Any], list[tuple[str, str]]]] = [
 
 
 def named(extensions: list[Any]) -> str:
-    """The setting spark.sql.extensions."""
+    """The value of spark.sql.extensions."""
     return ",".join(
         one.settings["spark.sql.extensions"] if isinstance(one, Peer) else one for one in extensions
     )
 
 
 def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
-    """Of the session, and the name of Iceberg's catalog: Spark's own, where Delta has not taken it."""
+    """The session's settings, and the name of Iceberg's catalog: Spark's own, unless Delta
+    has taken it."""
     own, conf = "spark.sql.catalog.spark_catalog", {}
     peers = [one for one in extensions if isinstance(one, Peer)]
     for peer in peers:
@@ -128,7 +129,7 @@ def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
         "spark.sql.zorder.optimize.targetFileSize": "16k",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # of Delta's VACUUM
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # for Delta's VACUUM
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -138,7 +139,7 @@ def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
 def run(
     statements: list[str], conf: dict[str, str], extensions: str, home: Path
 ) -> list[dict[str, Any]]:
-    """What became of each statement, in a session of its own process that has these extensions."""
+    """The outcome of each statement, in a separate process whose session has these extensions."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=home, capture_output=True, text=True, timeout=1200,
         input=json.dumps({"settings": conf, "statements": statements, "extensions": extensions}),

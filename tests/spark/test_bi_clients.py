@@ -1,4 +1,4 @@
-"""What BI tools are made with, at Spark's Thrift server: JDBC, PyHive and SQLAlchemy."""
+"""The clients behind BI tools at Spark's Thrift server: JDBC, PyHive and SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.spark.test_thrift_server import create, files_selected
 
 QUERY = "SELECT id, a, b FROM {t} WHERE a = 123 AND b < 40"
 
-#: (statement, how many columns it returns, how many rows at least)
+#: (statement, number of result columns, least number of rows)
 STATEMENTS = [
     ("OPTIMIZE {t} ZORDER BY (a, b) DRY RUN", 2, 1),
     ("OPTIMIZE {t} ZORDER BY (a, b)", 2, 1),
@@ -27,8 +27,8 @@ STATEMENTS = [
     ("SELECT zorder_value(a, b), interleave_bits(1, 2) FROM {t} WHERE a = 7", 2, 50),
 ]
 
-#: What tools call before they show a table: (method, arguments, its column that is looked at, a value
-#: of the first such row, {t} the table)
+#: What tools call before they show a table: (method, arguments, result column to check, its value
+#: in the first row that has one); {t} is the table.
 METADATA: list[tuple[str, list[Any], str, str]] = [
     ("getCatalogs", [], "TABLE_CAT", ""),
     ("getSchemas", [], "TABLE_SCHEM", "default"),
@@ -40,7 +40,7 @@ METADATA: list[tuple[str, list[Any], str, str]] = [
     ("getTypeInfo", [], "TYPE_NAME", "BIGINT"),
 ]
 
-#: (condition with parameters, their types and values, the rows that hold, by plain arithmetic)
+#: (condition with parameters, their types and values, number of matching rows by plain arithmetic)
 PREPARED: list[tuple[str, list[tuple[str, object]], int]] = [
     ("a = ?", [("int", 123)], 50),
     ("a BETWEEN ? AND ?", [("long", 10), ("long", 19)], 500),
@@ -109,7 +109,7 @@ def test_statements(client: Client, table: str) -> None:
 
 @pytest.mark.bi
 def test_result_columns_by_jdbc(jdbc: Jdbc) -> None:
-    """Names, types and sizes as ResultSetMetaData tells them, and every value as an object."""
+    """Names, types and sizes from ResultSetMetaData, and every value as an object."""
     jdbc.rows(create("by_jdbc"))
     for statement, _, least in STATEMENTS:
         found = jdbc.query(statement.format(t="by_jdbc"))
@@ -153,7 +153,7 @@ def test_prepared_statements(jdbc: Jdbc) -> None:
 
 
 def test_pandas_reads_a_query(thrift_server: int) -> None:
-    """By `read_sql_query`: `read_sql` takes the text for a table's name, and looks that up."""
+    """Uses `read_sql_query`, as `read_sql` takes the text for a table name and looks that up."""
     client = SqlAlchemy(thrift_server)
     client.rows(create("of_pandas"))
     client.rows("OPTIMIZE of_pandas ZORDER BY (a, b)")

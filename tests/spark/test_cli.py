@@ -1,4 +1,4 @@
-"""The command line: its commands in the shared session, and Ctrl-C in processes of their own."""
+"""The command line: commands in the shared session, and Ctrl-C in separate processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROWS = 4000
 FILES = 8
 SMALL = ("--conf", "spark.sql.zorder.optimize.targetFileSize=4k")
 
-# (arguments, exit code, what stderr says); {folder} and {table} are the same rows
+# (arguments, exit code, text on stderr); {folder} and {table} have the same rows
 REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("optimize",), 2, "Missing argument 'TARGET'"),
     (("optimize", "a,b", "--zorder-by", "a"), 2, "names several tables"),
@@ -86,7 +86,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("report", "{table}", "zz", "-o", "x.html"), 1, "zz"),
 ]
 
-# (arguments, what the file that they write holds)
+# (arguments, text in the file that they write)
 PICTURES: list[tuple[tuple[str, ...], str]] = [
     (("plot", "{folder}", "a", "`b, c`", "--where", "a < 9", "-o", "{out}.svg"), "a &lt; 9"),
     (("plot", "{table}", "id", "--ranks", "-o", "{out}.svg"), "cli_table"),
@@ -96,7 +96,7 @@ PICTURES: list[tuple[tuple[str, ...], str]] = [
     (("report", "{table}", "-o", "{out}.html"), "not clustered"),
 ]
 
-# (signal, the step it arrives in, exit code)
+# (signal, the step during which it arrives, exit code)
 STOPPED = [
     (signal.SIGINT, "lay out the new files …", 130),
     pytest.param(signal.SIGTERM, "lay out the new files …", 143, marks=pytest.mark.crash),
@@ -108,14 +108,14 @@ STOPPED = [
 
 
 def write(spark: SparkSession, rows: int, folder: Path) -> None:
-    """`id` counts the rows."""
+    """Writes rows whose `id` numbers them from 0."""
     spark.range(0, rows, 1, FILES).selectExpr(
         "id", "xxhash64(id) % 1000 AS a", "xxhash64(id, 7) % 1000 AS `b, c`", "id % 9 AS day"
     ).write.parquet(str(folder))
 
 
 def ids(folder: Path) -> list[int]:
-    """The ids in the folder's files, as any other engine finds them."""
+    """The ids in the folder's files, as any other engine reads them."""
     columns = [pyarrow.parquet.read_table(f, columns=["id"])["id"] for f in data_files(folder)]
     return sorted(value for column in columns for value in column.to_pylist())
 
@@ -140,18 +140,18 @@ def places(
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path) -> Path:
-    """A folder of a test's own."""
+    """A folder for a test that changes it."""
     write(spark, ROWS, tmp_path / "t")
     return tmp_path / "t"
 
 
 def invoke(spark: SparkSession, *arguments: str) -> Result:
-    """A command in the shared session, with what it prints."""
+    """Runs a command in the shared session and returns its output."""
     return CliRunner().invoke(app, arguments, obj=spark, prog_name="pyzorder")
 
 
 def result_of(spark: SparkSession, *arguments: str) -> Any:
-    """The JSON that a command prints; it must succeed."""
+    """The JSON that a command prints; asserts that it succeeds."""
     done = invoke(spark, *arguments, "--json")
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
@@ -359,7 +359,7 @@ def test_no_place_for_the_log() -> None:
 
 
 def command(*arguments: str) -> list[str]:
-    """A command line of a process of its own."""
+    """A pyzorder command line for a separate process."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -377,7 +377,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 def test_stopped_by_a_signal(
     spark: SparkSession, tmp_path: Path, number: signal.Signals, step: str, code: int
 ) -> None:
-    """Whatever the moment, every row is there once, and nothing is left of an OPTIMIZE undone."""
+    """Whenever the signal arrives, every row exists once, and nothing is left of
+    an undone OPTIMIZE."""
     rows, folder = 200_000, tmp_path / "t"
     write(spark, rows, folder)
     old = data_files(folder)
@@ -398,7 +399,7 @@ def test_stopped_by_a_signal(
             line = process.stderr.readline()
             assert line, told
             told += line
-        if number == signal.SIGINT:  # as a terminal does: to every process of the group
+        if number == signal.SIGINT:  # like a terminal, which signals every process of the group
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)
@@ -423,7 +424,7 @@ def test_stopped_by_a_signal(
 
 
 def test_a_process_without_a_catalog(tmp_path: Path) -> None:
-    """Spark's own noise stays out; a failure is one line."""
+    """Spark's own output is suppressed; a failure is printed as one line."""
     (tmp_path / "sales").mkdir()
     done = subprocess.run(
         command("describe", "sales", "--json"),

@@ -1,4 +1,5 @@
-"""Statistics of files against what Spark reads from them: nothing untrue, and what must be known is."""
+"""File statistics compared with what Spark reads: nothing is untrue, and what must be
+known is known."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from tests.support.scans import settings as conf
 
 FORMATS = ["parquet", "orc"]
 
-# SQL type, values in SQL: every type that is indexed, with its extremes and with null among them.
+# SQL type, values in SQL: every indexed type, with its extremes and nulls.
 COLUMNS: list[tuple[str, list[str]]] = [
     ("boolean", ["true", "null", "true"]),
     ("tinyint", ["-128Y", "0Y", "127Y"]),
@@ -44,19 +45,19 @@ COLUMNS: list[tuple[str, list[str]]] = [
 
 
 def write(spark: SparkSession, path: Path, fmt: str, query: str) -> None:
-    """Appends one file with the rows of a query."""
+    """Appends a file with the rows of a query."""
     spark.sql(query).coalesce(1).write.format(fmt).mode("append").save(str(path))
 
 
 def only(entries: dict[str, Any]) -> Any:
-    """The entry of the one file."""
+    """The entry of the only file."""
     (entry,) = entries.values()
     return entry
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """One column a type, in one file with values, one of nulls only, and one without rows."""
+    """One column per type, in a file with values, one with only nulls, and one without rows."""
     width = max(len(values) for _, values in COLUMNS)
     rows = [
         ", ".join(
@@ -85,7 +86,7 @@ def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_months(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """Intervals of months, which Python cannot collect."""
+    """Year-month intervals, which Python cannot collect."""
     path = tmp_path / "t"
     write(
         spark,
@@ -125,7 +126,8 @@ def test_nan_and_zero(
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("last", ["a", "é", "\U0001f600", "\U0010ffff", "\x7f"])
 def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, last: str) -> None:
-    """Footers of such files have cut bounds or none; ours enclose, and are cut at 256 bytes."""
+    """Footers of such files have truncated bounds or none. The index truncates its bounds at 256
+    bytes, and they still enclose the values."""
     path = tmp_path / "t"
     spark.createDataFrame([(last * size,), ("b",), (None,)], "s string").coalesce(1).write.format(
         fmt
@@ -133,14 +135,15 @@ def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, 
     indexes.build(spark, path, fmt)
     entry = only(indexes.check_sound(spark, path, fmt))
     if last == "\U0010ffff" and 4 * size > 256:
-        assert not indexes.known(entry, "s")  # no text is greater than all that begin so
+        assert not indexes.known(entry, "s")  # no text is greater than all texts with this prefix
         return
     assert entry["s_minValue"] is not None
     assert len(entry["s_maxValue"].encode(errors="surrogatepass")) <= 256 + 4
 
 
 def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
-    """ORC's footer keeps bounds as characters; these bytes have none. Parquet keeps bytes."""
+    """ORC's footer stores bounds as characters, which cannot represent these bytes.
+    Parquet stores bytes."""
     for fmt in FORMATS:
         path = tmp_path / fmt
         write(
@@ -157,7 +160,7 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """A column that a file lacks is null, of a struct as well; with a default it is unknown."""
+    """A column or struct field that a file lacks is null; if it has a default, it is unknown."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
     schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")
@@ -194,7 +197,8 @@ STAMP = "SELECT timestamp'1990-01-01 00:00:00.000001' AS t UNION ALL SELECT NULL
 
 @pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_sparks_own_timestamps(spark: SparkSession, tmp_path: Path, stored: str) -> None:
-    """Spark's files say how they were written, so that no setting changes what they read as."""
+    """Files that Spark writes record how, so no setting changes the values that are
+    read from them."""
     path = tmp_path / "t"
     with conf(spark, **{"spark.sql.parquet.outputTimestampType": stored}):
         write(spark, path, "parquet", STAMP)
@@ -238,7 +242,7 @@ OLD = [date(1500, 3, 1), date(2000, 1, 1)]
 
 @pytest.mark.parametrize("read", ["CORRECTED", "LEGACY", "EXCEPTION"])
 def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> None:
-    """The setting decides how they are read, so old ones depend on it, and modern ones do not."""
+    """The setting decides how old dates are read, so they depend on it; modern dates do not."""
     path = tmp_path / "t"
     path.mkdir()
     stamps = [datetime(1500, 3, 1, tzinfo=timezone.utc), datetime(2000, 1, 1, tzinfo=timezone.utc)]
@@ -263,7 +267,7 @@ def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> 
         assert indexes.known(entry, column) == (read != "EXCEPTION")
 
 
-# Name, Arrow array, what must be known of it.
+# Name, Arrow array, whether its statistics must be known.
 ARROW: list[tuple[str, pa.Array, bool]] = [
     ("uint8", pa.array([0, 255, None], pa.uint8()), True),
     ("uint16", pa.array([0, 65535], pa.uint16()), True),
@@ -312,7 +316,7 @@ def test_int96_of_others(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_orc_of_arrow(spark: SparkSession, tmp_path: Path) -> None:
-    """ORC's C++ writer."""
+    """Files from ORC's C++ writer."""
     path = tmp_path / "t"
     path.mkdir()
     po.write_table(
@@ -331,7 +335,7 @@ def test_orc_of_arrow(spark: SparkSession, tmp_path: Path) -> None:
     assert all(indexes.known(entry, c) for c in "isxdbn")
 
 
-# What the file keeps and what the table declares: Spark converts, cuts, or fails.
+# Stored type and declared type: Spark converts, truncates or fails.
 WIDER: list[tuple[str, str]] = [
     ("int", "bigint"), ("bigint", "int"), ("int", "smallint"), ("float", "double"),
     ("decimal(5,2)", "decimal(12,2)"), ("decimal(5,2)", "decimal(12,4)"), ("string", "int"),
@@ -344,7 +348,8 @@ WIDER: list[tuple[str, str]] = [
 def test_files_of_another_type(
     spark: SparkSession, tmp_path: Path, fmt: str, stored: str, declared: str
 ) -> None:
-    """Collecting never fails for it, and where Spark reads the file the statistics are right."""
+    """Collecting never fails on such a file; if Spark can read the file, the
+    statistics are right."""
     path = tmp_path / "t"
     values = {"date": "date'2000-01-01'", "binary": "X'41'", "int": "100000", "bigint": "1L"}
     value = values.get(stored, "7")
@@ -384,7 +389,8 @@ def test_unreadable_file_stays_unindexed(spark: SparkSession, tmp_path: Path, fm
 
 
 def test_positional_orc_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
-    """Files of old Hives have no names; what a name means is the reader's schema's affair."""
+    """Files from old Hive versions have no column names; columns get their meaning from
+    the reader's schema."""
     path = tmp_path / "t"
     write(spark, path, "orc", "SELECT 1 AS _col0, 2 AS _col1")
     indexes.build(spark, path, "orc", indexes.schema(spark, "a int, b int"))

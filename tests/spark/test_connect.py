@@ -1,4 +1,4 @@
-"""Spark Connect: statements and ZOrderTable work; what needs the driver's JVM says so."""
+"""Spark Connect: statements and ZOrderTable work; functions that need the driver's JVM say so."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_connect_client(server: int, tmp_path: Path) -> None:
     assert "df.explain()" in done.stdout
 
 
-#: Command line -> what it says.
+#: Command line → its message.
 REFUSED = {
     ("explain", "SELECT nope FROM parquet.`{path}`"): "UNRESOLVED_COLUMN.*nope",
     ("explain", "SELECT * FROM nowhere"): "TABLE_OR_VIEW_NOT_FOUND.*nowhere",

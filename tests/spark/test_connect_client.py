@@ -1,4 +1,5 @@
-"""A Spark Connect client of the package pyspark-client, without a JVM or jars: `make test-connect`."""
+"""A Spark Connect client from the package pyspark-client, without a JVM or
+jars: `make test-connect`."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from tests.support.documents import ROOT
 
 pytestmark = pytest.mark.connect
 
-#: What each method of ZOrderTable returns, in an order in which they can be called.
+#: The result columns of each method of ZOrderTable, in an order in which they can be called.
 METHODS: list[tuple[str, Callable[[ZOrderTable], DataFrame], list[str]]] = [
     ("create", lambda t: t.createSkippingIndex("a"), []),
     ("describe", lambda t: t.describeSkippingIndex(), ["column", "files", "lookup_share"]),
@@ -39,7 +40,7 @@ METHODS: list[tuple[str, Callable[[ZOrderTable], DataFrame], list[str]]] = [
     ("drop", lambda t: t.dropSkippingIndex(), []),
 ]
 
-#: What needs the JVM of the driver, and the condition of the error that says so.
+#: Functions that need the driver's JVM, and the condition of the error that says so.
 REFUSED: list[tuple[str, Callable[[SparkSession], object], str]] = [
     ("configure", lambda spark: pyzorder.configure(SparkSession.builder), "ZORDER_CONNECT_CLIENT"),
     ("explain", lambda spark: pyzorder.explain(spark.range(3)), "ZORDER_CONNECT_EXPLAIN"),
@@ -48,13 +49,13 @@ REFUSED: list[tuple[str, Callable[[SparkSession], object], str]] = [
 
 
 def rows(spark: SparkSession) -> DataFrame:
-    """16 files, in each of which both columns have all their values."""
+    """Rows in 16 files, each of which has all values of both columns."""
     made = spark.range(20_000).selectExpr("id % 400 AS a", "id div 400 * 7 % 50 AS b", "id")
     return made.repartition(16)
 
 
 def files_selected(spark: SparkSession, query: str) -> tuple[int, int]:
-    """Selected and all files, as EXPLAIN shows them."""
+    """The numbers of selected files and of all files, as shown by EXPLAIN."""
     plan = spark.sql(f"EXPLAIN {query}").collect()[0][0]
     found = re.search(r"(\d+) of (\d+) files selected", plan)
     assert found is not None, plan

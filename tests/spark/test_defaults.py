@@ -1,4 +1,5 @@
-"""A repeated OPTIMIZE keeps a layout: what the last one was given is the default of the next."""
+"""A repeated OPTIMIZE keeps the layout: the options of the last one are the defaults
+of the next."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ FILES = 16
 def target(
     request: pytest.FixtureRequest, spark: SparkSession, database: str, tmp_path: Path
 ) -> Iterator[tuple[str, Path]]:
-    """A table of about 8 MB in one file, as statements name it, and its folder."""
+    """A table of about 8 MB in one file: its name in statements, and its folder."""
     folder = tmp_path / "t"
     rows(spark).write.parquet(str(folder))
     if request.param == "table":
@@ -43,7 +44,7 @@ def rows(spark: SparkSession, count: int = 400_000) -> Any:
 
 
 def optimize(spark: SparkSession, words: str, size: int | None = None) -> Any:
-    """The metrics of an OPTIMIZE, with a target size set for it alone."""
+    """Runs OPTIMIZE, with a target size set for this statement only; returns its metrics."""
     if size is not None:
         spark.conf.set(TARGET_SIZE, str(size))
     try:
@@ -53,14 +54,14 @@ def optimize(spark: SparkSession, words: str, size: int | None = None) -> Any:
 
 
 def clustered(spark: SparkSession, target: tuple[str, Path]) -> list[Path]:
-    """The table in 16 files by a and b."""
+    """Clusters the table by a and b in 16 files."""
     name, folder = target
     optimize(spark, f"{name} ZORDER BY (a, b)", size_of(folder) // FILES)
     return data_files(folder)
 
 
 def command(spark: SparkSession, *arguments: str) -> Any:
-    """The command line, in this session's catalog."""
+    """Runs a command line with this session's catalog."""
     return CliRunner().invoke(app, arguments, obj=spark, prog_name="pyzorder")
 
 
@@ -87,7 +88,7 @@ def test_curve_and_method(spark: SparkSession, target: tuple[str, Path]) -> None
     spark.conf.unset("spark.sql.zorder.optimize.curve")
     found = optimize(spark, f"{target[0]} FULL")
     assert found["zOrderStats"]["strategyName"] == "linear"
-    assert FILES - 2 <= found["numFilesAdded"] <= FILES  # files of sorted rows are smaller
+    assert FILES - 2 <= found["numFilesAdded"] <= FILES  # sorted rows make smaller files
     spark.conf.set("spark.sql.zorder.optimize.curve", "zorder")
     assert optimize(spark, f"{target[0]} FULL")["zOrderStats"]["strategyName"] == "zorder"
 

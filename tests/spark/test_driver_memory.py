@@ -1,4 +1,4 @@
-"""A driver that runs out of memory at some moment of an OPTIMIZE: each row once."""
+"""A driver that runs out of memory at some point of OPTIMIZE: each row still exists once."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.support import sessions
 from tests.support.tables import aim_at, data_files
 
 MIB = 1 << 20
-PIECE = 16 * 1024  # bytes; far less than a region of the collector's, to fill each
+PIECE = 16 * 1024  # bytes; small enough to fill every part of the heap
 ROWS = 200_000
 FILLED = "the heap is full"
 
 
 def fill_heap(spark: SparkSession, left: int) -> list[object]:
-    """Takes the JVM's heap but for so many bytes; what is returned keeps it."""
+    """Fills the JVM's heap except for this many bytes, for as long as the result is referenced."""
     jvm, gateway = spark._jvm, spark.sparkContext._gateway
     runtime = jvm.java.lang.Runtime.getRuntime()
     kept: list[object] = []
@@ -36,7 +36,7 @@ def fill_heap(spark: SparkSession, left: int) -> list[object]:
 
 def main(table: str, left: str) -> None:
     spark = sessions.session(memory="500m")
-    spark.sql(f"OPTIMIZE '{table}' DRY RUN").collect()  # classes are loaded
+    spark.sql(f"OPTIMIZE '{table}' DRY RUN").collect()  # loads classes
     kept = fill_heap(spark, int(left) * MIB)
     print(FILLED, flush=True)
     spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id, text)").collect()
@@ -47,7 +47,7 @@ def main(table: str, left: str) -> None:
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("left", [10, 20, 40])
 def test_out_of_memory(spark: SparkSession, tmp_path: Path, left: int, dies: bool) -> None:
-    """With so many MiB left; the JVM ends at the first such error, or tries to go on."""
+    """Leaves this many MiB. The JVM exits at the first OutOfMemoryError, or tries to continue."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "concat('text-', hash(id)) AS text")
     rows.write.parquet(str(table))
@@ -67,7 +67,7 @@ def test_out_of_memory(spark: SparkSession, tmp_path: Path, left: int, dies: boo
         try:
             succeeded = child.wait(timeout=150) == 0
         except subprocess.TimeoutExpired:
-            succeeded = False  # it only collects garbage
+            succeeded = False  # stuck in garbage collection
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)

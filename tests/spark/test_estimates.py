@@ -1,4 +1,5 @@
-"""What OPTIMIZE … DRY RUN and DESCRIBE SKIPPING INDEX foresee, against what is opened afterwards."""
+"""Estimates of OPTIMIZE … DRY RUN and DESCRIBE SKIPPING INDEX, checked against the
+files opened later."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def test_dry_run_touches_nothing(spark: SparkSession, database: str, tmp_path: P
 def test_a_dry_run_estimates_what_queries_open(
     spark: SparkSession, database: str, tmp_path: Path, method: str, curve: str
 ) -> None:
-    """The estimates, made from a sample, against the files that are written afterwards."""
+    """Compares estimates from a sample with the files that OPTIMIZE then writes."""
     spark.range(0, 60_000, 1, 4).selectExpr(
         "cast(xxhash64(id) % 100000 as int) a", "cast(xxhash64(id, 1) % 100000 as double) b"
     ).write.format("parquet").saveAsTable("t")

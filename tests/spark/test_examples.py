@@ -1,7 +1,7 @@
-"""The SQL and Python in README and docs run, page by page, as they stand there.
+"""Runs the SQL and Python in README and docs as written, page by page.
 
-Only the folder /data, the table `sales`, the queries of workload.sql and the working folder are the
-test's own.
+Only the folder /data, the table `sales`, the queries of workload.sql and the working folder are
+supplied by the test.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from tests.support.documents import PAGES, ROOT, Block, blocks
 
-#: What the blocks of a page print, in this order: what the text around them says.
+#: Texts that the blocks of a page print, in this order, as the page says.
 PRINTED = {
     "docs/tour.md": ["trips: opens 40 of 40 files (40 unindexed)", "the table has no index",
                      "40 files would become", " skipped by join keys of 50 values"],
@@ -34,24 +34,25 @@ WRITTEN = {"docs/tour.md": {"trips.png", "trips.html"}}
 
 
 def own_process(block: Block) -> bool:
-    """Whether a block starts a Spark of its own."""
+    """Whether a block starts its own Spark."""
     return block.language == "python" and "SparkSession.builder" in block.code
 
 
 def examples(page: str) -> list[Block]:
-    """The blocks of a page that run in the tests' session."""
+    """The blocks of a page that run in the shared session."""
     return [b for b in blocks(page) if b.language in ("sql", "python") and not own_process(b)]
 
 
 def statements(sql: str) -> list[str]:
-    """The statements of a block: parted by semicolons, without comments."""
+    """The statements of a block, split at semicolons, without comments."""
     code = "\n".join(line.split(" --")[0] for line in sql.splitlines())
     return [statement.strip() for statement in code.split(";") if statement.strip()]
 
 
 @pytest.fixture
 def data(spark: SparkSession, database: str, tmp_path: Path) -> str:
-    """The table `sales` as the examples assume it, and the same rows in a folder: its parent."""
+    """The table `sales` that the examples assume, and a folder with the same rows.
+    Returns its parent."""
     rows = spark.range(0, 1000, 1, 2).selectExpr(
         "id % 50 AS customer_id",
         "date'2024-01-01' + int(id % 365) AS sold_date",

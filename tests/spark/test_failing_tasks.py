@@ -1,4 +1,4 @@
-"""Tasks that fail, run twice, or lose their executor while OPTIMIZE writes: each row once."""
+"""Tasks that fail, run twice or lose their executor while OPTIMIZE writes: each row exists once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Child:
-    """A process that runs one statement; what it says is kept."""
+    """A process that runs one statement; collects its output."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -41,11 +41,12 @@ class Child:
         self.said.extend(self.process.stdout)
 
     def count(self, pattern: str) -> int:
-        """How many lines with the pattern there were so far."""
+        """The number of output lines so far that match the pattern."""
         return sum(1 for line in list(self.said) if re.search(pattern, line))
 
     def wait_for(self, happened: Callable[[], T]) -> T:
-        """Returns what happened, once it is true; fails if the process ends before, or after long."""
+        """Waits for a true result and returns it; fails if the process ends first, or
+        after five minutes."""
         deadline = time.monotonic() + 300
         while not (found := happened()):
             assert self.process.poll() is None, "".join(self.said)[-3000:]
@@ -61,7 +62,7 @@ class Child:
 
 @contextmanager
 def running(table: Path, statement: str, master: str, *settings: str) -> Iterator[Child]:
-    """The statement in a process of its own, in a Spark with that master."""
+    """Runs the statement in a separate process, whose Spark uses this master."""
     with subprocess.Popen(
         [sys.executable, str(DRIVER), str(table), "", statement, *settings],
         stdout=subprocess.PIPE,
@@ -81,13 +82,13 @@ def running(table: Path, statement: str, master: str, *settings: str) -> Iterato
 def two_executors(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """A cluster's address and workers, with an executor of one core each."""
+    """The address and workers of a cluster with two executors of one core each."""
     with cluster(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
-    """The workers' executors that hold new files open: their pids, and names of the files."""
+    """The workers' executors that have new files open: names of these files by process id."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -107,7 +108,8 @@ def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, se
 
 
 def settled(spark: SparkSession, table: Path, expected: tuple[object, ...], files: int) -> None:
-    """The table has its rows, in one file a leaf; what is left in `_zorder` goes with VACUUM."""
+    """Asserts that the table has its rows, in one file per leaf, and that VACUUM
+    cleans up `_zorder`."""
     rows = spark.read.parquet(str(table))
     assert summary(spark, table) == expected
     leaves = [re.match(r"part-(\d+)-", path.name) for path in data_files(table)]
@@ -120,7 +122,7 @@ def settled(spark: SparkSession, table: Path, expected: tuple[object, ...], file
 
 
 def summary(spark: SparkSession, table: Path) -> tuple[object, ...]:
-    """A sum over all rows that a row more, or less, would change."""
+    """Aggregates that change if any row is missing or duplicated."""
     rows = spark.read.parquet(str(table))
     (row,) = rows.selectExpr(
         "count(*)", "count(DISTINCT id)", "sum(id)", "sum(hash(text))"
@@ -129,7 +131,7 @@ def summary(spark: SparkSession, table: Path) -> tuple[object, ...]:
 
 
 def create(spark: SparkSession, table: Path, rows: int) -> tuple[object, ...]:
-    """So many rows, of which OPTIMIZE is to make `FILES` files."""
+    """Writes this many rows, and sets a target size with which OPTIMIZE makes `FILES` files."""
     columns = ("id", "xxhash64(id) AS a", "concat('text-', hash(id), '-', id) AS text")
     frame = spark.range(0, rows, 1, 4).selectExpr(*columns)
     frame.write.option("compression", "gzip").parquet(str(table))  # takes longer to write
@@ -143,7 +145,7 @@ def target_size(spark: SparkSession) -> str:
 
 
 def test_attempts_that_fail(spark: SparkSession, tmp_path: Path) -> None:
-    """The staging folder cannot be written to for a while: tasks are tried again, and succeed."""
+    """The staging folder is read-only for a while: tasks are retried until they succeed."""
     table = tmp_path / "t"
     expected = create(spark, table, 1000)
     staging = table / "_zorder" / "_staging"
@@ -160,7 +162,7 @@ def test_attempts_that_fail(spark: SparkSession, tmp_path: Path) -> None:
 def test_an_executor_is_lost(
     spark: SparkSession, tmp_path: Path, two_executors: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    """SIGKILL while it has a new file open: others do its tasks, and its file does not count."""
+    """SIGKILL while it has a new file open: others run its tasks, and its file is ignored."""
     master, workers = two_executors
     table = tmp_path / "t"
     expected = create(spark, table, 800_000)
@@ -178,7 +180,8 @@ def test_an_executor_is_lost(
 def test_two_attempts_of_a_task(
     spark: SparkSession, tmp_path: Path, two_executors: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    """An executor stands still with a new file open, and goes on once another has its task."""
+    """An executor is stopped while it writes, and resumes after another one has run
+    the same task."""
     master, workers = two_executors
     table = tmp_path / "t"
     expected = create(spark, table, 800_000)
@@ -201,5 +204,5 @@ def test_two_attempts_of_a_task(
 
 
 def data_name(staged: str) -> str:
-    """The name that a staged file would have got in the table."""
+    """The name that a staged file would have had in the table."""
     return Path(staged).name.removeprefix("_").removesuffix(".staged")

@@ -1,4 +1,4 @@
-"""Reading columns by field id: Delta's extension switches it on for a whole session."""
+"""Columns read by field id: Delta's extension turns this on for the whole session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.scans import explain, opened, settings
 
 
 def with_ids(**ids: int) -> StructType:
-    """Columns of these names, found by these ids."""
+    """A schema of columns with these names and field ids."""
     return StructType(
         [StructField(name, LongType(), True, {"parquet.field.id": i}) for name, i in ids.items()]
     )
@@ -40,7 +40,8 @@ def test_a_schema_without_ids_is_found_by_name(
 
 
 def test_columns_that_are_found_by_id_skip_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """What a file calls `a` the schema calls `b`: bounds by name would skip the wrong file."""
+    """The schema calls the file's `a` by the name `b`: with bounds by name, the wrong file
+    would be skipped."""
     folder = tmp_path / "t"
     folder.mkdir()
     schema = pa.schema(

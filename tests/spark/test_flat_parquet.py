@@ -1,4 +1,5 @@
-"""Files of flat tables: the same as Spark's own writer's, and written by it where that is needed."""
+"""Files of flat tables equal those of Spark's own writer, which still writes
+them where necessary."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from pyspark.sql import SparkSession
 from tests.support import indexes, scans
 from tests.support.tables import data_files, rows_of
 
-#: A setting's default, which nevertheless leaves the files to Spark's own writer.
+#: A setting at its default value; if it is set, Spark's own writer is used.
 SPARKS_OWN = {"parquet.page.row.count.limit": "20000"}
 
 ROWS = 5000
 
-#: Columns and what makes their values of a row's `id`; every seventh row of each is null.
+#: Columns and their values as expressions of `id`. Every seventh row of each column is null.
 COLUMNS = """
 boolean     | id % 3 = 0
 tinyint     | CAST(id % 256 - 128 AS TINYINT)
@@ -47,7 +48,7 @@ nothing     | CAST(NULL AS STRING)
 
 
 def make(spark: SparkSession, folder: Path) -> None:
-    """The table, in three files."""
+    """Writes the table in three files."""
     columns = [line.split("|", 1) for line in COLUMNS.splitlines()]
     rows = spark.range(0, ROWS, 1, 3).selectExpr(
         "id AS unique",
@@ -60,7 +61,8 @@ def make(spark: SparkSession, folder: Path) -> None:
 
 
 def footer_of(file: Path) -> dict[str, Any]:
-    """What a footer says: the schema, key by key, and of each column what its chunks say."""
+    """The contents of a footer: its schema and key-value metadata, and the metadata of
+    each column's chunks."""
     footer = pq.ParquetFile(file).metadata
     columns: dict[str, list[Any]] = {}
     for group in range(footer.num_row_groups):
@@ -83,7 +85,7 @@ def footer_of(file: Path) -> dict[str, Any]:
 
 
 def bound(chunks: list[Any], which: str) -> str | None:
-    """The least or greatest value that any row group names."""
+    """The least or greatest value in the statistics of any row group."""
     values = [getattr(c.statistics, which) for c in chunks if c.statistics.has_min_max]
     return repr({"min": min, "max": max}[which](values)) if values else None
 
@@ -101,7 +103,7 @@ def bound(chunks: list[Any], which: str) -> str | None:
     ids=lambda settings: "".join(settings) or "as it comes",
 )
 def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
-    """The rows come in the order of one column, so that both writers see them alike."""
+    """Rows are ordered by a unique column, so both writers get them in the same order."""
     ours, sparks = tmp_path / "ours", tmp_path / "sparks"
     with scans.settings(spark, **settings):
         make(spark, ours)
@@ -120,7 +122,7 @@ def test_the_same_files(spark: SparkSession, tmp_path: Path, settings: dict[str,
 
 
 def entry(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """The index's one entry, without what names or dates the file."""
+    """The index's only entry, without the file's name, size and time."""
     (text,) = indexes.loaded_frame(spark, folder).toJSON().collect()
     left_out = {"path", "size", "modification_time"}
     return {key: value for key, value in json.loads(text).items() if key not in left_out}

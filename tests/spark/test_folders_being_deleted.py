@@ -1,6 +1,6 @@
-"""A table's folder that is dropped, renamed or overwritten while we are at work in it.
+"""A table's folder is dropped, renamed or overwritten while pyzorder works in it.
 
-A disk deletes a folder file by file, and not at all if a file comes into it meanwhile.
+A file system deletes a folder file by file, and cannot delete it if a new file appears meanwhile.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ ALL = list(range(40))
 def test_nothing_is_in_the_way_of_a_new_table(
     spark: SparkSession, tmp_path: Path, new_life: bool
 ) -> None:
-    """A table is dropped while it is rewritten, and a record comes into the folder meanwhile."""
+    """A table is dropped while it is being rewritten, and a record is then written
+    to its folder."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -63,7 +64,8 @@ def test_nothing_is_in_the_way_of_a_new_table(
 
 
 def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """It comes when the files are gone, and the folder and some old records are not yet."""
+    """A writer begins when the data files are deleted, but not yet the folder and
+    some old records."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     Rewrite(spark, table).publish()
@@ -80,7 +82,7 @@ def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path
     [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
 )
 def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
-    """A disk has listed the files to delete before the new ones come in, and keeps these."""
+    """The files to delete were listed before the new files appeared, so the new ones remain."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -96,7 +98,7 @@ def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, f
 
 @pytest.mark.crash
 def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """It comes when all that was there before is deleted, and is in the way of a new table."""
+    """A marker written after everything else is deleted would block the creation of a new table."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -109,7 +111,8 @@ def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 def test_no_folder_stays_that_is_emptied_from_both_sides(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A disk gives up a folder in which a record came, and takes its last file away after that."""
+    """A record appears, so the folder cannot be deleted; afterwards the last file next to
+    it is deleted."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -122,7 +125,7 @@ def test_no_folder_stays_that_is_emptied_from_both_sides(
 
 
 def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """DONE comes into the journal when what is deleted there is listed already."""
+    """DONE is written to the journal after its other records were listed for deletion."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     with paused(table, "after-done", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):
@@ -134,7 +137,7 @@ def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 
 
 def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: Path) -> None:
-    """As above, and the others are deleted when the writer has looked for them."""
+    """The other records are deleted after the writer has checked for them."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     Rewrite(spark, table).publish()
@@ -146,7 +149,7 @@ def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: 
 def test_no_record_of_another_stays_in_a_folder_being_deleted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """As above, of a run that another writer finishes."""
+    """The same, for a run that another writer finishes."""
     table = tmp_path / "t"
     create(spark, table)
     killed(table, "after-retire", f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
@@ -159,7 +162,7 @@ def test_no_record_of_another_stays_in_a_folder_being_deleted(
 
 @contextmanager
 def optimizing(spark: SparkSession, table: Path) -> Iterator[Future[DataFrame]]:
-    """OPTIMIZE writes many files of a table meanwhile."""
+    """An OPTIMIZE that is writing many files of a table."""
     spark.range(0, 4000, 1, 4).write.parquet(str(table))
     with (
         scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="400"),
@@ -172,7 +175,7 @@ def optimizing(spark: SparkSession, table: Path) -> Iterator[Future[DataFrame]]:
 
 
 def test_nothing_stays_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
-    """It is renamed while OPTIMIZE writes: its old name is free again a moment later."""
+    """The table is renamed while OPTIMIZE writes; a moment later, its old name is free again."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         table.rename(tmp_path / "away")
@@ -185,7 +188,7 @@ def test_nothing_stays_where_a_table_was(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    """An overwrite deletes the table's folder while OPTIMIZE writes, and makes it anew."""
+    """An overwrite deletes and recreates the table's folder while OPTIMIZE writes."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         while table.exists():
@@ -195,14 +198,14 @@ def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_pa
         (table / "_temporary").mkdir()
         with pytest.raises(Exception, match="ZORDER_CONFLICT"):
             run.result()
-    until = time.monotonic() + 10  # a task may still be on its way to its end
+    until = time.monotonic() + 10  # a task may not have ended yet
     while len(list(table.iterdir())) > 1 and time.monotonic() < until:
         time.sleep(0.1)
     assert list(table.iterdir()) == [table / "_temporary"]
 
 
 def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
-    """CREATE TABLE makes one, and gives it its permissions then."""
+    """CREATE TABLE creates the folder, and sets its permissions afterwards."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         for _ in range(60):
@@ -217,12 +220,12 @@ def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_
 
 @pytest.mark.parametrize("_again", range(3))
 def test_a_new_table_without_rows_stays(spark: SparkSession, tmp_path: Path, _again: int) -> None:
-    """Its folder is empty, and nobody changes it for seconds."""
+    """The new table's folder stays empty for seconds."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         while table.exists():
             shutil.rmtree(table, ignore_errors=True)
-            time.sleep(0.5)  # a task that stood at the door makes it anew, and takes it away
+            time.sleep(0.5)  # a waiting task may recreate it, and then removes it
         table.mkdir()
         with pytest.raises(Exception, match="ZORDER_CONFLICT"):
             run.result()
@@ -235,7 +238,7 @@ def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
     with optimizing(spark, table) as run:
         table.rename(away)
         time.sleep(0.2)
-        if table.exists():  # a task made it anew with its file, and takes it away in a moment
+        if table.exists():  # a task recreated it for its file, and would soon remove it
             shutil.rmtree(table)
         away.rename(table)
         with pytest.raises(Exception, match="ZORDER_CONFLICT"):
@@ -244,7 +247,7 @@ def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    """The table was renamed and renamed back while it was read."""
+    """The table was renamed and renamed back while it was being read."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     jvm: Any = spark._jvm
@@ -262,7 +265,7 @@ def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) 
 
 
 def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
-    """The disk says that 0 bytes are left there."""
+    """The file system reports 0 bytes of free space there."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     run = Rewrite(spark, table)
@@ -277,7 +280,7 @@ def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path:
 def test_a_folder_that_is_empty_for_a_moment(
     spark: SparkSession, tmp_path: Path, statement: str
 ) -> None:
-    """As one that is overwritten while a statement looks at it: nothing in it is damaged."""
+    """Files disappear for a moment, as in an overwrite; the statement does not report damage."""
     folder = tmp_path / "t"
     spark.range(10).coalesce(1).write.parquet(str(folder))
     [file] = data_files(folder)
@@ -287,7 +290,7 @@ def test_a_folder_that_is_empty_for_a_moment(
 
 @pytest.mark.crash
 def test_a_folder_that_is_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    """As one that is renamed and renamed back while a statement asks whether its lock is held."""
+    """The folder is renamed and renamed back while a statement checks whether its lock is held."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-prepare", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):
@@ -297,7 +300,7 @@ def test_a_folder_that_is_away_for_a_moment(spark: SparkSession, tmp_path: Path)
 
 
 def said_while_away(spark: SparkSession, path: Path, statement: str, times: int) -> list[str]:
-    """What a statement fails with while a file or folder comes and goes all the time."""
+    """Errors of a statement that runs repeatedly while a file or folder keeps disappearing."""
     away = path.with_name("_away")
     ended = threading.Event()
 

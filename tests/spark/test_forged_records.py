@@ -1,5 +1,5 @@
-"""Whoever may write into a table's folder, and nowhere else, makes no command of somebody with wider rights
-read, move or delete anything outside of it."""
+"""An attacker who may write to a table's folder, and nowhere else, cannot make another user's
+command read, move or delete anything outside it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support import forged_records as forged
 from tests.support import scans
 from tests.support.tables import data_files, ids
 
-#: How many of the attacks a run of the tests draws; FORGED_SEED draws others.
+#: The number of attacks that a test run draws; another FORGED_SEED draws others.
 DRAWN = int(os.environ.get("FORGED_CASES", "30"))
 
 OWN, FOREIGN = range(0, 100), range(100_000, 100_040)
@@ -31,7 +31,7 @@ Tree = dict[Path, tuple[int, bytes]]
 
 
 def tree(*folders: Path) -> Tree:
-    """Every file and folder below, with times and bytes."""
+    """Every file and folder below, with times and contents."""
     found = [p for folder in folders if folder.exists() for p in [folder, *folder.rglob("*")]]
     return {p: (p.stat().st_mtime_ns, b"" if p.is_dir() else p.read_bytes()) for p in found}
 
@@ -42,7 +42,8 @@ def write_rows(spark: SparkSession, numbers: range, folder: Path) -> None:
 
 
 class World:
-    """The tables `forged` and `parted_forged`, and what others have beside their folders."""
+    """The tables `forged` and `parted_forged`, and other users' folders and
+    tables beside theirs."""
 
     def __init__(self, spark: SparkSession, base: Path) -> None:
         self.spark, self.base = spark, base
@@ -58,7 +59,7 @@ class World:
         self.before = tree(*self.folders)
 
     def reset(self) -> None:
-        """Both tables as they were made, each with one OPTIMIZE on record."""
+        """Recreates both tables, each with one OPTIMIZE in its journal."""
         self.drop()
         for place in self.base.iterdir():
             if place.name in ("t", "p", "elsewhere") or (
@@ -83,7 +84,7 @@ class World:
             self.spark.sql(f"DROP TABLE IF EXISTS {table}")
 
     def _runs(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Genuine runs of each kind."""
+        """The records of a genuine run of each kind."""
         found = {}
         for name, table, home, method in (
             ("within", "forged", self.flat, "rename"),
@@ -100,7 +101,7 @@ class World:
         return found
 
     def _victims(self) -> dict[str, forged.Target]:
-        """A folder, a table beside, one that looks like a sibling of OPTIMIZE's, a partition."""
+        """A folder, a table, two that look like OPTIMIZE's sibling folders, and a partition."""
         base = self.base
         made = {
             "folder": forged.Target(base / "victim", "victim_of_none"),
@@ -139,7 +140,8 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
-#: The writing statements, in orders that are drawn. They may be refused, never fail otherwise.
+#: Statements that write; each attack is followed by three of them in random order. They may be
+#: refused, but must not fail otherwise.
 STATEMENTS = [
     "VACUUM {} RETAIN 0 HOURS",
     "OPTIMIZE {} FULL ZORDER BY (other)",
@@ -151,12 +153,12 @@ STATEMENTS = [
 
 
 def refused(failure: Exception) -> bool:
-    """Whether it is an answer in a sentence, with a condition of pyzorder's."""
+    """Whether the failure is an error of pyzorder's, with a condition."""
     return isinstance(failure, PySparkException) and "ZORDER_" in str(failure)
 
 
 def test_forged_records(spark: SparkSession, world: World) -> None:
-    """Of all attacks some are drawn; `FORGED_CASES` says how many."""
+    """Runs randomly drawn attacks; the environment variable FORGED_CASES sets their number."""
     draw = random.Random(int(os.environ.get("FORGED_SEED", str(DRAWN))))
     every = [(*case, victim) for case in forged.cases(world.genuine) for victim in world.victims]
     wrong: list[str] = []
@@ -169,7 +171,7 @@ def test_forged_records(spark: SparkSession, world: World) -> None:
             what = attack(spark, world, draw, *case)
             wrong += [f"{case}: {what}"] if what else []
             if tree(*world.folders) != world.before:
-                break  # what follows would be judged by victims that are none any more
+                break  # the victims are changed, so later attacks cannot be judged
     assert not wrong, "\n".join(wrong)
 
 
@@ -183,7 +185,7 @@ def attack(
     name: int,
     victim: str,
 ) -> str:
-    """What was wrong; empty: nothing."""
+    """What went wrong; empty if nothing did."""
     world.reset()
     partitioned = run in ("within partitions", "partitions")
     table, home = ("parted_forged", world.parted) if partitioned else ("forged", world.flat)
@@ -213,7 +215,7 @@ def attack(
 
 
 def put(journal: Path, run: int, life: str, **records: dict[str, Any]) -> None:
-    """Records of a dead run, by their kinds."""
+    """Writes records of a dead run, given by kind."""
     for kind, fields in records.items():
         record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
         (journal / f"_{run}.{kind}").write_text(json.dumps(record, separators=(",", ":")))
@@ -226,7 +228,8 @@ COMMITTED = {"outcome": "COMMIT", "by": "x"}
 
 @pytest.fixture
 def forgeable(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """An optimized table, beside the folder `victim`, that a dead run's lock does not keep."""
+    """An optimized table beside the folder `victim`; short leases let commands take
+    over its lock."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -251,7 +254,8 @@ def run_all(spark: SparkSession, table: Path) -> None:
 
 @pytest.mark.parametrize("place", ["RETIRE", "a finished RETIRE", "the table's own"])
 def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: str) -> None:
-    """A marker's name has the id in it: `_zorder.2.x/../../victim/part-0.parquet` is deleted."""
+    """A marker's name includes the incarnation: `_zorder.2.x/../../victim/part-0.parquet`
+    would be deleted."""
     victim = forgeable.parent / "victim"
     life = f"x/../../victim/{next(victim.glob('*.parquet')).name}"
     before = tree(victim)
@@ -273,9 +277,9 @@ def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: 
 def test_partitions_of_another_table(
     spark: SparkSession, tmp_path: Path, state: str, named: str, folder: str
 ) -> None:
-    """Where a switch has made the table's folder, or a partition's, those who may write there can
-    put the mark that a record of switched partitions needs. Another table's partition is not
-    switched to it."""
+    """Users who may write to a folder that a switch created, for the table or a partition, can put
+    the mark there that a record of switched partitions requires. The record must not switch
+    another table's partition."""
     table, far, to = tmp_path / folder, tmp_path / "far", tmp_path / "t-zorder-0badcafe"
     write_rows(spark, OWN, table)
     write_rows(spark, FOREIGN, far / "day=1")
@@ -313,8 +317,8 @@ def test_partitions_of_another_table(
 
 
 def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Path) -> None:
-    """A record in one table's journal says that another's partition moves, which lies here as well.
-    The folder it moves to is one that an OPTIMIZE has made for the first."""
+    """A record in one table's journal moves a partition that also belongs to another table. Its
+    target is a folder that an OPTIMIZE of the first table created."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table / "day=1")
     columns = "(id BIGINT, other BIGINT, day INT) USING parquet PARTITIONED BY (day)"
@@ -346,7 +350,7 @@ def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Pat
 
 
 def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None:
-    """The heartbeat is a new file each time: what it replaces is never written to."""
+    """Each heartbeat writes a new file, so what the old one links to is never written to."""
     precious = forgeable.parent / "victim" / "precious"
     precious.write_text("theirs")
     for run in (2, 3, 4):
@@ -360,7 +364,7 @@ def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None
 def test_records_of_what_is_no_data_file(
     spark: SparkSession, forgeable: Path, named: str, committed: bool
 ) -> None:
-    """A folder, or what no listing shows, is not shown by a record either."""
+    """Records cannot make readers see a folder, or files that listings hide."""
     (forgeable / "sub").mkdir()
     (forgeable / "sub" / "_part").write_text("no data")
     file = forgeable / named
@@ -399,7 +403,7 @@ def test_times_that_are_none(spark: SparkSession, forgeable: Path, began: object
 
 
 def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path) -> None:
-    """An error that names a folder shows no control characters of it."""
+    """An error that names a folder replaces its control characters."""
     stolen = {"path": "file:/x\x1b]0;theirs\x07\x9b2J\n/y/z", "size": 1, "modificationTime": 1}
     said = {"retire": [stolen], "add": [], "folders": []}
     put(forgeable / "_zorder" / "_journal", 2, life_of(forgeable), prepare=DEAD, retire=said)
@@ -410,8 +414,8 @@ def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path)
 
 
 def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
-    """RESTORE copies files. A folder in the place of one would be copied with what its links lead
-    to."""
+    """RESTORE copies retired files. If it copied a folder in place of one, it would follow
+    the folder's links."""
     journal = forgeable / "_zorder" / "_journal"
     record = json.loads((journal / "_1.retire").read_text())
     for file in record["retire"]:
@@ -430,7 +434,8 @@ def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="gives a link to another user")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) -> None:
-    """Who makes a link to what only others may read gets no copy of it, nor minima and maxima."""
+    """A link to a file that its creator may not read yields no copy of the file, and no
+    minima or maxima."""
     write_rows(spark, FOREIGN, tmp_path / "victim")
     write_rows(spark, OWN, tmp_path / "t" / "day=0")
     table, secret = tmp_path / "t", next((tmp_path / "victim").glob("*.parquet"))
@@ -446,7 +451,7 @@ def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) 
 
 
 def differences(world: World) -> str:
-    """What is not as it was of the victims' files."""
+    """Differences between the victims' files now and before."""
     now, before = tree(*world.folders), world.before
     changed = [path for path in now.keys() & before.keys() if now[path] != before[path]]
     gone, new = before.keys() - now.keys(), now.keys() - before.keys()
@@ -454,7 +459,7 @@ def differences(world: World) -> str:
 
 
 def folder_above(victim: Path, file: Path, substitute: Path) -> None:
-    """Forges a finished run in the folder above: it replaces a file of the victim by another one."""
+    """Forges a finished run in the folder above that replaces a file of the victim."""
     above = victim.parent / "_zorder"
     staged = above / "_staging" / "_9" / f"_{victim.name}" / "_x.parquet.staged"
     retired = above / "_retired" / "_9" / f"_{victim.name}" / f"_{file.name}.retired"
@@ -480,7 +485,8 @@ def ref(table: Path, file: Path) -> dict[str, Any]:
 
 
 def test_records_in_the_folder_above(spark: SparkSession, tmp_path: Path) -> None:
-    """Whoever may write beside a table, in a warehouse or in /tmp, is not believed about it."""
+    """A user who may write beside a table, in a warehouse or in /tmp, cannot change what readers
+    see in it."""
     victim, other = tmp_path / "victim", tmp_path / "elsewhere" / "other"
     write_rows(spark, range(10), victim)
     write_rows(spark, range(1000, 1010), other)

@@ -1,4 +1,4 @@
-"""Hive's own tables, STORED AS PARQUET and ORC, in a real metastore: OPTIMIZE and pruned SELECTs."""
+"""Hive's own tables, STORED AS PARQUET or ORC, in a metastore: OPTIMIZE and pruned queries."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def cursor(thrift_server: int) -> Iterator[Any]:
-    """PyHive's cursor, in a session of its own."""
+    """A PyHive cursor with a session of its own."""
     with hive.connect("127.0.0.1", port=thrift_server, username="me") as connection:
         yield connection.cursor()
 
 
 def rows(cursor: Any, statement: str) -> list[Any]:
-    """The rows of a statement that has some."""
+    """The rows that a statement returns."""
     cursor.execute(statement)
     return sorted(cursor.fetchall())
 
@@ -37,7 +37,7 @@ def rows(cursor: Any, statement: str) -> list[Any]:
 def test_optimize(
     cursor: Any, tmp_path: Path, provider: str, partitioned: bool, converted: bool, external: str
 ) -> None:
-    """`converted`: whether Spark reads the table with its own reader, or with Hive's SerDe."""
+    """With `converted`, Spark reads the table with its own reader, otherwise with Hive's SerDe."""
     columns = "a BIGINT, b STRING, id BIGINT" + ("" if partitioned else ", day INT")
     location = f" LOCATION '{tmp_path}/t'" if external else ""
     keys = " PARTITIONED BY (day INT)" if partitioned else ""

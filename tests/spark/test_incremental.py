@@ -1,4 +1,4 @@
-"""OPTIMIZE again: it takes what is new and what that spoils, and leaves the rest alone."""
+"""Repeated OPTIMIZE: it rewrites new files and the files that they overlap, and leaves the rest."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ROWS, FILES, ROUNDS = 60_000, 32, 3
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows spread over the whole space, other ones each round; round 0 is the table itself."""
+    """Rows spread over the whole space, different in each round; round 0 is the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 2).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
 
 def later(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows whose `a` is a time: every round comes after the last one."""
+    """Rows whose `a` is like a time: each round has higher values than the one before."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 
@@ -34,14 +34,16 @@ def optimize(spark: SparkSession, folder: Path, *columns: str, full: bool = Fals
 
 
 def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: int) -> Any:
-    """Writes the rows and lays them out by a and b in about so many files; OPTIMIZE's metrics."""
+    """Writes the rows, clusters them by a and b in about this many files, and
+    returns OPTIMIZE's metrics."""
     rows.write.parquet(str(folder))
     aim_at(spark, folder, files)
     return optimize(spark, folder, "a", "b")
 
 
 def opened(folder: Path, *columns: str) -> float:
-    """The mean share of the bytes that a lookup of a row's value opens, by the footers."""
+    """The mean share of bytes that lookups of existing values open, computed from
+    the files' values."""
     files = [pq.ParquetFile(path) for path in data_files(folder)]
     sizes = np.array([sum(f.metadata.row_group(g).total_byte_size
                           for g in range(f.metadata.num_row_groups)) for f in files])  # fmt: skip
@@ -79,7 +81,8 @@ def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -
 
 
 def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> None:
-    """Every new file is rewritten; clustered ones up to `rewriteFactor` times their bytes."""
+    """All new files are rewritten, and clustered ones up to `rewriteFactor` times the
+    new files' bytes."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 50_000, 0), 32)
     clustered = set(data_files(folder))
@@ -91,14 +94,15 @@ def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> 
     left = set(data_files(folder))
     assert left & new == set() and clustered <= left
     assert done["numFilesRemoved"] == len(new)
-    assert done["numFilesAdded"] >= 4  # no new file crosses the gaps between those that stay
+    assert done["numFilesAdded"] >= 4  # no new file spans a gap between files that stay
     assert done["zOrderStats"]["inputCubeFiles"]["num"] == len(clustered)
     assert done["zOrderStats"]["inputOtherFiles"]["num"] == len(new)
     assert rows_of(spark.read.parquet(str(folder))) == expected
 
 
 def test_files_that_gain_nothing_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """New rows beyond all others spoil nothing, however many of the others might be rewritten."""
+    """If new rows lie beyond all others, no file is rewritten with them, even if the
+    limit allows more."""
     folder = tmp_path / "t"
     uniform(spark, 50_000, 0).write.parquet(str(folder))
     aim_at(spark, folder, 32)
@@ -122,7 +126,7 @@ def test_tiny_appends_do_not_pile_up(spark: SparkSession, tmp_path: Path) -> Non
 def test_clustered_files_that_came_out_too_small_are_joined(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Who lays out rows as they are written does not know how small they get on disk."""
+    """A write that clusters rows cannot know how small they get on disk."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 20_000, 0), 48)
     aim_at(spark, folder, 4)

@@ -1,4 +1,4 @@
-"""The index table's snapshots: what is published is what is loaded, whatever breaks in between."""
+"""Snapshots of the index table: what is published is what is loaded, whatever fails in between."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks import jvm_loops
 from tests.support import indexes
 from tests.support.scans import opened, settings
 
-# SQL type, a least and a greatest value as SQL writes them.
+# SQL type, a low and a high value as SQL literals.
 TYPES: list[tuple[str, str, str]] = [
     ("boolean", "false", "true"),
     ("tinyint", "-128Y", "127Y"),
@@ -86,7 +86,7 @@ def test_values_survive_in_their_own_type(
 
 
 def test_the_session_does_not_change_the_format(spark: SparkSession, folder: Path) -> None:
-    """Whatever type the session writes timestamps in, the index keeps its own."""
+    """The index keeps its own timestamp type, whatever type the session writes."""
     changed = {
         "spark.sql.parquet.outputTimestampType": "INT96",
         "spark.sql.parquet.writeLegacyFormat": "true",
@@ -120,7 +120,8 @@ def test_versions_count_up_and_old_ones_go(spark: SparkSession, folder: Path) ->
 
 
 def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: Path) -> None:
-    """Each of several writers takes one entry away; all of them are gone in the end."""
+    """Each of several concurrent writers removes one entry; in the end, all of these
+    entries are gone."""
     for i in range(4):
         write(spark, folder, f"SELECT id, 'x' AS s FROM range({i}, {i + 3})")
     indexes.build(spark, folder, "parquet")
@@ -140,7 +141,8 @@ def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: P
 def test_threads_that_load_at_the_same_time_see_the_same(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
-    """Each reads another copy's index for the first time: they may share nothing of the reader."""
+    """Each thread is the first to read the index of its own copy; threads must not share
+    a reader's state."""
     indexes.build(spark, folder, "parquet")
     expected = indexes.loaded(spark, folder)
     copies = [tmp_path / f"copy {i}" for i in range(40)]
@@ -160,7 +162,8 @@ def test_threads_that_load_at_the_same_time_see_the_same(
 
 
 def test_the_row_groups_of_a_large_index(spark: SparkSession) -> None:
-    """Spark asks each for itself, and the driver all together: the same files are left."""
+    """Spark filters row groups one by one, and the driver all at once; both select
+    the same files."""
     helpers = jvm_loops.load(spark)
     made = helpers.skipping.files.PlanningBenchmark(spark._jsparkSession, 150_000)
     assert made.rowGroups() > 1
@@ -236,7 +239,7 @@ def test_damaged_snapshot_is_no_index(spark: SparkSession, folder: Path, damage)
 
 
 def test_names_that_need_care(spark: SparkSession, tmp_path: Path) -> None:
-    """Dots, quotes, spaces and names like the index table's own."""
+    """Dots, quotes, spaces, and names like those of the index table's own columns."""
     path = tmp_path / "a t%20:b"
     write(
         spark,

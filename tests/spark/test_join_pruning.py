@@ -1,8 +1,8 @@
-"""Files skipped by the keys of a broadcast join side: which joins may, which must not.
+"""Files skipped by the keys of a broadcast join side: joins that allow it, and joins that must not.
 
-To add a case, add a line to CASES: the query and how many files each scan of `fact` opens. It holds
-`fact.k` (and each other key) from 0 to 199, ten to a file; `dim` has the same keys, and `tag` to
-choose among them. Every answer is held against the one with skipping off.
+To add a case, add a line to CASES: the query and how many files each scan of `fact` opens.
+`fact.k` and the other keys run from 0 to 199, ten per file; `dim` has the same keys, and `tag`
+to select some of them. Every answer is compared with the one without skipping.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ class Case:
 
 
 def prunes(name: str, sql: str, *opened: int) -> Case:
-    """Keys 5, 7 and 105 are in 2 files, unless the case says otherwise."""
+    """A case whose keys 5, 7 and 105 select 2 files, unless other numbers are given."""
     return Case(name, sql, opened or (2,))
 
 
 def keeps(name: str, sql: str, *opened: int) -> Case:
-    """No file may be skipped by join keys."""
+    """A case in which join keys must not skip any file."""
     return Case(name, sql, opened or (ALL,))
 
 
 SOME = "(SELECT * FROM dim WHERE tag IN (5, 7, 105))"
 CASES = [
-    # Joins that drop the rows of fact that have no partner.
+    # Joins that drop rows of fact without a match.
     prunes("inner", f"SELECT fact.k, fact.s FROM fact JOIN {SOME} q ON fact.k = q.k"),
     prunes("inner, fact on the right", f"SELECT fact.k FROM {SOME} q JOIN fact ON fact.k = q.k"),
     prunes("comma", f"SELECT fact.k FROM fact, {SOME} q WHERE fact.k = q.k AND fact.m >= 0"),
@@ -81,7 +81,7 @@ CASES = [
     prunes("a window above", f"SELECT k, rank() OVER (ORDER BY k) r FROM fact JOIN {SOME} USING (k)"),
     prunes("the fact's own filter too",
            f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k WHERE fact.k < 50", 1),
-    # What may stand between.
+    # Operators that may stand between the scan and the join.
     prunes("renamed", f"SELECT a FROM (SELECT k + 0 AS z, k AS a FROM fact) JOIN {SOME} q ON a = q.k"),
     prunes("widened below",
            f"SELECT a FROM (SELECT CAST(k AS BIGINT) AS a, m FROM fact) JOIN {SOME} q ON a = q.l"),
@@ -121,8 +121,8 @@ CASES = [
     prunes("decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.c = q.c"),
     prunes("wide decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.wide = q.wide"),
     prunes("struct field", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.st.k = q.st.k"),
-    # NaN is in no bounds: file 5, which holds one, is read when NaN is among the keys.
-    # Files 6 and 7, from -0.0 and 0.0 up, enclose 5 and 7 as well.
+    # Bounds never include NaN: file 5, which contains one, is read if NaN is among the keys. Files
+    # 6 and 7 start at -0.0 and 0.0, so their ranges include 5 and 7 as well.
     prunes("double", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.x = q.x", 4),
     prunes("NaN", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 50) q "
            "ON fact.x = q.x", 1),
@@ -153,7 +153,7 @@ CASES = [
           "WHERE tag IN (3, 5)) q ON fact.n <=> q.n"),
     prunes("null-safe beside =",
            f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.n <=> q.n"),
-    # Joins in which a row without a partner counts.
+    # Joins that keep rows without a match.
     keeps("left outer, fact preserved", f"SELECT fact.k, q.k FROM fact LEFT JOIN {SOME} q ON fact.k = q.k"),
     keeps("right outer, fact preserved", f"SELECT fact.k, q.k FROM {SOME} q RIGHT JOIN fact ON fact.k = q.k"),
     keeps("left outer, fact supplies nulls: no broadcast",
@@ -169,7 +169,7 @@ CASES = [
     keeps("existence", f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})"),
     keeps("existence as a value", f"SELECT k, k IN (SELECT k FROM {SOME}) AS found FROM fact"),
     keeps("scalar subquery", f"SELECT k, (SELECT max(l) FROM {SOME} q WHERE q.k = fact.k) AS v FROM fact"),
-    # What must not stand between: these depend on rows that would be gone.
+    # Operators that must not stand between: their results depend on rows that would be skipped.
     keeps("limit", f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)"),
     keeps("ordered limit", f"SELECT k FROM (SELECT * FROM fact ORDER BY -k LIMIT 60) JOIN {SOME} USING (k)"),
     keeps("window", f"SELECT k, r FROM (SELECT k, row_number() OVER (ORDER BY k) AS r FROM fact) "
@@ -191,7 +191,7 @@ CASES = [
     keeps("below a full outer join", f"""
         SELECT a.k, a.s FROM (SELECT fact.k, fact.m, o.s FROM fact FULL JOIN dim o ON fact.m = o.k) a
         LEFT SEMI JOIN {SOME} q ON a.m = q.k"""),
-    # The same table, several times.
+    # The same table several times.
     prunes("self-join", "SELECT a.k, b.s FROM fact a JOIN (SELECT * FROM fact WHERE k < 15) b "
            "ON a.k = b.k + 100", 2, 2),
     prunes("one fact, two dimensions of one join",
@@ -233,7 +233,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """`fact`, 20 indexed files, and `dim`, small enough to be the one that is broadcast."""
+    """`fact`, with 20 indexed files, and `dim`, which is small enough to be broadcast."""
     folder = Path(tmp_path_factory.mktemp("joins"))
     spark.range(0, 200, 1, ALL).selectExpr(*columns(FACT)).write.parquet(str(folder / "fact"))
     spark.range(0, 200, 1, 1).selectExpr(*columns(DIM)).write.parquet(str(folder / "dim"))
@@ -246,7 +246,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def columns(text: str) -> list[str]:
-    """The elements of a select list."""
+    """The expressions of a SELECT list."""
     found, depth, start = [], 0, 0
     for i, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -317,12 +317,12 @@ def test_a_range_that_ends_with_nan(spark: SparkSession, tables: Path) -> None:
         "ON fact.x = q.x"
     )
     with settings(spark, spark__sql__zorder__join__maxKeys="2"):
-        assert counts(checked(spark, query)) == (11,)  # from 105 up, and the file with NaN
+        assert counts(checked(spark, query)) == (11,)  # those from 105 up, and the one with NaN
 
 
 def test_explain_and_metrics_name_the_join(spark: SparkSession, tables: Path) -> None:
     df = spark.sql(INNER + " WHERE fact.k < 150")
-    assert pyzorder.explain(df)[0].skipped == 5, "before it runs, its own filter alone"
+    assert pyzorder.explain(df)[0].skipped == 5, "before it runs, only its own filter skips files"
     df.collect()
     scan = next(scan for scan in pyzorder.explain(df) if scan.table == "fact")
     assert (scan.total, scan.selected, scan.skipped, scan.skipped_by_joins) == (ALL, 2, 18, 13)
@@ -390,8 +390,9 @@ def test_a_cte_used_twice(spark: SparkSession, tables: Path) -> None:
         WITH c AS (SELECT fact.k, fact.m FROM fact JOIN {SOME} q ON fact.k = q.k)
         SELECT a.k, b.v FROM c a JOIN (SELECT m, count(*) AS v FROM c GROUP BY m) b ON a.m = b.m"""
     assert set(counts(checked(spark, query))) <= {2, ALL}
-    # Spark takes the hash table of 3 rows for 32 MiB, so what it is joined to seems too large to be
-    # broadcast, and the plan without a shuffle, which is not pruned, stays. A hint decides that.
+    # Spark assumes 32 MiB for the hash table of 3 rows, so the join's result seems too large to be
+    # broadcast, and Spark keeps the plan without a shuffle, which is not pruned. A hint avoids that
+    # plan.
     hinted = query.replace("SELECT a.k", "SELECT /*+ BROADCAST(a) */ a.k")
     assert set(counts(checked(spark, hinted))) == {2}
 

@@ -1,4 +1,4 @@
-"""Files skipped by the keys of a join, on tables that are not like the one of test_join_pruning."""
+"""Files skipped by join keys, on tables unlike the one of test_join_pruning."""
 
 from __future__ import annotations
 
@@ -102,6 +102,6 @@ def test_optimize_between_planning_and_running(spark: SparkSession, tmp_path: Pa
         assert scan["skippedByJoins"] > 0
         with settings(spark, spark__sql__zorder__optimize__targetFileSize="8k"):
             spark.sql("OPTIMIZE moved FULL ZORDER BY (m)")
-        assert len(again.collect()) == 200, "a plan whose stages are there already"
+        assert len(again.collect()) == 200, "a plan whose stages already exist"
     finally:
         spark.sql("DROP TABLE moved")

@@ -1,4 +1,4 @@
-"""Spark with the jar reads the files that the cases of sql/journal say, each row once."""
+"""Spark with the jar reads the files that the cases of sql/journal require, each row once."""
 
 from __future__ import annotations
 

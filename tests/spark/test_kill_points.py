@@ -1,6 +1,6 @@
-"""SIGKILL at every boundary of a run: each row once, before and after the next writer.
+"""SIGKILL at every step of a run: each row exists once, before and after the next writer.
 
-And SIGSTOP: a writer that is taken for dead, and wakes up when others have gone on.
+Also SIGSTOP: a writer is stopped, declared dead, and resumes after others have continued.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.tables import data_files, ids
 
 ALL = list(range(40))
 
-# Where the run is killed, and the records that it has written by then.
+# Fail points, and the records that the run has written by then.
 POINTS = {
     "after-prepare": ["prepare"],
     "after-verify": ["prepare"],
@@ -36,7 +36,7 @@ POINTS = {
     "after-done": ["done", "outcome", "prepare", "retire"],
 }
 
-#: The points that `make test` kills at as well; `make test-crash` takes them all.
+#: Fail points for `make test`; `make test-crash` uses all of them.
 SAMPLE = ("mid-retire", "after-commit")
 
 
@@ -65,7 +65,7 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     seen = {Path(name).name for name in read(spark, table).inputFiles()}
     assert (seen == {path.name for path in old}) == (not committed)
 
-    Rewrite(spark, table).writer.abort()  # the next writer: begins, which recovers, and gives up
+    Rewrite(spark, table).writer.abort()  # the next writer recovers when it begins
 
     with reads("after", point):
         assert ids(read(spark, table)) == ALL
@@ -76,7 +76,7 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert not list(table.rglob("_zorder.*"))
 
 
-#: Points that a recovery reaches, after a kill before COMMIT and after it.
+#: Points that a recovery passes after a kill before COMMIT, and after a kill after COMMIT.
 UNDOING = ("recovery-decided", "recovery-undoing", "recovery-moved")
 COMPLETING = ("recovery-decided", "recovery-completing", "recovery-moved")
 TWICE = [
@@ -93,7 +93,7 @@ TWICE = [
 @pytest.mark.crash
 @pytest.mark.parametrize(("first", "second"), TWICE)
 def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: str) -> None:
-    """The second while it recovers what the first left, or after that."""
+    """The second process is killed while it recovers from the first kill, or after that."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -152,7 +152,7 @@ def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, 
     assert data_files(table) == (old if restored else new)
 
 
-#: What another does with a table while a writer of it stands still.
+#: What another writer does with a table while a stopped one holds its lock.
 OTHERS: dict[str, Callable[[SparkSession, Path], object]] = {
     "gives up": lambda spark, table: Rewrite(spark, table).writer.abort(),
     "goes on": lambda spark, table: spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)"),
@@ -160,7 +160,7 @@ OTHERS: dict[str, Callable[[SparkSession, Path], object]] = {
 
 
 def create(spark: SparkSession, table: Path) -> DataFrame:
-    """Two partitions with an index; a DataFrame of them."""
+    """Creates a table with two partitions and an index; returns a DataFrame of it."""
     rows = spark.range(0, 40, 1, 4).selectExpr("id", "id % 2 AS day")
     rows.write.partitionBy("day").parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -168,7 +168,8 @@ def create(spark: SparkSession, table: Path) -> DataFrame:
 
 
 def check(spark: SparkSession, table: Path, frame: DataFrame) -> None:
-    """Each row is there once, whoever reads, and nothing of a run under way."""
+    """Asserts that each row exists once for every reader, and that nothing is left of
+    an unfinished run."""
     assert ids(frame) == ids(spark.read.parquet(str(table))) == ALL
     with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
         assert ids(spark.read.parquet(str(table))) == ALL
@@ -180,7 +181,8 @@ def check(spark: SparkSession, table: Path, frame: DataFrame) -> None:
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("point", POINTS)
 def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other: str) -> None:
-    """A writer stands still, another takes its lock, and it goes on: it can change nothing more."""
+    """Another process takes over the lock of a stopped writer, which then cannot
+    change anything more."""
     table = tmp_path / "t"
     frame = create(spark, table)
     with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -209,7 +211,8 @@ def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other
 def test_two_recover(
     spark: SparkSession, tmp_path: Path, first: str, point: str, other: str
 ) -> None:
-    """One of two who finish what a dead writer left stands still until the other has gone on."""
+    """Two processes recover from a dead writer; one of them is stopped until the
+    other has continued."""
     table = tmp_path / "t"
     frame = create(spark, table)
     killed(table, first, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
@@ -228,7 +231,8 @@ def test_two_recover(
 @pytest.mark.crash
 @pytest.mark.parametrize("point", ["mid-retire", "mid-move-in", "before-done"])
 def test_a_first_record_that_is_deleted(spark: SparkSession, tmp_path: Path, point: str) -> None:
-    """By mistake, of a table that stays: whatever is taken away then, no row goes with it."""
+    """A run's first record is deleted by mistake, but the table exists: cleaning up
+    loses no row."""
     table = tmp_path / "t"
     frame = create(spark, table)
     several = "spark.sql.zorder.optimize.targetFileSize=400"
@@ -241,7 +245,7 @@ def test_a_first_record_that_is_deleted(spark: SparkSession, tmp_path: Path, poi
 
 @pytest.mark.crash
 def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_path: Path) -> None:
-    """What it had finished before is the table now, and not its to take back."""
+    """What the writer had finished is the table now, so it must not undo it."""
     table = tmp_path / "t"
     create(spark, table)
     lease = "spark.sql.zorder.journal.lease=4000"
@@ -252,7 +256,8 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Whoever takes the lock has seen no RETIRE, which the writer gets to before it is undone."""
+    """The other process sees no RETIRE when it takes over the lock; the writer writes it
+    before the undo."""
     table = tmp_path / "t"
     frame = create(spark, table)
     takes = "spark.sql.zorder.journal.takeOver=1"

@@ -1,4 +1,4 @@
-"""A query lists the partitions that its scans select, each once; others it leaves alone."""
+"""A query lists each partition that its scans select once, and no other partition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.scans import plain, settings
 
-#: Queries on a table of ten partitions `p`, and the partitions that each of them lists.
+#: Queries on a table with ten partitions `p`, and the partitions that each query lists.
 QUERIES = {
     "SELECT sum(id) FROM parts WHERE p = 3": {3},
     "SELECT sum(id) FROM parts WHERE p = 3 AND id > 5": {3},
@@ -47,7 +47,7 @@ QUERIES = {
 
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """Ten partitions of ten rows; partition n has n + 1 files."""
+    """A table of ten partitions with ten rows each; partition n has n + 1 files."""
     spark.sql(
         f"CREATE TABLE parts (id BIGINT, p INT) USING parquet PARTITIONED BY (p) LOCATION '{tmp_path}/t'"
     )
@@ -56,14 +56,14 @@ def folder(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
         rows.where(f"p = {files}").repartition(files + 1, "id").sortWithinPartitions(
             "id"
         ).write.insertInto("parts")
-    spark.sql("OPTIMIZE parts WHERE p = 0 ZORDER BY (id)").collect()  # so that there is a journal
+    spark.sql("OPTIMIZE parts WHERE p = 0 ZORDER BY (id)").collect()  # creates a journal
     spark.sql("REFRESH SKIPPING INDEX ON parts")
     yield tmp_path / "t"
     spark.sql("DROP TABLE parts")
 
 
 def discovered(spark: SparkSession) -> int:
-    """The files that Spark has found by listing."""
+    """The number of files that Spark has discovered by listing."""
     metrics = spark._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics
     return int(metrics.METRIC_FILES_DISCOVERED().getCount())
 

@@ -1,7 +1,7 @@
 """OPTIMIZE that fills a new folder and switches the table's location to it in the catalog.
 
-Who reads here is, besides Spark, PyArrow: an engine that asks the catalog where the table lies, and
-reads every data file there.
+Besides Spark, PyArrow reads here as an engine that takes the table's location from the catalog
+and reads every data file there.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ BY_LOCATION = "'zorder.publish.method' = 'location'"
 
 
 def location(spark: SparkSession, table: str = "switched") -> Path:
-    """Where the catalog says that a table lies."""
+    """The location of a table in the catalog."""
     catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
     return Path(catalog.getTable("default", table).location().getPath())
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows by an engine that knows nothing of pyzorder."""
+    """The rows as read by an engine that does not know pyzorder."""
     folder = location(spark)
     form = "orc" if any(p.suffix == ".orc" for p in data_files(folder)) else "parquet"
     found = pyarrow.dataset.dataset(str(folder), format=form).to_table(columns=["id"])
@@ -43,7 +43,7 @@ def read_there(spark: SparkSession) -> list[int]:
 
 
 def make(spark: SparkSession, folder: Path, provider: str = "parquet", more: str = "") -> Path:
-    """The external table `switched`, of eight files in a folder."""
+    """Creates the external table `switched`, with eight files in a folder."""
     home = folder / "t"
     spark.range(0, 400, 1, 8).selectExpr("id", "id * 7919 % 400 AS other").write.format(
         provider
@@ -69,7 +69,7 @@ def optimize(spark: SparkSession, how: str = "ZORDER BY (id, other)") -> DataFra
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
 def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
-    """The old folder is not touched; the new one has an index of its own."""
+    """The old folder stays unchanged; the new folder has its own index."""
     home = make(spark, tmp_path, provider)
     old = {path: path.stat().st_mtime_ns for path in data_files(home)}
     planned, made = spark.table("switched"), spark.read.format(provider).load(str(home))
@@ -91,7 +91,7 @@ def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
 
 
 def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
-    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, one after the other."""
+    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, in sequence."""
     home = make(spark, tmp_path)
     optimize(spark)
     assert metrics(optimize(spark)).numFilesRemoved == 0
@@ -158,7 +158,7 @@ def test_refused(spark: SparkSession, tmp_path: Path, case: str) -> None:
 
 
 def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """Its rows are its own: they are neither carried over nor deleted."""
+    """The other table's rows are neither copied to the new folder nor deleted."""
     home = make(spark, tmp_path)
     optimize(spark)
     spark.sql(f"CREATE TABLE switched2 (id BIGINT, other BIGINT) USING parquet LOCATION '{home}'")
@@ -174,7 +174,7 @@ def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """By its path a table is not found in the catalog; a folder that was left is not its table."""
+    """A path does not identify a catalog table, and the table has left its old folder."""
     home = make(spark, tmp_path)
     with (
         pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*named by its path"),
@@ -187,7 +187,7 @@ def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
-    """While the location is switched again and again, who asks for the rows gets all of them."""
+    """The location is switched again and again; readers always get all rows."""
     make(spark, tmp_path)
     wrong: list[object] = []
     seen: set[Path] = set()
@@ -223,7 +223,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Files that come into the folder that the catalog has just named: none is lost or doubled."""
+    """Files are added to the folder that the catalog named a moment ago: none is
+    lost or duplicated."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []
@@ -252,7 +253,8 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_other_session(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark keeps where a table lies: a session that has read it writes into the old folder."""
+    """Spark caches a table's location: a session that has read the table writes to
+    the old folder."""
     make(spark, tmp_path)
     other = spark.newSession()
     assert ids(other.table("switched")) == ALL
@@ -266,7 +268,7 @@ def test_other_session(spark: SparkSession, tmp_path: Path) -> None:
     assert read_there(spark) == ids(other.table("switched")) == [*ALL, 1000]
 
 
-#: Where a kill leaves the table, and whether the next writer switches it.
+#: Fail points, and whether the next writer switches the table after a kill there.
 POINTS = {
     "after-prepare": False,
     "switch-recorded": False,
@@ -285,7 +287,8 @@ def declare(home: Path) -> str:
 
 
 def killed_at(spark: SparkSession, home: Path, point: str) -> None:
-    """The catalog of the process that is killed is gone with it: here the table is not switched."""
+    """Kills a process at the point. Its catalog is lost with it, so this session's table
+    is not switched."""
     killed(home, point, f"{declare(home)}; OPTIMIZE switched ZORDER BY (id, other)")
     assert location(spark) == home
     with reads("before", point):
@@ -302,7 +305,7 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     killed(home, "recovery-decided", f"{declare(home)}; VACUUM switched")
     with reads("during", point):
         assert read_there(spark) == ids(spark.table("switched")) == ALL
-    spark.sql("VACUUM switched")  # the next writer
+    spark.sql("VACUUM switched")  # the next writer recovers
     assert (location(spark) != home) == POINTS[point]
     with reads("after", point):
         assert read_there(spark) == ids(spark.table("switched")) == ALL
@@ -311,7 +314,7 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert read_there(spark) == ids(spark.table("switched")) == ALL
 
 
-#: What others do to the folder between COMMIT and the switch, and the ids that the table has then.
+#: Changes to the folder between COMMIT and the switch, and the table's ids afterwards.
 MEANWHILE: dict[str, tuple[str, list[int]]] = {
     "append": ("INSERT INTO switched VALUES (1000, 1)", [*ALL, 1000]),
     "overwrite": ("INSERT OVERWRITE switched VALUES (1000, 1)", [1000]),
@@ -344,10 +347,10 @@ def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> No
 
 @pytest.mark.parametrize("mode", ["overwrite", "append"])
 def test_overwritten_behind(spark: SparkSession, tmp_path: Path, mode: str) -> None:
-    """A folder that was overwritten after the switch is told, by the next writing command."""
+    """If the old folder is overwritten after the switch, the next writing command reports it."""
     home = make(spark, tmp_path)
     optimize(spark)
-    for path in data_files(home) if mode == "append" else []:  # Hive leaves `_zorder` in place
+    for path in data_files(home) if mode == "append" else []:  # Hive does not delete `_zorder`
         path.unlink()
     spark.range(3).selectExpr("id", "id AS other").write.mode(mode).parquet(str(home))
     with pytest.raises(PySparkException, match="ZORDER_OVERWRITTEN_BEHIND"):
@@ -355,7 +358,7 @@ def test_overwritten_behind(spark: SparkSession, tmp_path: Path, mode: str) -> N
     assert read_there(spark) == ALL
 
 
-#: Where a process is killed, and whether a metastore names the new folder then, and in the end.
+#: Fail points, and whether a metastore names the new folder right after the kill, and in the end.
 IN_METASTORE = {
     "switch-recorded": (False, False),
     "switch-filled": (False, False),
@@ -369,7 +372,7 @@ IN_METASTORE = {
 @pytest.mark.parametrize("table", ["USING parquet", "STORED AS PARQUET"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """A Spark without pyzorder, after the kill and after the next writer: each row once."""
+    """A Spark without pyzorder sees each row once, after the kill and after the next writer."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 8).write.parquet(str(home))
     external = "EXTERNAL " if "STORED" in table else ""

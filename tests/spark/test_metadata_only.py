@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX answered from the index: which files are still read, and that nothing changes."""
+"""COUNT, MIN and MAX answered from the index: which files are still read; answers stay the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.indexes import build
 from tests.support.metadata_only import answered, check_strict, read, same, view
 from tests.support.scans import plain, settings, some
 
-# (query over {t}, files it reads at most); 8 files of 20 rows, see COLUMNS of test_pruning.py.
+# (query over {t}, maximum of files read); 8 files of 20 rows, see COLUMNS in test_pruning.py.
 ANSWERED = [
     ("SELECT count(*) FROM {t}", 0),
     ("SELECT count(1), count('x'), count(id), count(i), count(nothing), count(st.a) FROM {t}", 0),
@@ -29,10 +29,10 @@ ANSWERED = [
     ("SELECT CAST(min(ym) AS STRING), CAST(max(ym) AS STRING) FROM {t}", 0),
     ("SELECT min(w), max(w) FROM {t}", 0),
     ("SELECT min(ts), max(ts) FROM {t}", 0),
-    ("SELECT min(f), max(f) FROM {t}", 1),  # one holds a NaN and a zero
+    ("SELECT min(f), max(f) FROM {t}", 1),  # a file with NaN and a zero
     ("SELECT min(d), max(d) FROM {t}", 2),
     ("SELECT count(f), count(d), count(s), count(x), count(st.b.z) FROM {t}", 0),
-    ("SELECT min(s), max(s) FROM {t}", 7),  # bounds of strings are exact in files of one value
+    ("SELECT min(s), max(s) FROM {t}", 7),  # exact in files with one value
     ("SELECT min(x) FROM {t}", 7),
     ("SELECT count(*) FROM {t} WHERE id < 40", 0),
     ("SELECT count(*) FROM {t} WHERE id < 47", 1),
@@ -41,13 +41,13 @@ ANSWERED = [
     ("SELECT count(*) FROM {t} WHERE id < 40 OR id >= 140", 0),
     ("SELECT count(*) FROM {t} WHERE NOT (id < 40 OR id >= 140)", 0),
     ("SELECT count(*) FROM {t} WHERE id = 1000", 0),
-    ("SELECT count(*), max(i) FROM {t} WHERE i < 1000", 7),  # a null in each file
+    ("SELECT count(*), max(i) FROM {t} WHERE i < 1000", 7),  # each file has a null
     ("SELECT count(*) FROM {t} WHERE i IS NULL", 7),
     ("SELECT count(*), min(id), max(i) FROM {t} WHERE nothing IS NULL", 0),
     ("SELECT count(*) FROM {t} WHERE nothing <=> NULL AND id > 79", 0),
     ("SELECT count(*) FROM {t} WHERE id > 0.5D", 1),
     ("SELECT count(*) FROM {t} WHERE id < 40 AND length(s) >= 0", 2),
-    ("SELECT count(*) FROM {t} WHERE try_divide(1, id - 8) > -5 AND id < 40", 2),  # NULL at 8
+    ("SELECT count(*) FROM {t} WHERE try_divide(1, id - 8) > -5 AND id < 40", 2),  # NULL if id is 8
     ("SELECT count(*) FROM {t} WHERE try_cast(s AS INT) <=> NULL AND id < 40", 2),
     ("SELECT count(*) FROM {t} WHERE NOT (try_divide(1, id - 8) <= -5) AND id < 40", 2),
     ("SELECT count(*) FROM (SELECT id AS a, i FROM {t} WHERE id > 19) WHERE a < 60", 0),
@@ -58,7 +58,7 @@ ANSWERED = [
     ("WITH c AS (SELECT count(*) AS n FROM {t}) SELECT a.n, b.n FROM c a JOIN c b", 0),
 ]  # fmt: skip
 
-# Not answered: whatever it reads, no file is left to the index.
+# Not answered: no file is answered from the index, whatever the query reads.
 UNANSWERED = [
     "SELECT k, count(*) FROM {t} GROUP BY k",
     "SELECT count(DISTINCT id) FROM {t}",
@@ -98,7 +98,7 @@ def test_answers_are_those_of_plain_spark(spark: SparkSession, relation: str) ->
         df = same(spark, query.format(t=relation))
         if read(df) > most:
             loose[query] = (read(df), most)
-    assert not loose, f"files read, and at most expected: {loose}"
+    assert not loose, f"files read, and the expected maximum: {loose}"
 
 
 def test_what_the_index_cannot_answer(spark: SparkSession, relation: str) -> None:
@@ -137,7 +137,7 @@ def test_cached_results(spark: SparkSession, relation: str) -> None:
         assert part.count() == 1
         assert whole.count() == FILES * ROWS
         assert whole.where("id < 45").count() == 45
-        assert answered(whole.where("id < 40").groupBy().count()) == 0  # from the cache
+        assert answered(whole.where("id < 40").groupBy().count()) == 0  # read from the cache
     finally:
         part.unpersist()
         whole.unpersist()

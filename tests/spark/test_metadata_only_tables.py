@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX of tables with partitions, and of tables that change meanwhile."""
+"""COUNT, MIN and MAX on partitioned tables, and on tables that change in the meantime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.scans import plain, settings
 
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """An indexed catalog table with partitions, one of them of null, two files each."""
+    """An indexed catalog table with two files in each partition, one of which is null."""
     path = tmp_path / "t"
     spark.sql("DROP TABLE IF EXISTS answers_parts")
     spark.range(0, 80, 1, 4).selectExpr(
@@ -90,7 +90,7 @@ def test_files_changed_after_planning(spark: SparkSession, tmp_path: Path, fmt: 
     query = f"SELECT count(*), max(id) FROM {held}"
     assert answered(spark.sql(query)) == 4
 
-    # Planned and shown, then a file is replaced in place, then run.
+    # A file is replaced in place after the query was planned and explained, before it runs.
     planned = spark.sql(query)
     planned.explain()
     assert answered(planned) == 4
@@ -103,12 +103,13 @@ def test_files_changed_after_planning(spark: SparkSession, tmp_path: Path, fmt: 
     assert planned.collect() == expected and expected[0][1] == 149
     assert read(same(spark, query)) == 1
 
-    # Appended by somebody else.
+    # Another writer appends a file.
     shutil.copy(new, path / f"part-foreign.{fmt}")
     fresh = view(spark, path, fmt, "fresh_files")
     assert tuple(same(spark, f"SELECT count(*) FROM {fresh}").first() or ())[0] == 130
 
-    # Deleted: an error, as without an index, or left out where the user wants that.
+    # A file is deleted: the query fails, as without an index, or skips the file if the user asks
+    # for that.
     planned = spark.sql(f"SELECT count(*) FROM {fresh}")
     planned.explain()
     sorted(path.glob("part-00001-*"))[0].unlink()

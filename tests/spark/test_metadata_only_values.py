@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX of hard values and types: which of them the index answers for."""
+"""COUNT, MIN and MAX of difficult values and types: which ones the index can answer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_drawn_values(
         same(spark, f"SELECT count(*), count(x), min(x), max(x) FROM {relation} WHERE {predicate}")
 
 
-# Values of one file -> whether the index answers min(x) and max(x) of it.
+# The values of a file, and whether the index answers min(x) and max(x) for it.
 FLOATING = [
     ("(1), (2)", True, True),
     ("(double('NaN'))", False, False),
@@ -155,7 +155,7 @@ def test_char_and_columns_with_a_default(spark: SparkSession) -> None:
             "SELECT count(*) FROM {t} WHERE c = 'x'",
             "SELECT count(*) FROM {t} WHERE g IS NULL",
         ]
-        # Indexed by one who knows the default, and by one who does not; read by both.
+        # Indexed with a schema that has the default, and with one that has not; read with both.
         for schema in (spark.table("answers_added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             reader = spark.read.schema("a INT, c STRING, v STRING, e INT, g INT").parquet(str(path))
@@ -180,7 +180,7 @@ def test_a_schema_of_other_types_and_cases(spark: SparkSession, tmp_path: Path) 
         with plain(spark):
             try:
                 spark.sql(query).collect()
-            except Exception:  # the reader refuses the type
+            except Exception:  # the reader does not support the type
                 continue
         same(spark, query)
     with settings(spark, spark__sql__caseSensitive="true"):

@@ -1,4 +1,5 @@
-"""Every statement on tables whose folder, or a partition's, is not there: an answer or a sentence."""
+"""Every statement on tables whose folder, or a partition's, is missing gives an answer
+or an error."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from tests.support.tables import ids
 NO_INDEX = "ZORDER_INDEX_NOT_FOUND"
 NOTHING_TO_UNDO = "ZORDER_CANNOT_RESTORE"
 
-#: What each is on a table without a folder; None: it succeeds, and the folder stays away.
+#: The result on a table without a folder: an error condition, or None if the statement succeeds and
+#: creates no folder.
 STATEMENTS: dict[str, str | None] = {
     "OPTIMIZE {}": None,
     "OPTIMIZE {} DRY RUN": None,
@@ -47,7 +49,7 @@ CREATE = [
     "CREATE SKIPPING INDEX IF NOT EXISTS ON {} (a)",
 ]
 
-#: Whether it is partitioned, and managed, and had rows and an index before its folder was deleted.
+#: Whether the table is partitioned, is managed, and had rows and an index before the deletion.
 KINDS = {
     "external": (False, False, False),
     "external, partitioned": (True, False, False),
@@ -66,14 +68,14 @@ def created(spark: SparkSession, folder: Path, provider: str, parted: bool, mana
 
 
 def insert(spark: SparkSession, first: int, parted: bool) -> None:
-    """Six rows, of three partitions."""
+    """Inserts six rows into three partitions."""
     p = ", CAST(id % 3 AS INT)" if parted else ""
     columns = f"CAST(id AS INT), CAST(id % 4 AS INT){p}"
     spark.sql(f"INSERT INTO t SELECT {columns} FROM range({first}, {first + 6}, 1, 1)")
 
 
 def condition_of(spark: SparkSession, statement: str) -> str | None:
-    """The condition of the error that a statement ends with; None: it succeeds."""
+    """The condition of the statement's error; None if it succeeds."""
     try:
         spark.sql(statement).collect()
     except AnalysisException as error:
@@ -144,10 +146,10 @@ def test_python_without_a_folder(
     assert [row["column"] for row in table.describeSkippingIndex().collect()] == ["a"]
 
 
-#: On a table of which one partition's folder is gone; the others are there.
+#: Results on a table where only one partition's folder is missing.
 OF_OTHERS = {
     **{s: None for s in (*STATEMENTS, *OF_PARTITIONS) if "INDEX" not in s and "index" not in s},
-    "RESTORE {} TO BEFORE OPTIMIZE": None,  # of the OPTIMIZE before it in this list
+    "RESTORE {} TO BEFORE OPTIMIZE": None,  # undoes the OPTIMIZE above
     "CREATE SKIPPING INDEX IF NOT EXISTS ON {}": None,
     "REFRESH SKIPPING INDEX ON {}": None,
     "DESCRIBE SKIPPING INDEX ON {}": None,
@@ -185,7 +187,7 @@ def test_no_partition_folders(
 
 
 def test_a_table_dropped_meanwhile(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """No folder is left in the place of a table that another session drops before a CREATE runs."""
+    """If another session drops the table before a CREATE runs, no folder is left in its place."""
     folder = tmp_path / "t"
     created(spark, folder, "parquet", False, False)
     table = spark._jvm.io.pyzorder.commands.TableFunctions.tableOf(spark._jsparkSession, "t")
@@ -197,7 +199,7 @@ def test_a_table_dropped_meanwhile(spark: SparkSession, database: str, tmp_path:
     assert not folder.exists()
 
 
-#: All that name a target, and its partitions nowhere.
+#: All statements that name a target but no partitions.
 ALL = [*STATEMENTS, *CREATE]
 
 
@@ -215,7 +217,7 @@ def test_a_file_in_place_of_the_folder(
 def test_a_file_in_place_of_a_folder_above(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Nothing can be made there: the same answers as without a folder, but for CREATE."""
+    """Nothing can be created there: the results are as without a folder, except for CREATE."""
     (tmp_path / "file").write_text("no folder")
     created(spark, tmp_path / "file" / "t", "parquet", False, False)
     assert {s: condition_of(spark, s.format("t")) for s in STATEMENTS} == STATEMENTS
@@ -227,7 +229,7 @@ def test_a_file_in_place_of_a_folder_above(
 def test_a_store_that_spark_does_not_know(
     spark: SparkSession, database: str, path: str, statement: str
 ) -> None:
-    """The tests' Spark has no jar for S3."""
+    """The tests' Spark has no jars for S3."""
     target = path if "('" in statement else f"'{path}'"
     with pytest.raises(AnalysisException, match=f"ZORDER_NO_SUCH_STORE.*{path}: .*jars") as error:
         spark.sql(statement.format(target)).collect()

@@ -1,4 +1,5 @@
-"""Names of any kind below `_zorder`: every query gives the table's rows, and no statement breaks."""
+"""Entries with any names below `_zorder`: queries return the table's rows, and
+no statement breaks."""
 
 from __future__ import annotations
 
@@ -34,14 +35,14 @@ from tests.support.tables import ids
 
 ROWS = list(range(60))
 
-#: Folders of pyzorder's, below the table's.
+#: pyzorder's folders, relative to the table's.
 PLACES = [
     f"_zorder{below}"
     for below in ("", "/_journal", "/_index", "/_retired", "/_staging", "/_carried",
                   "/_retired/_1", "/_staging/_2", "/_carried/_1")
 ]  # fmt: skip
 
-#: Names that are none of a run's, and broke queries or statements.
+#: Names that belong to no run, and once broke queries or statements.
 ODD = [
     "_zorder/_journal/_99999999999999999999.done",
     "_zorder/_journal/_9223372036854775807.done",
@@ -66,7 +67,7 @@ def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def rows(spark: SparkSession, table: Path) -> list[int]:
-    """By all ways to read it, which agree."""
+    """The rows, after asserting that all ways to read them agree."""
     found = ids(spark.read.parquet(str(table)).where("id >= 0"))
     for switch in ("skipping.enabled", "journal.overlay"):
         name = f"spark__sql__zorder__{switch.replace('.', '__')}"
@@ -133,7 +134,7 @@ entries = st.lists(st.tuples(st.sampled_from(PLACES), names, contents), min_size
 
 
 def put(table: Path, place: str, name: str, content: bytes | str, elsewhere: Path) -> None:
-    """Makes the entry, unless something has its name."""
+    """Creates the entry, unless its name is taken."""
     path = table / place / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if os.path.lexists(path):
@@ -159,7 +160,7 @@ def test_any_names(
     added: list[tuple[str, str, bytes | str]],
     order: list[str],
 ) -> None:
-    """Statements may be refused, by a sentence; what a link leads to stays as it is."""
+    """Statements may be refused with an error; targets of links stay unchanged."""
     for old in tmp_path.iterdir():
         shutil.rmtree(old)
     table, elsewhere = shutil.copytree(source, tmp_path / "t"), tmp_path / "elsewhere"
@@ -182,9 +183,10 @@ def test_any_names(
 
 @pytest.mark.parametrize("instead", ["folder", "link to nothing"])
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
-    """In turn each of pyzorder's files, by something that is no file.
+    """Each of pyzorder's files in turn is replaced by something that is not a file.
 
-    Not DONE by a dangling link, which no listing shows: whoever deletes DONE takes the run's end away.
+    DONE is not replaced by a dangling link, which listings do not show: deleting DONE removes
+    the record of a run's end.
     """
     files = [path for path in (source / "_zorder").rglob("*") if path.is_file()]
     kept = [path for path in files if instead == "folder" or path.suffix != ".done"]
@@ -214,7 +216,7 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
     b'{"record": "retire", "incarnation": "a/../..", "add": [], "folders": [], "retire": []}',
 ])  # fmt: skip
 def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
-    """In Python's reader, where nesting, infinities and half characters have errors of their own."""
+    """Python's reader has its own errors for deep nesting, infinities and lone surrogates."""
     table = tmp_path / "t"
     (table / "_zorder" / "_journal").mkdir(parents=True)
     (table / "a.parquet").write_bytes(b"abc")
@@ -229,7 +231,7 @@ def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
     "_zorder/_incarnation", "_zorder.1.life", ".x", "a" * 300, "day=" + "x" * 300 + "/a", "loop/a",
 ])  # fmt: skip
 def test_records_of_no_files_in_python(tmp_path: Path, named: str) -> None:
-    """Names that no listing shows, or that no disk can have; and a link that leads in a circle."""
+    """Names that listings hide or that no disk can store, and a link that points to itself."""
     table = tmp_path / "t"
     (table / "_zorder" / "_journal").mkdir(parents=True)
     (table / "a.parquet").write_bytes(b"abc")
@@ -298,7 +300,7 @@ def test_texts_that_would_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("instead", ["a folder", "no id", "not text"])
 def test_incarnations_that_python_cannot_make(tmp_path: Path, instead: str) -> None:
-    """Nobody waits for what is in the way to go."""
+    """The writer fails at once, instead of waiting until the entry disappears."""
     path = tmp_path / "_zorder" / "_incarnation"
     path.parent.mkdir()
     if instead == "a folder":
@@ -324,7 +326,7 @@ def test_the_greatest_version_in_python(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["list", "texts", "a text in lists", "none"])
 def test_snapshot_that_grows_in_python(tmp_path: Path, what: str) -> None:
-    """Of a few KiB Python would make gigabytes."""
+    """Python would expand a few KiB to gigabytes."""
     index = tmp_path / "t" / "_zorder" / "_index"
     index.mkdir(parents=True)
     (index.parent / "_incarnation").write_text("life")
@@ -356,7 +358,8 @@ def test_snapshot_that_grows_in_python(tmp_path: Path, what: str) -> None:
 
 @pytest.mark.parametrize("what", ["entries", "list"])
 def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """Parquet writes a value of many rows once: a few KiB must not take the driver's memory."""
+    """Parquet stores a repeated value once, so a file of a few KiB could fill
+    the driver's memory."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     said = json.loads(pointer.read_text())
@@ -384,7 +387,7 @@ def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, 
 def test_snapshot_with_holes(
     spark: SparkSession, source: Path, tmp_path: Path, entries: int
 ) -> None:
-    """A file that takes no room on the disk, and half a driver's memory."""
+    """A sparse file takes no space on the disk, but would take half of the driver's memory."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     heap = spark._jvm.java.lang.Runtime.getRuntime().maxMemory()
@@ -400,7 +403,7 @@ def test_snapshot_with_holes(
 
 @pytest.mark.parametrize("what", ["folders", "something"])
 def test_record_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """Of a text of 48 MB Jackson would make a tree that a driver of 1 GiB has no room for."""
+    """Jackson would expand a text of 48 MB to a tree that does not fit into a driver of 1 GiB."""
     table = shutil.copytree(source, tmp_path / "t")
     life = (table / "_zorder" / "_incarnation").read_text()
     inner = b",".join([b'"a"' if what == "folders" else b"[]"] * (12 << 20))
@@ -416,8 +419,8 @@ def test_record_that_grows(spark: SparkSession, source: Path, tmp_path: Path, wh
 
 
 def opened(pipe: Path) -> None:
-    """Lets those go on who wait for a pipe to have a writer."""
-    with contextlib.suppress(OSError):  # nobody waits
+    """Releases readers that wait until a pipe has a writer."""
+    with contextlib.suppress(OSError):  # no reader waits
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
 
 
@@ -433,7 +436,7 @@ def run(spark: SparkSession, table: Path, statement: str | None) -> None:
 def test_reads_that_fail_or_wait(
     spark: SparkSession, source: Path, tmp_path: Path, instead: str, begun: bool
 ) -> None:
-    """In turn each of pyzorder's files is a pipe, or has a checksum that is none of its own."""
+    """Each of pyzorder's files in turn is a pipe, or has a checksum that does not match."""
     life = (source / "_zorder" / "_incarnation").read_text()
     records: dict[str, dict[str, object]] = {
         "prepare": {"operation": "OPTIMIZE", "owner": "x", "host": "elsewhere", "pid": 1,
@@ -482,7 +485,8 @@ def test_reads_that_fail_or_wait(
 def test_pipe_as_checksum_of_a_snapshot(
     spark: SparkSession, source: Path, tmp_path: Path, statement: str, instead: str
 ) -> None:
-    """Hadoop's local file system opens it where Spark reads the index, as it does a large one."""
+    """Hadoop's local file system opens checksum files when Spark reads the index, as it does if
+    it is large."""
     table = shutil.copytree(source, tmp_path / "t")
     index = table / "_zorder" / "_index"
     snapshot = index / json.loads(max(index.glob("_v*.json")).read_text())["file"]
@@ -509,7 +513,7 @@ def test_pipe_as_checksum_of_a_snapshot(
 def test_pipe_as_checksum_of_a_retired_file(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    """RESTORE copies retired files, whose checksum files Hadoop opens."""
+    """RESTORE copies retired files, and Hadoop then opens their checksum files."""
     table = shutil.copytree(source, tmp_path / "t")
     retired = next((table / "_zorder" / "_retired").rglob("*.retired"))
     checksum = retired.with_name(f".{retired.name}.crc")
@@ -529,13 +533,13 @@ def test_pipe_as_checksum_of_a_retired_file(
     assert rows(spark, table) == ROWS
 
 
-#: Folders of pyzorder's that somebody has made links of, to a folder with names as there.
+#: pyzorder's folders that somebody replaces by links, to a folder with the same names in it.
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 
 
 @pytest.mark.parametrize("place", LINKED)
 def test_links(spark: SparkSession, source: Path, tmp_path: Path, place: str) -> None:
-    """Nothing is read, written, moved or deleted through a link below `_zorder`."""
+    """Links below `_zorder` are never followed to read, write, move or delete anything."""
     table, victim = shutil.copytree(source, tmp_path / "t"), tmp_path / "victim"
     if (table / place).exists():
         shutil.move(table / place, victim)

@@ -1,4 +1,4 @@
-"""Targets, partitions and columns with names that other programs stumble over, or execute."""
+"""Tables, partitions and columns with names that other programs stumble over or execute."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FOLDERS = [
     "a:b",
 ]
 
-#: Beside "[a-c]{x,y}*?": what a pattern would find.
+#: A folder beside "[a-c]{x,y}*?" that this name matches if it is used as a pattern.
 NEIGHBOUR = "axaz"
 
 
 @pytest.fixture
 def others(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """A folder that must stay as it is."""
+    """A folder that must not change."""
     other = tmp_path / "in" / NEIGHBOUR
     spark.range(1000, 1010, 1, 2).selectExpr("id", "'x' AS v").write.parquet(str(other))
     before = {path: path.stat().st_mtime_ns for path in other.rglob("*")}
@@ -40,7 +40,7 @@ def others(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 
 def filled(spark: SparkSession, folder: Path, fmt: str = "parquet") -> set[int]:
-    """60 rows in three files; returns their ids."""
+    """Writes 60 rows in three files; returns their ids."""
     spark.range(0, 60, 1, 3).selectExpr("id", "string(id % 7) AS v").write.format(fmt).save(
         str(folder)
     )
@@ -56,10 +56,10 @@ def ids(df: DataFrame) -> set[int]:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders(spark: SparkSession, tmp_path: Path, others: Path, name: str) -> None:
-    """Named by their paths; a folder with `=` in its name counts as a partition's."""
+    """Folders named by their paths; one with `=` in its name counts as a partition's folder."""
     folder = tmp_path / "in" / name
     expected = filled(spark, folder)
-    # Plain Spark, too, takes the path of a table or a frame for a pattern, unless told otherwise.
+    # By default, plain Spark also interprets a table's or DataFrame's path as a pattern.
     frame = spark.read.option("__globPaths__", "false").parquet(str(folder))
     table = pyzorder.ZOrderTable.forPath(spark, str(folder))
     if "=" in name:
@@ -79,7 +79,7 @@ def test_folders(spark: SparkSession, tmp_path: Path, others: Path, name: str) -
 
 @pytest.mark.parametrize("fmt", ["parquet", "orc"])
 def test_ways_to_a_folder(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """`..`, doubled slashes, a link to the folder, one above it, one to a file's folder."""
+    """`..`, doubled slashes, and links to the folder, to one above it, and to a file's folder."""
     folder = tmp_path / "a" / "t"
     expected = filled(spark, folder, fmt)
     (tmp_path / "link").symlink_to(folder)
@@ -102,7 +102,7 @@ def test_ways_to_a_folder(spark: SparkSession, tmp_path: Path, fmt: str) -> None
 
 
 def test_links_to_files(spark: SparkSession, tmp_path: Path) -> None:
-    """A data file that is a link: its rows are rewritten, what it points to stays."""
+    """The rows of a data file that is a link are rewritten; the file it points to is unchanged."""
     table, real = tmp_path / "t", tmp_path / "real"
     spark.range(0, 20, 1, 2).write.parquet(str(real))
     table.mkdir()
@@ -119,13 +119,14 @@ def test_links_to_files(spark: SparkSession, tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in data_files(real)} == kept
 
 
-#: As text; None is null, and Spark writes the empty text as null too.
+#: As text; None is null, and Spark also writes the empty text as null.
 VALUES = ["a/b=c", "50% %2F", "ü 🦆", "", None, """it's "b" `c`""", " ", "a:b", "..", "_u", "x\ny",
           "*{}[]?^", "a\\b; --", "/"]  # fmt: skip
 
 
 def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> None:
-    """255 bytes, of a file and of a partition's folder: what pyzorder calls them is shorter."""
+    """Names of 255 bytes for a file and a partition's folder: pyzorder derives shorter
+    names from them."""
     folder = tmp_path / "t"
     filled(spark, folder / f"p={'ü' * 126}x")
     first = data_files(folder)[0]
@@ -145,7 +146,7 @@ def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_partition_values(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """In one table; OPTIMIZE of a value rewrites its folder alone."""
+    """All values are in one table; OPTIMIZE of one value rewrites only its folder."""
     spark.sql("CREATE TABLE t (id BIGINT, p STRING) USING parquet PARTITIONED BY (p)")
     rows = [(10 * i + k, p) for i, p in enumerate(VALUES) for k in range(4)]
     frame = spark.createDataFrame(rows, "id BIGINT, p STRING")
@@ -189,7 +190,7 @@ def test_column_names(spark: SparkSession, database: str) -> None:
         assert scans.opened(found) == set() and found.count() == 0, name
 
 
-#: What a caller's text must not become.
+#: Arguments that must not change what statement is executed.
 INJECTIONS: list[Callable[[pyzorder.ZOrderTable], object]] = [
     lambda t: t.optimize().executeZOrderBy("id) DRY RUN --"),
     lambda t: t.optimize().executeZOrderBy("id, v"),
@@ -226,7 +227,7 @@ def test_text_is_not_executed(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """The statement that DESCRIBE names runs as it is, whatever its names hold."""
+    """The statement in DESCRIBE's advice can be run as printed, whatever its names contain."""
     rows = spark.range(0, 60, 1, 2).selectExpr(
         "id AS `odd, n``ame`", "named_struct('a b', id % 7) AS `s.t`", "id % 5 AS `1`"
     )
@@ -241,7 +242,7 @@ def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_a_comment_hides_nothing(spark: SparkSession, database: str) -> None:
-    """`where` ends with its line: DRY RUN is still said."""
+    """A comment in `where` ends with it and does not hide DRY RUN."""
     spark.range(0, 20, 1, 2).selectExpr("id", "0 AS p").write.partitionBy("p").saveAsTable("t")
     dry = pyzorder.ZOrderTable.forName(spark, "t").optimize().where("p = 0 -- x").dryRun()
     assert metrics(dry.executeZOrderBy("id"))["numFilesRemoved"] == 2

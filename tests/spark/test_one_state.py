@@ -1,7 +1,9 @@
-"""All scans of a table in one plan see one state of its files, whatever happens meanwhile (G1).
+"""All scans of a table in one plan see the same state of its files, whatever
+changes meanwhile (G1).
 
-A query's function `slow` stands still in one scan while another session changes the table. Numbers of
-two scans in one row must then be equal: both are of the state before, or both of the one after.
+A query's function `slow` blocks one scan while another session changes the table. The numbers
+that two scans return in a row must then be equal: both from the state before the change, or both
+from the state after it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.scans import FAILURES, settings
 from tests.support.tables import data_files
 
-#: {t} is the table: 20 rows of `id`, half of them in each partition `p`; 10 more come later.
+#: {t} is the table: 20 rows with an `id`, half of them in each partition `p`. 10 rows are added
+#: during the query.
 PAIRS = {
     "a join": "SELECT count(*), max(c) FROM {t} JOIN (SELECT count(slow(id)) c FROM {t}) ON true",
     "an outer join": "SELECT count(*), count(k) FROM {t} LEFT JOIN (SELECT slow(id) k FROM {t}) ON id = k",
@@ -39,7 +42,7 @@ PAIRS = {
     " FROM {t}) ON id < c + 100) a JOIN (SELECT count(*) n FROM {t} WHERE id >= 0) b ON true",
 }
 
-#: Scans of different partitions.
+#: Scans of two different partitions.
 ACROSS = (
     "SELECT n, m FROM (SELECT sum(1) n FROM {t} WHERE p = 0)"
     " JOIN (SELECT count(slow(id)) m FROM {t} WHERE p = 1) ON true"
@@ -48,14 +51,14 @@ ACROSS = (
 
 @dataclass(frozen=True)
 class Table:
-    """A table as queries name it, and its folder."""
+    """A table's name in queries, and its folder."""
 
     name: str
     path: Path
     columns: str
 
     def append(self, spark: SparkSession) -> None:
-        """Ten more rows, by another session of the application."""
+        """Appends ten rows in another session of the application."""
         self.write(spark.newSession(), 20, 30)
 
     def write(self, spark: SparkSession, first: int, end: int) -> None:
@@ -69,7 +72,7 @@ class Table:
 
 @pytest.fixture(params=["table", "partitioned table", "partitioned path"])
 def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
-    """Twenty rows in a table that was optimized, with an index, in one task's reach."""
+    """An optimized and indexed table of twenty rows, which one task reads."""
     folder = tmp_path / "t"
     by = "PARTITIONED BY (p)" if "partitioned" in request.param else ""
     named = "table" in request.param
@@ -88,7 +91,7 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
 
 @pytest.fixture
 def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
-    """Runs a query, and something else while its `slow` stands still."""
+    """Runs a query, and something else while its function `slow` blocks."""
     started, go = str(tmp_path / "started"), str(tmp_path / "go")
 
     def slow(value: int) -> int:
@@ -171,7 +174,7 @@ def test_an_overwrite_meanwhile_fails_or_shows_one_state(spark, table, held) -> 
     try:
         found = held(df.collect, overwrite)
     except FAILURES:
-        return  # as plain Spark does, whose files are gone
+        return  # plain Spark fails as well, because the files are deleted
     assert_one_state(found)
 
 
@@ -208,7 +211,7 @@ def test_each_batch_of_a_stream_sees_one_state(spark, table, held, tmp_path) -> 
 
 @pytest.fixture
 def parts(spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
-    """A partitioned table of the catalog, whose partition 1 is stored elsewhere."""
+    """A partitioned catalog table whose partition 1 is stored elsewhere."""
     made = Table("one_state", tmp_path / "t", "PARTITIONED BY (p)")
     spark.sql(
         f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet {made.columns} LOCATION '{made.path}'"
@@ -225,7 +228,7 @@ def parts(spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_partition_that_comes_after_planning(spark, parts, turned, skipping, adaptive) -> None:
-    """Scans with and without a filter on partitions list the same ones."""
+    """Scans with and without a filter on partitions list the same partitions."""
     scans = ["one_state", "(SELECT * FROM one_state WHERE p >= 0)"]
     first, second = reversed(scans) if turned else scans
     with settings(
@@ -257,7 +260,8 @@ def test_a_partition_elsewhere_by_its_path(spark, parts, held, turned, filtered)
 
 
 def test_around_a_location_switch(spark, tmp_path) -> None:
-    """A DataFrame from before the switch reads the folder that the table left, as in plain Spark."""
+    """A DataFrame created before the switch reads the folder that the table left, as
+    in plain Spark."""
     made = Table("one_state", tmp_path / "t", "")
     spark.sql(
         f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet LOCATION '{made.path}'"
@@ -276,7 +280,8 @@ def test_around_a_location_switch(spark, tmp_path) -> None:
 
 
 def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
-    """Lists that differ for good, because an option leaves files out, are of one state too."""
+    """Listings that always differ, because an option leaves files out, are still of
+    the same state."""
     made = Table(f"parquet.`{tmp_path / 't'}`", tmp_path / "t", "")
     made.write(spark, 0, 20)
     spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()

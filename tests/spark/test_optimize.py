@@ -1,4 +1,4 @@
-"""OPTIMIZE end to end: on every kind of table it keeps the rows, and files become narrow."""
+"""OPTIMIZE end to end: every kind of table keeps its rows, and files get narrow ranges."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_only_the_partitions_of_where(spark: SparkSession, database: str, tmp_pa
 def test_batches_are_published_one_by_one(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """One that fails leaves those before it; the next OPTIMIZE goes on with the rest."""
+    """If a batch fails, the batches before it stay; the next OPTIMIZE continues with the rest."""
     sales(spark).write.format("parquet").partitionBy("day").saveAsTable("t")
     before = rows_of(spark.table("t"))
     old = {day: data_files(tmp_path / "db" / "t" / f"day={day}") for day in range(3)}
@@ -115,7 +115,7 @@ def test_compaction_keeps_the_order_of_rows(spark: SparkSession, database: str) 
 
 
 def test_jobs_are_described(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """On Spark's own pages; the user's next jobs are described as the user says."""
+    """Jobs are described in Spark's UI; later jobs get the user's description again."""
     context = spark.sparkContext
     sales(spark).write.format("parquet").saveAsTable("t")
     context.setJobDescription("mine")
@@ -276,7 +276,8 @@ def test_decimal_order_in_files(spark: SparkSession, database: str) -> None:
 def test_a_heavy_value_that_comes_again_and_again(
     spark: SparkSession, database: str, tmp_path: Path, period: int
 ) -> None:
-    """Its rows are dealt out evenly, however regularly other rows lie between them."""
+    """Rows with the frequent value are spread evenly, however regularly other rows
+    occur between them."""
     rows = spark.range(0, 40_000, 1, 1).selectExpr(
         f"if(id % {period} = 0, 0, id) AS a", "xxhash64(id) AS payload"
     )
@@ -298,7 +299,7 @@ def test_no_more_files_than_rows(spark: SparkSession, database: str, tmp_path: P
 
 
 def test_rows_stay_in_their_folders(spark: SparkSession, tmp_path: Path) -> None:
-    """Folders that make no partitions, of a table that is read recursively."""
+    """In a table that is read recursively, with folders that are not partitions."""
     folder = tmp_path / "t"
     for name in ("x", "x/y", "z"):
         spark.range(100).selectExpr("id", f"'{name}' AS name").write.parquet(str(folder / name))

@@ -1,4 +1,4 @@
-"""Parquet files of PyArrow, DuckDB and Polars: what the index says of them, and what is skipped."""
+"""Parquet files of PyArrow, DuckDB and Polars: their index entries, and which files are skipped."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NAN, LONG = float("nan"), "common prefix " * 9
 
 
 def utc(*parts: int) -> datetime:
-    """A moment."""
+    """A time in UTC."""
     return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[misc,arg-type]
 
 
-# Column: its type, the values of three files, predicates of which each leaves out a file.
+# Column: its type, its values in three files, predicates that each skip one of the files.
 COLUMNS: dict[str, tuple[pa.DataType, list[list[Any]], list[str]]] = {
     "i8": (pa.int8(), [[-128, None], [0, 5], [127, 6]], ["{} < -5", "{} = 127"]),
     "u8": (pa.uint8(), [[0, 1], [127, 128], [255, None]], ["{} > 200", "{} IN (0, 3)"]),

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("parted")
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
 def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
-    """The old folders are not touched; the table's index knows the files in the new ones."""
+    """The old folders stay unchanged; the table's index has the files in the new ones."""
     home = make(spark, tmp_path, provider)
     old, before = places(spark), data_files(tmp_path)
     times = {path: path.stat().st_mtime_ns for path in before}
@@ -73,7 +73,7 @@ def test_inserted_files_are_indexed(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
-    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, one after the other."""
+    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, in sequence."""
     home = make(spark, tmp_path)
     start = places(spark)
     optimize(spark)
@@ -105,7 +105,7 @@ def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
     assert (start["1"] / "archive" / "theirs").exists()
     filled = {place.parent for place in third.values()}
     assert {p for p in tmp_path.iterdir()} == {home, start["4"], *filled}
-    assert not list(start["4"].iterdir())  # a name that someone chose: it may be wanted again
+    assert not list(start["4"].iterdir())  # kept, as a user chose its name
     assert read_there(spark) == ids(spark.table("parted")) == [*ALL, 1000, 1001, 2000]
     assert vacuumed(spark) == set()
 
@@ -149,7 +149,8 @@ def test_two_partitions_in_one_folder(spark: SparkSession, tmp_path: Path, metho
 
 @pytest.mark.parametrize("way", ["SET LOCATION", "DROP and ADD"])
 def test_a_partition_that_comes_back(spark: SparkSession, tmp_path: Path, way: str) -> None:
-    """To the folder it was switched away from; what is inserted there is not late for that switch."""
+    """A partition returns to the folder it was switched from; rows inserted there afterwards are
+    not copied as late rows of that switch."""
     make(spark, tmp_path)
     old = places(spark)["1"]
     optimize(spark)
@@ -183,7 +184,7 @@ def test_another_table_in_an_old_folder(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
-    """While partitions are switched again and again, who asks for the rows gets all of them."""
+    """Partitions are switched again and again; readers always get all rows."""
     make(spark, tmp_path)
     wrong: list[object] = []
     ended = threading.Event()
@@ -213,7 +214,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Files that come into the folder that the catalog has just named: none is lost or doubled."""
+    """Files are added to the folders that the catalog named a moment ago: none is
+    lost or duplicated."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []
@@ -236,7 +238,8 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_written_behind(spark: SparkSession, tmp_path: Path) -> None:
-    """Who knows the old folder: what is added there is carried over once, an overwrite is told."""
+    """Files added to the old folder are copied once to the new one; an overwrite of
+    it is reported."""
     make(spark, tmp_path)
     old = places(spark)
     optimize(spark)

@@ -1,5 +1,5 @@
-"""SIGKILL of an OPTIMIZE that switches partitions, and of the next writer: each row once, for
-readers without pyzorder too."""
+"""SIGKILL of an OPTIMIZE that switches partitions, and of the next writer: each row exists once,
+also for readers without pyzorder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.tables import ids
 
 pytestmark = pytest.mark.usefixtures("parted")
 
-#: Where a kill leaves the table, and whether the next writer switches its partitions.
+#: Fail points, and whether the next writer switches the partitions after a kill there.
 POINTS = {
     "switch-recorded": False,
     "after-markers": False,
@@ -38,7 +38,8 @@ POINTS = {
 
 
 def killed_at(spark: SparkSession, home: Path, point: str) -> None:
-    """The catalog of the process that is killed is gone with it: here nothing is switched."""
+    """Kills a process at the point. Its catalog is lost with it, so nothing is switched
+    in this session."""
     before = places(spark)
     killed(home, point, "; ".join([*declare(home), "OPTIMIZE parted ZORDER BY (id, other)"]))
     assert places(spark) == before
@@ -57,7 +58,7 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     killed(home, "recovery-decided", "; ".join([*declare(home), "VACUUM parted"]))
     with reads("during", point):
         assert read_there(spark) == ids(spark.table("parted")) == ALL
-    spark.sql("VACUUM parted")  # the next writer
+    spark.sql("VACUUM parted")  # the next writer recovers
     moved = {day for day, place in places(spark).items() if place != before[day]}
     assert moved == (set(before) if POINTS[point] else set())
     with reads("after", point):
@@ -67,7 +68,7 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert read_there(spark) == ids(spark.table("parted")) == ALL
 
 
-#: What others do between COMMIT and the switch: statement, the rows then, what stays where it is.
+#: Changes between COMMIT and the switch: statement, ids that remain, partitions that are not moved.
 MEANWHILE: dict[str, tuple[str, Callable[[int], bool], set[str]]] = {
     "append": ("INSERT INTO parted VALUES (1000, 1, '1')", lambda id: True, set()),
     "overwrite": (
@@ -94,7 +95,7 @@ def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> No
     assert {day for day, place in places(spark).items() if place == before[day]} == unmoved
 
 
-#: Where a process is killed, and whether a metastore names the new folders then, and in the end.
+#: Fail points, and whether a metastore names the new folders right after the kill, and in the end.
 IN_METASTORE = {
     "switch-filled": (False, False),
     "before-switch": (False, True),
@@ -112,7 +113,7 @@ TABLES = [
 @pytest.mark.parametrize("table", TABLES, ids=["Spark's", "Hive's"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """A Spark without pyzorder, after the kill and after the next writer: each row once."""
+    """A Spark without pyzorder sees each row once, after the kill and after the next writer."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day").write.partitionBy("day").parquet(
         str(home)
@@ -137,7 +138,7 @@ def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, ta
 def test_a_metastore_remembers_a_place_elsewhere(
     spark: SparkSession, tmp_path: Path, table: str
 ) -> None:
-    """Where a partition outside of the table's folder was, which RESTORE must know, and VACUUM."""
+    """RESTORE and VACUUM must know the old location of a partition outside the table's folder."""
     home, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     rows = spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day")
     rows.write.partitionBy("day").parquet(str(home))

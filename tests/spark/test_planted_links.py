@@ -1,5 +1,5 @@
-"""Links that somebody has put where a command is about to write, read or move: in the table's folder, or
-in that of a partition which lies elsewhere."""
+"""Links planted where a command is about to write, read or move: in the table's folder, or in that
+of a partition stored elsewhere."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_rows(spark: SparkSession, numbers: list[int], folder: Path) -> None:
 
 
 def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
-    """Records of a dead run, by their kinds."""
+    """Writes records of a dead run, given by kind."""
     life = (journal.parent / "_incarnation").read_text()
     for kind, fields in records.items():
         record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
@@ -53,7 +53,7 @@ def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
 
 
 def refs(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The data files of a folder, by that name of it."""
+    """The data files of a folder, for records that call the folder by this name."""
     return [
         {"path": f"{name}/{file.name}", "size": file.stat().st_size,
          "modificationTime": file.stat().st_mtime_ns // 1_000_000}
@@ -62,7 +62,7 @@ def refs(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def attempt(spark: SparkSession, statement: str) -> None:
-    """It may be refused, in a sentence."""
+    """Runs a statement, which may be refused with an error of pyzorder's."""
     try:
         spark.sql(statement).collect()
     except PySparkException as refused:
@@ -71,14 +71,15 @@ def attempt(spark: SparkSession, statement: str) -> None:
 
 @pytest.fixture
 def victim(spark: SparkSession, tmp_path: Path) -> Path:
-    """A folder of somebody else's."""
+    """Another user's folder."""
     write_rows(spark, FOREIGN, tmp_path / "victim")
     return tmp_path / "victim"
 
 
 @pytest.fixture
 def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """The folder of `linked`, of whose partitions day=1 lies in `elsewhere` beside it."""
+    """The folder of the table `linked`, whose partition day=1 is stored in
+    `elsewhere` beside it."""
     home, elsewhere = tmp_path / "p", tmp_path / "elsewhere"
     write_rows(spark, OWN[:20], home / "day=0")
     write_rows(spark, OWN[20:], elsewhere)
@@ -97,7 +98,7 @@ def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("kind", ["symbolic", "to nothing", "hard", "checksum"])
 def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """The names of the copies follow from the journal: anybody can be there first."""
+    """The names of the copies follow from the journal, so anybody can create them first."""
     table, precious = tmp_path / "t", tmp_path / "precious"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -121,7 +122,7 @@ def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str)
 def test_where_late_files_are_copied_to(
     spark: SparkSession, parted: Path, tmp_path: Path, kind: str
 ) -> None:
-    """By a forged record a switch has been, and files have come to the old folder since."""
+    """A forged record claims a switch, after which files were added to the old folder."""
     precious = tmp_path / "precious"
     precious.write_text("theirs")
     (parted / "day=7").mkdir()
@@ -144,7 +145,7 @@ def test_where_late_files_are_copied_to(
 
 
 def switch(spark: SparkSession, home: Path) -> Path:
-    """The folder beside the table's that day=1 lies in from now on."""
+    """Switches day=1 to a new folder beside the table's, which is returned."""
     spark.sql("ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
     spark.sql("OPTIMIZE linked FULL WHERE day = 1 ZORDER BY (id)")
     [filled] = home.parent.glob("p-zorder-*")
@@ -156,7 +157,8 @@ def switch(spark: SparkSession, home: Path) -> Path:
 def test_whole_paths_through_links(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, place: str, state: str
 ) -> None:
-    """A whole path counts below a partition's folder, where its writers can make links."""
+    """Absolute paths below a partition's folder are accepted, and its writers can
+    create links there."""
     link = tmp_path / place
     if "switched" in place:
         link = switch(spark, parted) / place.removeprefix("switched/")
@@ -185,7 +187,7 @@ def test_whole_paths_through_links(
 def test_late_files_behind_links(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, state: str
 ) -> None:
-    """Rows that have come to a partition's old folder are copied after it: not those of a link."""
+    """Rows added to a partition's old folder are copied after it, but not those behind a link."""
     link = tmp_path / "elsewhere" / "sub"
     link.symlink_to(victim)
     move = {"values": {"day": "1"}, "from": f"file:{link}", "to": "day=1"}
@@ -208,7 +210,7 @@ def test_late_files_behind_links(
 
 
 def linked(spark: SparkSession, home: Path, place: str) -> Path:
-    """Where a link is to be made: nothing is there any more."""
+    """The place for a link, after deleting what is there."""
     link = home.parent / place
     if "switched" in place:
         link = switch(spark, home) / place.removeprefix("switched/")
@@ -222,7 +224,7 @@ def linked(spark: SparkSession, home: Path, place: str) -> Path:
 def test_links_in_a_partition(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, method: str, place: str
 ) -> None:
-    """Spark reads what a link in a partition's folder leads to; no command moves it."""
+    """Spark reads the target of a link in a partition's folder, but no command moves the target."""
     before, link = tree(victim), linked(spark, parted, place)
     link.symlink_to(victim)
     spark.sql(f"ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = '{method}')")
@@ -241,7 +243,7 @@ def test_links_in_a_partition(
 def test_strange_links_in_a_partition(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, method: str, place: str
 ) -> None:
-    """Where a link is another user's than what it leads to, no rows of that are copied."""
+    """If a link and its target belong to different users, no rows of the target are copied."""
     link = linked(spark, parted, place)
     link.symlink_to(data_files(victim)[0] if link.suffix else victim)
     os.lchown(link, 12345, 12345)
@@ -257,7 +259,8 @@ def test_strange_links_in_a_partition(
 
 @pytest.mark.parametrize("field", ["retire", "add"])
 def test_files_in_no_folder(spark: SparkSession, field: str) -> None:
-    """By its letters the folder of `file:/x` is `file:`, which can be one in the table's."""
+    """Taken literally, the folder of `file:/x` is `file:`, which could be a folder in
+    the table's folder."""
     records = spark._jvm.io.pyzorder.publish.journal.Records
     for path, is_one in (("file:/x", False), ("file:/..", False), ("file:/a/x", True)):
         said = {"retire": [], "add": [], "folders": []}

@@ -1,4 +1,4 @@
-"""What the index reveals, and to whom: denied columns, permissions and owner, secrets."""
+"""What the index reveals, and to whom: denied columns, permissions and ownership, secrets."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ROWS = """SELECT id, 'ssn-' || id AS ssn, named_struct('name', 'secret-' || id, 
 
 
 def recorded(table: Path) -> str:
-    """All that the snapshots hold, as text, and the pointers."""
+    """The contents of all snapshots and pointers, as text."""
     index = table / "_zorder" / "_index"
     rows = [str(pq.read_table(path).to_pydict()) for path in sorted(index.glob("_snapshot-*"))]
     return "".join(rows) + "".join(path.read_text() for path in sorted(index.glob("_v*")))
 
 
-#: What fills or refills the index of `t`.
+#: Statements that add entries to the index of `t`.
 RECORDING: dict[str, Callable[[SparkSession], object]] = {
     "create": lambda spark: spark.sql("CREATE SKIPPING INDEX IF NOT EXISTS ON t"),
     "refresh": lambda spark: spark.sql("REFRESH SKIPPING INDEX ON t"),
@@ -42,7 +42,7 @@ RECORDING: dict[str, Callable[[SparkSession], object]] = {
 
 @pytest.mark.parametrize("by", ["session", "table", "both"])
 def test_denied_columns(spark: SparkSession, database: str, tmp_path: Path, by: str) -> None:
-    """Never recorded, in whatever way; what was recorded before goes."""
+    """They are never recorded by any statement; earlier records of them are deleted."""
     spark.sql(f"CREATE TABLE t USING parquet AS {ROWS}")
     spark.sql("CREATE SKIPPING INDEX ON t")
     table = tmp_path / "db" / "t"
@@ -91,7 +91,7 @@ def mode(path: Path) -> int:
 
 @pytest.mark.parametrize("given", [0o700, 0o711, 0o777])
 def test_permissions(spark: SparkSession, tmp_path: Path, given: int) -> None:
-    """Of folders the table's, of files these without the right to execute."""
+    """Folders have the table's permissions, and files have them without the right to execute."""
     table = tmp_path / "t"
     spark.range(0, 20, 1, 2).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(
         str(table)
@@ -117,7 +117,7 @@ SECRET = "hunter2-xyzzy"
 
 @contextmanager
 def logged(spark: SparkSession, file: Path) -> Iterator[None]:
-    """Everything that pyzorder logs, of any level, is in the file."""
+    """Writes everything that pyzorder logs, at any level, to the file."""
     jvm = spark._jvm
     core = jvm.org.apache.logging.log4j.core
     context = jvm.org.apache.logging.log4j.LogManager.getContext(False)
@@ -138,7 +138,7 @@ def logged(spark: SparkSession, file: Path) -> Iterator[None]:
 
 
 def test_secrets_are_not_revealed(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Not in logs, errors, plans, or any file of ours."""
+    """They appear neither in logs, errors or plans, nor in any file that pyzorder writes."""
     said = []
     with (
         logged(spark, tmp_path / "log"),
@@ -180,7 +180,7 @@ def test_secrets_are_not_revealed(spark: SparkSession, database: str, tmp_path: 
             if path.is_file():
                 said.append(path.read_bytes().decode("latin-1"))
     log = (tmp_path / "log").read_text()
-    assert "cannot be used" in log  # the log is the one that is meant
+    assert "cannot be used" in log  # it is the right log
     assert not [text for text in [*said, log] if SECRET in text]
 
 

@@ -1,4 +1,4 @@
-"""Which files a query opens: every kind of predicate on every type, in Parquet and in ORC."""
+"""Files that queries open: every kind of predicate on every type, in Parquet and ORC."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.support.scans import (
 
 FILES, ROWS = 8, 20
 
-# File g holds the ids 20 g to 20 g + 19; the last row of each file is null in most columns; file 6
-# has nothing but nulls in most columns.
+# File g has the ids 20 g to 20 g + 19. The last row of each file is null in most columns; file 6
+# has only nulls in most columns.
 COLUMNS = """
     id,
     if({null}, NULL, CAST(id - 64 AS TINYINT)) AS by,
@@ -51,7 +51,7 @@ COLUMNS = """
     CAST(NULL AS INT) AS nothing
 """.format(null="id % 20 = 19 OR id div 20 = 6")
 
-# (predicate, files it opens at most)
+# (predicate, maximum of files opened)
 PREDICATES = [
     ("id = 47", 1),
     ("47 = id", 1),
@@ -85,7 +85,7 @@ PREDICATES = [
     ("NOT (i <=> 5)", 8),
     ("l = 470000000000", 1),
     ("l > 1.5e12D", 1),
-    ("f = 1.75", 2),  # and the file with a NaN is not one of them
+    ("f = 1.75", 2),  # neither is the file with NaN
     ("f > 29", 2),
     ("f < -9", 1),
     ("d > 1e300", 2),
@@ -168,8 +168,9 @@ PREDICATES = [
     ("id = 5 AND NULL", 0),
 ]
 
-# File g holds the ids 4 g to 4 g + 3: of nothing but NaN, one value, one value and NaN or null, nulls,
-# several values, zeros, NaN and null. In another time zone only the nulls of `t` and `u` are known.
+# File g has the ids 4 g to 4 g + 3. The files hold: only NaN, one value, one value and NaN, one
+# value and null, nulls, several values, zeros, NaN and null. In another time zone, the index knows
+# only the nulls of `t` and `u`.
 ODD_ROWS = 4
 ODD_COLUMNS = """
     CASE id div 4 WHEN 0 THEN double('NaN') WHEN 2 THEN if(id = 10, double('NaN'), 5D) WHEN 3 THEN if(id = 13, NULL, 5D) WHEN 4 THEN NULL WHEN 5 THEN (id - 20) * 2 + 1D WHEN 6 THEN if(id % 2 = 0, 0D, -0D) WHEN 7 THEN if(id = 30, NULL, double('NaN')) ELSE 5D END AS d,
@@ -181,7 +182,7 @@ ODD_COLUMNS = """
     DATE'2050-01-01' AS late
 """
 
-# (predicate, files it opens)
+# (predicate, files opened)
 ODD_PREDICATES = [
     ("d < 5", 2),
     ("d <= 5", 5),
@@ -218,7 +219,7 @@ ODD_PREDICATES = [
     ("d >= e", 6),
     ("d = e", 4),
     ("d <=> e", 4),
-    # No IS NOT NULL besides: the filter itself names its columns, and leaves out files of nulls.
+    # Without an added IS NOT NULL, the filter itself uses its columns and skips files of nulls.
     ("coalesce(d < e, false)", 3),
     ("coalesce(e < d, false)", 5),
     ("coalesce(d < 1 AND s LIKE 'ab%', false)", 1),
@@ -238,7 +239,7 @@ ODD_PREDICATES = [
     ("s NOT LIKE 'ab'", 5),
 ]
 
-# (predicate, files it opens in another time zone)
+# (predicate, files opened in another time zone)
 ODD_ELSEWHERE = [
     ("t = TIMESTAMP'2024-01-02 00:00:00'", 7),
     ("t != TIMESTAMP'2024-01-02 00:00:00Z'", 7),
@@ -268,7 +269,8 @@ ODD_ELSEWHERE = [
 def relation(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
-    """A folder of 8 indexed files, as a view: SQL on the folder would infer its schema each time."""
+    """A view of a folder with 8 indexed files. Queries on the folder would infer its
+    schema each time."""
     fmt = str(request.param)
     view = f"pruning_{fmt}"
     indexed(spark, tmp_path_factory.mktemp("pruning") / fmt, view, COLUMNS, FILES * ROWS, fmt)
@@ -279,7 +281,7 @@ def relation(
 def odd(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
-    """A view of the files of ODD_COLUMNS."""
+    """A view of files with ODD_COLUMNS."""
     fmt = str(request.param)
     view, rows = f"odd_{fmt}", FILES * ODD_ROWS
     with rebased(spark):
@@ -288,7 +290,7 @@ def odd(
 
 
 def rebased(spark: SparkSession) -> AbstractContextManager[None]:
-    """Timestamps are written so that their reading depends on the time zone."""
+    """Writes timestamps in such a way that their values depend on the time zone."""
     return settings(
         spark,
         spark__sql__parquet__outputTimestampType="INT96",
@@ -299,21 +301,21 @@ def rebased(spark: SparkSession) -> AbstractContextManager[None]:
 def indexed(
     spark: SparkSession, path: Path, view: str, columns: str, rows: int, fmt: str = "parquet"
 ) -> None:
-    """Writes 8 files of so many ids, indexes them and names them by a view."""
+    """Writes 8 files with this many ids in total, indexes them, and creates a view of them."""
     spark.range(0, rows, 1, FILES).selectExpr(*_split(columns)).write.format(fmt).save(str(path))
     build(spark, path, fmt)
     spark.read.format(fmt).load(str(path)).createOrReplaceTempView(view)
 
 
 def _split(columns: str) -> list[str]:
-    """One expression a line."""
+    """Splits text into expressions, one per line."""
     return [line.strip().rstrip(",") for line in columns.splitlines() if line.strip()]
 
 
 def test_no_matching_row_is_skipped(spark: SparkSession, relation: str) -> None:
     counts = check_sound(spark, relation, [predicate for predicate, _ in PREDICATES])
     loose = {p: (counts[p], most) for p, most in PREDICATES if counts[p] > most}
-    assert not loose, f"files opened, and at most expected: {loose}"
+    assert not loose, f"files opened, and the expected maximum: {loose}"
 
 
 def test_odd_files(spark: SparkSession, odd: str) -> None:
@@ -338,7 +340,7 @@ def test_what_is_judged_of_odd_files_is_what_they_hold(spark: SparkSession, odd:
 
 
 def test_sets_of_booleans(spark: SparkSession, odd: str) -> None:
-    """Spark makes sets of long lists alone, unless it is told otherwise."""
+    """By default, Spark only turns long lists into sets."""
     with settings(spark, spark__sql__optimizer__inSetConversionThreshold="0"):
         predicates = ["(d > 6) IN (true, NULL)", "(d > 6) IN (false, true)"]
         check_judged(spark, odd, predicates)
@@ -347,7 +349,8 @@ def test_sets_of_booleans(spark: SparkSession, odd: str) -> None:
 
 
 def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -> None:
-    """Comparisons with NULL and lists of nothing reach the rules where it is told to keep them."""
+    """Comparisons with NULL and empty lists reach the rules if the optimizer does
+    not simplify them."""
     rules = ("NullPropagation", "OptimizeIn", "LikeSimplification")
     excluded = ",".join(f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in rules)
     expected = {
@@ -362,7 +365,7 @@ def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -
     with settings(spark, spark__sql__optimizer__excludedRules=excluded):
         assert check_sound(spark, odd, list(expected)) == expected
         if odd.endswith("_orc"):
-            return  # its reader fails on a list of nothing
+            return  # its reader fails on an empty list
         listed = spark.table(odd)["d"].isin([])
         assert spark.table(odd).where(listed).count() == 0
         assert len(opened(spark.table(odd).where(~listed))) == FILES
@@ -370,7 +373,7 @@ def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -
 
 
 def test_constant_files_that_do_not_tell_all(spark: SparkSession, tmp_path: Path) -> None:
-    """One column is not in the index, or not constant, or the predicate fails."""
+    """A column is not indexed, a column is not constant, or the predicate fails."""
     path = tmp_path / "t"
     for a, b in ((9, "3, 4"), (8, "4")):
         rows = spark.sql(f"SELECT {a} AS a, explode(array({b})) AS b")
@@ -398,7 +401,7 @@ def test_reasons_name_the_columns_without_statistics(
 
 @pytest.mark.parametrize("predicate", ["s LIKE 'ab%'", "s NOT LIKE 'x%'"])
 def test_prefixes_of_strings_without_bounds(spark: SparkSession, predicate: str) -> None:
-    """The index does not tell what a column reads as that a file does not have."""
+    """If a file lacks a column, the index does not record the values that it reads as."""
     spark.sql("CREATE TABLE defaulted (a INT) USING parquet")
     try:
         spark.sql("INSERT INTO defaulted SELECT 1")
@@ -412,7 +415,7 @@ def test_prefixes_of_strings_without_bounds(spark: SparkSession, predicate: str)
 
 @pytest.mark.parametrize("predicate", ["c LIKE 'ab%'", "c NOT LIKE 'x%'"])
 def test_prefixes_of_what_the_index_knows_as_char(spark: SparkSession, predicate: str) -> None:
-    """Bounds of CHAR are not kept, its nulls are; the files read as STRING."""
+    """The index keeps nulls of CHAR columns but no bounds; here, the files are read as STRING."""
     spark.sql("CREATE TABLE padded (c CHAR(3)) USING parquet")
     try:
         spark.sql("INSERT INTO padded SELECT 'ab'")
@@ -428,7 +431,7 @@ def test_prefixes_of_what_the_index_knows_as_char(spark: SparkSession, predicate
 
 def test_files_that_are_counted_unread(spark: SparkSession, odd: str) -> None:
     answers = {"true": 8, "d = 5": 1, "d >= 5": 3, "endswith(s, 'b')": 0, "s LIKE 'ab%'": 3}
-    for inferred in ("true", "false"):  # IS NOT NULL besides, for which nulls are FALSE
+    for inferred in ("true", "false"):  # an added IS NOT NULL is FALSE for nulls
         with settings(spark, spark__sql__constraintPropagation__enabled=inferred):
             for predicate, answered in answers.items():
                 query = f"SELECT count(*) FROM {odd} WHERE {predicate}"
@@ -459,7 +462,7 @@ def test_every_row_is_in_one_of_three_parts(spark: SparkSession, relation: str) 
 
 
 def test_an_index_too_large_for_the_driver(spark: SparkSession, relation: str) -> None:
-    """A Spark job asks it, and gives the same files."""
+    """A Spark job filters the index instead, and selects the same files."""
     queries = [f"SELECT * FROM {relation} WHERE {p}" for p, _ in PREDICATES[::4]]
     expected = [opened(spark.sql(query)) for query in queries]
     with settings(spark, spark__sql__zorder__index__driverLimit="1"):
@@ -562,7 +565,7 @@ def test_a_table_can_switch_skipping_off(spark: SparkSession) -> None:
         (scan,) = explain(spark.sql(query))
         assert (scan["skipped"], scan["answered"]) == (0, 0) and scan["total"] > 1
         assert "zorder.skipping.enabled is false" in scan["reasons"][0]
-        # What the session sets goes before what the table says.
+        # Session settings take precedence over table properties.
         with settings(spark, spark__sql__zorder__skipping__enabled="true"):
             (scan,) = explain(spark.sql(query))
             assert scan["skipped"] > 0

@@ -1,4 +1,4 @@
-"""Publishing new files: what readers see, what is refused, what is left behind."""
+"""Publishing new files: what readers see, what is refused, and what is left behind."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def test_a_query_planned_before_still_answers(spark: SparkSession, table: Path, 
 
 
 def test_a_folder_that_got_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """A DataFrame made while there were none, or others, sees what plain Spark shows it."""
+    """A DataFrame made when the folder had no partitions, or other ones, reads what
+    plain Spark reads."""
     table = tmp_path / "t"
     table.mkdir()
     schema = "id BIGINT, day BIGINT"
@@ -86,7 +87,7 @@ def test_a_folder_that_got_other_partitions(spark: SparkSession, tmp_path: Path)
         shutil.rmtree(day)
     assert ids(full) == []
     rows.write.mode("append").parquet(str(table))
-    for overlay, seen in (("false", []), ("true", ALL)):  # lists anew
+    for overlay, seen in (("false", []), ("true", ALL)):  # lists again
         with scans.settings(spark, spark__sql__zorder__journal__overlay=overlay):
             assert ids(empty) == seen
             with pytest.raises(Exception, match="FILE_NOT_EXIST|does not exist"):
@@ -160,7 +161,7 @@ def test_an_explicit_takeover_undoes_the_other(spark: SparkSession, table: Path,
         second = Rewrite(spark, table, fmt)
     finally:
         spark.conf.unset("spark.sql.zorder.journal.takeOver")
-    with pytest.raises(Exception):  # its staged files are gone
+    with pytest.raises(Exception):  # its staged files are deleted
         first.publish()
     second.publish()
     assert ids(read(spark, table, fmt)) == ALL

@@ -1,4 +1,4 @@
-"""The reference pages: what they ask of the jar is all there is, and each piece has its place."""
+"""The reference pages: they use every piece that the jar provides, and no others."""
 
 from __future__ import annotations
 

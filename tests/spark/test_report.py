@@ -1,4 +1,4 @@
-"""Layouts, pictures and reports of real tables: held against plain Spark and what was done."""
+"""Layouts, pictures and reports of real tables, compared with plain Spark and with past runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.tables import aim_at, metrics, target_size
 
 ODD = "<script>alert(1)</script>"
 
-# (name, how its values are made of the number `id`, from 0 to 599, how Spark keeps its bounds)
+# (name, values as an expression of `id`, which runs from 0 to 599, stored form of its bounds)
 COLUMNS = [
     ("a", "cast(id * 7919 % 600 AS int)", "{}"),
     ("b", "id * 104729 % 600", "{}"),
@@ -42,7 +42,7 @@ COLUMNS = [
 
 @pytest.fixture(scope="module")
 def reported(spark: SparkSession) -> Iterator[str]:
-    """A table of about 16 clustered files and one that the index does not know."""
+    """A table of about 16 clustered files, and one file without an index entry."""
     values = [f"{made} AS `{name}`" for name, made, _ in COLUMNS]
     rows = spark.range(0, 600, 1, 4).selectExpr(*values)
     rows.write.saveAsTable("reported")
@@ -66,7 +66,8 @@ NUMBERS = "nullif(f, double('NaN'))"
 
 @pytest.fixture(scope="module")
 def rows_say(spark: SparkSession, reported: str) -> dict[str, dict[str, Any]]:
-    """Of each column each file's least and greatest value, NaN and null aside, by one scan."""
+    """Each file's least and greatest value of each column, without NaN and null, from
+    a single scan."""
     ends = [
         kept.format(f"{end}({NUMBERS if name == 'f' else sql_of(name)})")
         for name, _, kept in COLUMNS
@@ -130,7 +131,7 @@ def test_the_box_and_the_files_that_are_lit(
         assert needed["true"] <= lit
 
 
-# (column, condition, the box along it)
+# (column, condition, the box along the column)
 TYPED = [
     ("d", "d > date'2020-03-01'", (18322, None)),
     ("t", "t <= timestamp'2020-01-02'", (None, "unix_micros(timestamp'2020-01-02')")),
@@ -179,7 +180,7 @@ def test_depth_is_what_describe_says(spark: SparkSession, reported: str) -> None
     assert len(picture.axes) == 3
 
 
-# (what is asked for, the error)
+# (the call, its error)
 REFUSED = [
     (
         lambda spark: plot.rectangles(spark, "reported", ["a", "b", "d"]),
@@ -242,7 +243,7 @@ def test_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_first_optimize_that_pays(spark: SparkSession, tmp_path: Path) -> None:
-    """The report and a DRY RUN say the same of it."""
+    """The report and DRY RUN agree on the benefit."""
     folder = str(tmp_path / "t")
     spark.range(0, 200_000, 1, 4).selectExpr(
         "id * 7919 % 200000 AS a", "id * 104729 % 200000 AS b", "sha2(CAST(id AS STRING), 512) AS s"
@@ -292,7 +293,7 @@ def test_history(spark: SparkSession, tmp_path: Path) -> None:
 
 
 class Page(HTMLParser):
-    """Elements, and texts by the element they are in."""
+    """Collects elements, and texts by element."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -321,7 +322,7 @@ def test_report(spark: SparkSession, reported: str, tmp_path: Path) -> None:
     ]
     assert re.findall(r"(?:url\(|@import)\s*['\"]?(?!#)[^)]*", text) == []
     assert tags.count("svg") >= 4
-    assert page.texts.count(ODD) >= 2  # the table's row, and labels of pictures
+    assert page.texts.count(ODD) >= 2  # in the table's row, and as a label of pictures
     assert f"WHERE {where}" in page.texts
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -345,7 +346,7 @@ def health(column: str, **more: Any) -> report.Health:
     return dataclasses.replace(known, **more)
 
 
-# (columns of DESCRIBE, the verdict on a table of one file)
+# (columns in DESCRIBE's output, the verdict on a table of one file)
 VERDICTS: list[tuple[list[report.Health], bool, str]] = [
     ([], False, "The table has no index: every query opens 1 of 1 file."),
     ([health("a"), health("b", lookup_share=0.125)], False,

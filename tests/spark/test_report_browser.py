@@ -1,4 +1,4 @@
-"""A report as a browser shows it: nothing is asked of elsewhere, nothing clipped, nothing too pale."""
+"""A report in a browser: nothing is loaded from elsewhere, no text is clipped or too pale."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 ODD = "<script>alert(1)</script>"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-#: Texts of a picture that go beyond it, and pairs of them that lie upon each other.
+#: Finds texts outside a picture's frame, and pairs of texts that overlap.
 MISPLACED = """() => [...document.querySelectorAll('svg')].flatMap((svg, picture) => {
   const frame = svg.getBoundingClientRect();
   const texts = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
@@ -32,7 +32,7 @@ MISPLACED = """() => [...document.querySelectorAll('svg')].flatMap((svg, picture
   return out;
 })"""
 
-#: Ratio of luminance between the page and each text, as WCAG 2 counts it: the least.
+#: Returns the lowest luminance ratio between the page and a text, as defined by WCAG 2.
 CONTRAST = """() => {
   const light = css => css.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
     .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
@@ -48,7 +48,7 @@ CONTRAST = """() => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """The machine's Chromium, or the one that playwright has fetched."""
+    """The machine's Chromium, or the one that playwright has downloaded."""
     sync_api = pytest.importorskip(
         "playwright.sync_api",
         reason="playwright is not installed: pip install 'pyzorder-spark[browser]'",
@@ -68,9 +68,9 @@ def browser() -> Iterator[Any]:
 def page_file(
     browser: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The report of a table with an odd column, a query, and a file of nulls.
+    """The report of a table with a column of an unusual name, a query, and a file of nulls.
 
-    Spark starts only once there is a browser.
+    Starts Spark only if there is a browser.
     """
     spark: SparkSession = request.getfixturevalue("spark")
     folder = tmp_path_factory.mktemp("report")

@@ -1,4 +1,4 @@
-"""What a rewrite keeps of the files it replaces: columns, types, codec; and its row groups."""
+"""What a rewrite keeps of the files that it replaces: columns, types, codec; and its row groups."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_codec_stays(
 
 
 def test_row_groups_are_small(spark: SparkSession, tmp_path: Path) -> None:
-    """The order inside a file makes them narrow; a table that names a size keeps it."""
+    """Small row groups get narrow ranges, as rows are in order; a size set by the table is kept."""
     folder = tmp_path / "t"
     spark.range(0, 60_000, 1, 2).selectExpr(
         "xxhash64(id) AS a",

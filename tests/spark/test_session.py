@@ -1,6 +1,6 @@
-"""The door's sentences: every way pyzorder.configure and check_session can fail, one test each.
+"""Every way in which pyzorder.configure and check_session can fail, with one test each.
 
-Each test runs a Python of its own: what a JVM holds is decided when it starts.
+Each test runs a separate Python process, because a JVM's jars are fixed when it starts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def plain():
 
 
 def run(script: str, tmp_path: Path, **environment: str) -> str:
-    """What a script of its own process prints; an uncaught ZOrderError is printed as a line."""
+    """The output of a script in a separate process; an uncaught ZOrderError is printed
+    as a line."""
     body = textwrap.indent(textwrap.dedent(script), "    ")
     text = f"{PRELUDE}\ntry:\n{body}\nexcept pyzorder.ZOrderError as error:\n    print(error)\n"
     done = subprocess.run(
@@ -124,7 +125,7 @@ def test_jars_overridden(tmp_path: Path) -> None:
 
 
 def test_running_without_pyzorder(tmp_path: Path) -> None:
-    """One process, in the order a notebook's user meets these."""
+    """A single process, in the order in which a notebook's user meets these errors."""
     said = run(
         """
         spark = plain().getOrCreate()

@@ -1,4 +1,4 @@
-"""Folders that belong to two tables: what works, and what is refused with the rows as they were."""
+"""Folders that belong to two tables: what works, and what is refused with the rows unchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def refused(condition: str) -> Iterator[None]:
 
 @pytest.fixture
 def outer(spark: SparkSession, database: str, tmp_path: Path) -> Path:
-    """The catalog's table `outer`, whose partition day=1 is the table `inner` too, of one file."""
+    """The catalog table `outer`, whose partition day=1 is also the table `inner`, with
+    one file each."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 1).selectExpr("id", "int(id % 2) AS day")
     rows.write.partitionBy("day").option("path", str(table)).saveAsTable("outer")
@@ -40,7 +41,7 @@ def outer(spark: SparkSession, database: str, tmp_path: Path) -> Path:
 
 
 def as_they_were(spark: SparkSession, outer: Path) -> None:
-    """Both tables hold their rows once, for every reader."""
+    """Asserts that both tables have each of their rows once, for every reader."""
     for table in ("outer", "inner"):
         spark.catalog.refreshTable(table)
     with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
@@ -50,7 +51,7 @@ def as_they_were(spark: SparkSession, outer: Path) -> None:
 
 
 def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """One journal, one lock, one index."""
+    """They share one journal, one lock and one index."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "id % 7 AS a")
     rows.write.option("path", str(table)).saveAsTable("one")
@@ -79,7 +80,7 @@ def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path
 
 
 def test_another_default(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Rows of files that lack the column are 5 by one table, null by the other."""
+    """Rows in files without the column are 5 for one table and null for the other."""
     table = tmp_path / "t"
     spark.range(0, ROWS, 1, 2).write.option("path", str(table)).saveAsTable("one")
     spark.sql("ALTER TABLE one ADD COLUMN c INT DEFAULT 5")
@@ -121,7 +122,7 @@ def test_a_table_with_a_partition_that_is_optimized(spark: SparkSession, outer: 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_both_at_once(spark: SparkSession, outer: Path, tmp_path: Path, elsewhere: bool) -> None:
-    """Each has its lock and has written its files: one of them gives up."""
+    """Each run has its own lock and has written its files: one of them gives up."""
     inner = outer / "day=1"
     if elsewhere:
         inner = tmp_path / "elsewhere"
@@ -150,7 +151,7 @@ KILLED_AT = ["after-markers", "after-retire", "after-commit", "before-done"]
     "point", [KILLED_AT[0], *(pytest.param(p, marks=pytest.mark.crash) for p in KILLED_AT[1:])]
 )
 def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> None:
-    """Its markers are left: what it began is finished through its own table first."""
+    """The killed run's markers are left; it must be finished through its own table first."""
     killed(outer, point)
     inner = Rewrite(spark, outer / "day=1")
     with refused("ZORDER_SHARED_FOLDER"):
@@ -164,7 +165,7 @@ def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> N
 def test_a_table_in_a_folder_of_its_own_below(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """A folder without `=` in its name is no part of the table above."""
+    """A folder without `=` in its name does not belong to the table above it."""
     above = tmp_path / "t"
     for name, folder in (("above", above), ("below", above / "archive")):
         spark.range(0, ROWS, 1, 4).write.option("path", str(folder)).saveAsTable(name)

@@ -1,9 +1,9 @@
-"""sql/skipping: what is judged of a predicate, through Spark's optimizer.
+"""sql/skipping: filters and outcomes of predicates, determined through Spark's optimizer.
 
-A line is `predicate | filter | FALSE | NULL`: the filter over the index that WHERE gives, as EXPLAIN
-shows it, and the filters of the files where the predicate may be FALSE, and where it may be NULL.
-All rows of a file match if it is in neither. To add a line, write `predicate |`, run this, and paste
-what it prints.
+A line is `predicate | filter | FALSE | NULL`: the filter over the index for WHERE, as EXPLAIN
+shows it, and the filters for files in which the predicate may be FALSE, and in which it may be
+NULL. All rows of a file match if neither of these two selects it. To add a line, write
+`predicate |`, run this test, and paste what it prints.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FIXTURES = Path(__file__).parents[2] / "sql" / "skipping"
 PAGE = Path(__file__).parents[2] / "docs" / "how-skipping-is-proved.md"
 RULES = Path(__file__).parents[2] / "jvm/src/main/scala/io/pyzorder/skipping/predicate"
 
-#: What no rule is for: leaves, and the type of all.
+#: Expressions without a rule: leaves, and the base class.
 LEAVES = {"AttributeReference", "BoundReference", "Expression", "Literal", "PrettyAttribute"}
 
 
 class Fixture(NamedTuple):
-    """One line of a fixture file; a filter may be several, of different Sparks."""
+    """A line of a fixture file; each filter is a set, as Spark versions may differ."""
 
     columns: str
     predicate: str
@@ -34,7 +34,8 @@ class Fixture(NamedTuple):
 
 
 def fixtures_of(path: Path) -> list[Fixture]:
-    """The lines of a file: `columns:` declares the table, all others but `#` are fixtures."""
+    """The lines of a file: `columns:` declares the table; all others are fixtures,
+    except comments (`#`)."""
     columns, found = "", []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("columns:"):
@@ -47,9 +48,9 @@ def fixtures_of(path: Path) -> list[Fixture]:
 
 
 def index_filter(spark: SparkSession, table: str, predicate: str) -> str:
-    """The filter that the scan of `table WHERE predicate` puts to its index."""
+    """The filter that a scan of `table WHERE predicate` applies to the index."""
     scans = explain(spark.sql(f"SELECT * FROM {table} WHERE {predicate}"))
-    # A predicate that is never TRUE leaves no scan.
+    # If a predicate is never TRUE, the plan has no scan.
     return str(scans[0]["indexFilter"]) if scans else "false"
 
 
@@ -63,7 +64,7 @@ def test_fixtures(spark: SparkSession, path: Path) -> None:
         for fixture, judgement in zip(fixtures, judged, strict=True):
             opened = index_filter(spark, table, fixture.predicate)
             found = [
-                re.sub(r"_common_expr_\d+", "_common_expr_0", text)  # numbered by the JVM
+                re.sub(r"_common_expr_\d+", "_common_expr_0", text)  # the JVM numbers them
                 for text in (opened, judgement["mayBeFalse"], judgement["mayBeNull"])
             ]
             if len(fixture.filters) != len(found) or not all(
@@ -76,7 +77,7 @@ def test_fixtures(spark: SparkSession, path: Path) -> None:
 
 
 def expressions(spark: SparkSession, path: Path) -> set[str]:
-    """The classes of Spark's expressions in the optimized predicates of a fixture file."""
+    """The classes of the expressions in the optimized predicates of a fixture file."""
     table, fixtures = f"rules_{path.stem}", fixtures_of(path)
     spark.sql(f"CREATE TABLE {table} ({fixtures[0].columns}) USING parquet")
     try:

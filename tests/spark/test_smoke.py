@@ -1,4 +1,4 @@
-"""The main job in one test, quick enough to run on every supported Spark (`make smoke-matrix`)."""
+"""The main functions in one test, fast enough for every supported Spark (`make smoke-matrix`)."""
 
 from __future__ import annotations
 

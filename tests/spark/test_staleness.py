@@ -1,7 +1,7 @@
 """Planning from the index without a listing: spark.sql.zorder.index.maxStaleness.
 
-What another engine writes into a table's folder is seen at once by default, and after the bound where
-there is one; what sessions with pyzorder write is seen at once in any case.
+By default, queries see at once what another engine writes to a table's folder; with a bound,
+they see it when the bound has passed. They always see at once what sessions with pyzorder write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KINDS = {
 
 @pytest.fixture(params=KINDS)
 def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """Forty rows in a table that was optimized, and its folder."""
+    """An optimized table with forty rows; returns its folder."""
     folder = tmp_path / "t"
     spark.sql(KINDS[request.param].format(folder))
     insert(spark, 0, 40)
@@ -48,7 +48,7 @@ def insert(spark: SparkSession, first: int, end: int) -> None:
 
 
 def append(folder: Path, numbers: list[int]) -> Path:
-    """Rows of partition 0, by an engine that knows nothing of pyzorder."""
+    """Adds rows to partition 0 as an engine that does not know pyzorder."""
     place = folder / "p=0" if (folder / "p=0").exists() else folder
     columns = {"id": pa.array(numbers, pa.int64())}
     if place == folder:
@@ -59,12 +59,12 @@ def append(folder: Path, numbers: list[int]) -> Path:
 
 
 def count(spark: SparkSession, where: str = "true") -> int:
-    """Rows, counted by a scan."""
+    """The number of rows, from a scan."""
     return int(spark.sql(f"SELECT sum(1) FROM stale WHERE {where}").collect()[0][0] or 0)
 
 
 def fresh(spark: SparkSession) -> SparkSession:
-    """A session that knows nothing of the table."""
+    """A session that has not used the table yet."""
     return spark.newSession()
 
 
@@ -77,9 +77,9 @@ def test_what_others_append(spark: SparkSession, table: Path) -> None:
     hour = bound(fresh(spark), "1h")
     assert count(hour) == 40
     append(table, [100, 102])
-    assert count(fresh(spark)) == 42  # by default at once
+    assert count(fresh(spark)) == 42  # at once by default
     assert count(hour) == 40
-    assert count(bound(fresh(spark), "1h")) == 40  # nor is it listed in a fresh session
+    assert count(bound(fresh(spark), "1h")) == 40  # a new session does not list it either
     assert hour.sql("SELECT count(*) FROM stale").collect() == [(40,)]
     time.sleep(1.1)
     assert count(bound(fresh(spark), "1s")) == 42
@@ -118,7 +118,8 @@ def test_what_sessions_with_pyzorder_write(spark: SparkSession, table: Path) -> 
 def test_an_insert_while_another_process_optimizes(
     spark: SparkSession, table: Path, point: str, indexed: str
 ) -> None:
-    """The index names the OPTIMIZE's new files before they are the table's, and the insert's too."""
+    """The index names the OPTIMIZE's new files before the table has them, and the insert's
+    files as well."""
     reader = bound(fresh(spark), "1h")
     assert count(reader) == 40
     statement = f"OPTIMIZE parquet.`{table}` FULL ZORDER BY (id)"
@@ -147,7 +148,7 @@ def test_an_insert_while_another_process_optimizes(
 def test_a_refresh_that_listed_before(
     spark: SparkSession, table: Path, statement: str, indexed: str
 ) -> None:
-    """REFRESH lists, another session changes the table, and only then REFRESH publishes."""
+    """Another session changes the table after REFRESH has listed it and before it publishes."""
     spark.sql("DROP SKIPPING INDEX ON stale")
     spark.sql("CREATE SKIPPING INDEX ON stale (id)")
     append(table, [200, 202])
@@ -222,7 +223,7 @@ def test_a_file_replaced_in_its_place(spark: SparkSession, table: Path) -> None:
     os.utime(file, ns=(10**18, 10**18))
     assert count(fresh(spark), "id = 104") == 1
     assert count(hour, "id = 104") == 0  # not opened: its bounds say 102
-    assert count(hour, "id = 100") == 1  # opened, and found to be another file
+    assert count(hour, "id = 100") == 1  # opened, and recognized as another file
     assert count(bound(hour, "0s"), "id = 104") == 1
 
 
@@ -251,7 +252,7 @@ def test_the_tables_property(spark: SparkSession, table: Path) -> None:
 
 @pytest.mark.parametrize("skew", [-7200, 7200])
 def test_clocks_that_disagree(spark: SparkSession, table: Path, skew: int) -> None:
-    """A time in the future says nothing, and one that is too early is no harm."""
+    """A listing time in the future is ignored, and one that is too early does no harm."""
     pointer = max((table / "_zorder" / "_index").glob("_v*.json"))
     text = pointer.read_text()
     listed = int(text.split('"listedAt" : ')[1].split(",")[0])

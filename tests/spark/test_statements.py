@@ -1,4 +1,4 @@
-"""sql/statements: what is accepted reaches its command, what is rejected says why."""
+"""sql/statements: accepted statements reach their command, rejected ones give a reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _lines(name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession) -> Iterator[SparkSession]:
-    """The tables that the statements name."""
+    """The tables named in the statements."""
     made = ("parts", "flat", "buckets", "filtered", "as_json", "full", "table", "declares_an_empty_list",
             "torn_parquet", "torn_orc")  # fmt: skip
     spark.sql(
@@ -53,7 +53,7 @@ def tables(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def folder(tables: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What {folder} stands for: folders of files, some of them torn."""
+    """The folder for {folder}: it contains folders of files, some of them torn."""
     folder = Path(tmp_path_factory.mktemp("folders"))
     for fmt in ("parquet", "orc"):
         tables.range(0, 4, 1, 1).write.format(fmt).save(str(folder / fmt))

@@ -1,6 +1,6 @@
-"""A disk that is full from any step of a command on, or that may not be written to.
+"""A disk that is full from some step of a command on, or that is read-only.
 
-One sentence says so, every row is there once, and the next writer takes away what is left.
+One sentence says so, every row exists once, and the next writer deletes what is left.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.support.tables import data_files, ids
 ROOT = Path(__file__).parents[2]
 ALL = list(range(40))
 
-#: A command, and what prepares the table for it. `{}` is the table.
+#: A command, and the statements that prepare the table for it. `{}` is the table.
 COMMANDS = {
     "optimize": ("OPTIMIZE '{}' ZORDER BY (id)", []),
     "compact": ("OPTIMIZE '{}'", []),
@@ -40,7 +40,7 @@ def by_extension(spark: SparkSession, table: Path) -> list[int]:
 
 
 def by_others(spark: SparkSession, table: Path) -> list[int]:
-    """Without looking into the journal or the index."""
+    """The ids, without the journal or the index."""
     off = {"journal__overlay": "false", "skipping__enabled": "false"}
     with scans.settings(spark, **{f"spark__sql__zorder__{k}": v for k, v in off.items()}):
         return by_extension(spark, table)
@@ -58,7 +58,7 @@ def create(spark: SparkSession, table: Path) -> None:
 
 
 def leftovers(table: Path) -> list[Path]:
-    """Files that neither a table nor its index, journal or retired files consist of."""
+    """Files that belong neither to a table nor to its index, journal or retired files."""
     named = "".join(path.read_text() for path in table.rglob("_index/_v*.json"))
     return [
         path
@@ -71,7 +71,7 @@ def leftovers(table: Path) -> list[Path]:
 
 
 def refused(spark: SparkSession, statement: str, condition: str) -> bool:
-    """Whether the command fails: with one sentence of that condition, or not at all."""
+    """Whether the command fails; if so, its error is one sentence with this condition."""
     try:
         spark.sql(statement).collect()
     except AnalysisException as error:
@@ -93,7 +93,7 @@ def refused(spark: SparkSession, statement: str, condition: str) -> bool:
     ],
 )
 def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: int) -> None:
-    """With room for 0, 1, 2 … files (pages of data), until it is enough."""
+    """Runs the command with room for 0, 1, 2 … files or pages of data until it succeeds."""
     statement, before = COMMANDS[command]
     spark.conf.set("spark.sql.zorder.vacuum.retentionCheck", "false")
     room, succeeded = 0, 0
@@ -119,7 +119,7 @@ def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: in
 
 
 def test_vacuum_makes_room_for_itself(spark: SparkSession, disk: Disk) -> None:
-    """On a disk that is full to the last byte, and keeps what is younger than it is told."""
+    """VACUUM works on a completely full disk, and keeps files younger than the retention."""
     table = disk.folder / "t"
     create(spark, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -136,7 +136,7 @@ def test_vacuum_makes_room_for_itself(spark: SparkSession, disk: Disk) -> None:
     assert not refused(spark, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", "")
 
 
-#: (what cannot be changed, what RESTORE says, what OPTIMIZE says); of a folder: the names in it.
+#: (what is locked, the error of RESTORE, the error of OPTIMIZE); locking a folder locks its names.
 LOCKED = [
     ("", "", "ZORDER_NOT_WRITABLE"),
     ("_zorder", "", "ZORDER_NOT_WRITABLE"),
@@ -212,7 +212,7 @@ def test_read_only(spark: SparkSession, disk: Disk) -> None:
 
 @pytest.mark.crash
 def test_another_user(spark: SparkSession) -> None:
-    """Who may read the table and not write into it."""
+    """A user who may read the table but not write to it."""
     if os.geteuid() != 0:
         pytest.skip("only root can run a process as another user")
     stranger = 65534

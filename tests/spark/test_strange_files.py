@@ -1,4 +1,4 @@
-"""Files in a table's folder that do not go with the others: of other types, or no data at all."""
+"""Files in a table's folder that do not match the others: other types, or not data at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BY_PATH = [
     "VACUUM {}",
 ]
 
-#: Values of `a` in two files, what a table declares it as, the types that the sentence names.
+#: Values of `a` in two files, its declared type, and the types that the error names.
 CONFLICTS = {
     "text": ([1, 2], ["x", "y"], "INT", ("INT", "STRING")),
     "number for text": (["x", "y"], [1.5, 2.5], "STRING", ("STRING", "DOUBLE")),
@@ -36,7 +36,7 @@ CONFLICTS = {
 
 
 def write(folder: Path, provider: str, *columns: object) -> None:
-    """A file a column."""
+    """Writes a file for each column."""
     folder.mkdir()
     for n, column in enumerate(columns):
         a = column if isinstance(column, pa.Array) else pa.array(column)
@@ -48,7 +48,7 @@ def write(folder: Path, provider: str, *columns: object) -> None:
 
 
 def narrowed(array: pa.Array) -> pa.Array:
-    """PyArrow takes Python's integers for 64 bits."""
+    """Converts integers to 32 bits; PyArrow reads Python's integers as 64 bits."""
     narrow = {
         pa.int64(): pa.int32(),
         pa.list_(pa.int64()): pa.list_(pa.int32()),
@@ -77,7 +77,7 @@ def test_incompatible_types(
         named = dict(re.findall(r"(\w+) in \S*/(part-\d)", sentence))
         assert named == {types[0]: "part-0", types[1]: "part-1"}, (statement, target, sentence)
         assert {path: path.read_bytes() for path in data_files(folder)} == before
-    spark.sql("CREATE SKIPPING INDEX ON t")  # what cannot be read stays unindexed
+    spark.sql("CREATE SKIPPING INDEX ON t")  # files that cannot be read stay unindexed
 
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
@@ -109,7 +109,7 @@ def test_types_that_fit(
     declared: str,
     provider: str,
 ) -> None:
-    """A table whose column was widened keeps its old files, and OPTIMIZE rewrites them."""
+    """A table whose column was widened keeps its old files, which OPTIMIZE rewrites."""
     if provider == "parquet" and declared != "INT" and spark.version < "4":
         pytest.skip("Spark 3.5 cannot read Parquet files as these types")
     write(tmp_path / "t", provider, one, other)
@@ -119,7 +119,7 @@ def test_types_that_fit(
     assert done.numFilesRemoved == 2 and rows_of(spark.table("t")) == before
 
 
-#: What people leave in folders.
+#: Files that people leave in folders.
 STRAYS = {
     "README.txt": "This table is made by the nightly job.\n" * 9,
     "notes": "x",
@@ -147,7 +147,7 @@ def test_no_data_file(
     assert (folder / f"_{name}").exists()
 
 
-#: Names of data files, as writers may give them.
+#: Names that writers may give to data files.
 NAMES = ["attempt_1.parquet", "task_0.parquet", "part-0", "a=b.parquet", "a=b", "x y.parquet", "%20%2F.parquet",
          "x.parquet.retired", "x.staged", "zorder_.7.parquet", "é.parquet", "#1.parquet"]  # fmt: skip
 

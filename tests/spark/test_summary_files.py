@@ -1,4 +1,5 @@
-"""_metadata and _common_metadata, which OPTIMIZE makes stale, are retired with their files."""
+"""_metadata and _common_metadata, which OPTIMIZE makes stale, are retired with the
+files they describe."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ ROWS = list(range(60))
 
 
 def summarize(folder: Path, files: list[Path] | None = None) -> None:
-    """Writes both, of all files below a folder, as PyArrow and Dask do."""
+    """Writes both summary files for all files below a folder, as PyArrow and Dask do."""
     collected = []
     for path in files or data_files(folder):
         footer = pq.read_metadata(path)
@@ -31,18 +32,19 @@ def summarize(folder: Path, files: list[Path] | None = None) -> None:
 
 
 def summaries(folder: Path) -> list[str]:
-    """Where summaries lie, outside of `_zorder`."""
+    """Paths of summary files outside `_zorder`."""
     found = [path.relative_to(folder) for path in folder.rglob("_*metadata")]
     return sorted(str(path) for path in found if "_zorder" not in path.parts)
 
 
 def by_summary(folder: Path) -> list[int]:
-    """The rows as PyArrow reads them by `_metadata`."""
+    """The rows as PyArrow reads them through `_metadata`."""
     return sorted(ds.parquet_dataset(folder / "_metadata").to_table()["id"].to_pylist())
 
 
 def made(spark: SparkSession, folder: Path, parted: bool = False) -> Path:
-    """60 rows in three files, in the root or in partitions of two levels, with summaries of all."""
+    """60 rows in three files, in the root or in two levels of partitions, with summaries
+    of all files."""
     rows = spark.range(0, 60, 1, 3).selectExpr("id", "id % 7 AS a", "id % 2 AS p", "id % 3 AS q")
     (rows.write.partitionBy("p", "q") if parted else rows.write).parquet(str(folder))
     summarize(folder)
@@ -86,7 +88,7 @@ def test_optimize_and_restore(spark: SparkSession, tmp_path: Path, parted: bool,
 
 
 def test_one_partition(spark: SparkSession, tmp_path: Path) -> None:
-    """Summaries of other folders describe what is still there."""
+    """Summaries of other folders describe files that still exist."""
     folder = made(spark, tmp_path / "t", parted=True)
     summarize(folder / "p=0")
     spark.sql(f"OPTIMIZE '{folder}' FULL WHERE p = 1 AND q = 2 ZORDER BY (id)")
@@ -95,7 +97,8 @@ def test_one_partition(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_restore_takes_newer_ones_away(spark: SparkSession, tmp_path: Path) -> None:
-    """Somebody summarizes the new files: RESTORE takes these, and brings the old ones back."""
+    """After somebody summarizes the new files, RESTORE retires these summaries and restores
+    the old ones."""
     folder = made(spark, tmp_path / "t")
     old = (folder / "_metadata").read_bytes()
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")
@@ -108,7 +111,7 @@ def test_restore_takes_newer_ones_away(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_writes_leave_them(spark: SparkSession, tmp_path: Path) -> None:
-    """As plain Spark does: an append leaves them, an overwrite deletes them."""
+    """As in plain Spark, an append keeps summaries, and an overwrite deletes them."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"CREATE SKIPPING INDEX ON '{folder}'")
     rows = spark.range(60, 70, 1, 1).selectExpr("id", "id AS a", "id AS p", "id AS q")
@@ -142,7 +145,7 @@ POINTS = ["after-markers", "after-retire", "mid-retire", "before-commit", "after
     "statement", ["OPTIMIZE '{}' ZORDER BY (id)", "RESTORE '{}' TO BEFORE OPTIMIZE"]
 )
 def test_killed(spark: SparkSession, tmp_path: Path, statement: str, point: str) -> None:
-    """Summaries are there if and only if the files that they describe are, after the next writer."""
+    """After the next writer, summaries exist if and only if the files that they describe do."""
     folder = made(spark, tmp_path / "t")
     old = data_files(folder)
     if "RESTORE" in statement:
@@ -158,7 +161,8 @@ def test_killed(spark: SparkSession, tmp_path: Path, statement: str, point: str)
 
 
 def test_location_switch(spark: SparkSession, tmp_path: Path) -> None:
-    """The new folder has none; RESTORE brings them; VACUUM deletes the old folder whole."""
+    """The new folder has no summaries; RESTORE brings them back; VACUUM deletes the
+    whole old folder."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"CREATE TABLE summarized USING parquet LOCATION '{folder}'")
     try:
@@ -179,7 +183,7 @@ def test_location_switch(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_partition_switch(spark: SparkSession, tmp_path: Path) -> None:
-    """Those above the partitions are retired; a partition's own go with its old folder."""
+    """Summaries above the partitions are retired; a partition's own stay in its old folder."""
     folder = made(spark, tmp_path / "t", parted=True)
     spark.sql("CREATE TABLE summarized (id BIGINT, a BIGINT, p BIGINT, q BIGINT) USING parquet "
               f"PARTITIONED BY (p, q) LOCATION '{folder}'")  # fmt: skip
@@ -198,7 +202,7 @@ def test_partition_switch(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_record_names_them(spark: SparkSession, tmp_path: Path) -> None:
-    """As sql/FORMAT.md says: among `retire`, before the data files."""
+    """They are listed in `retire` before the data files, as described in sql/FORMAT.md."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")
     record = json.loads((folder / "_zorder/_journal/_1.retire").read_text())

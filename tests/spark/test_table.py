@@ -1,4 +1,4 @@
-"""ZOrderTable: what its methods say when they cannot do as they are told."""
+"""ZOrderTable: errors of methods that cannot do what they are called for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyzorder import ZOrderError, ZOrderTable
 from pyzorder.table import OptimizeBuilder
 
-# (what is called on the builder of an OPTIMIZE, the condition of the error)
+# (call on the builder of an OPTIMIZE, the condition of its error)
 REFUSED: list[tuple[Callable[[OptimizeBuilder], object], str]] = [
     (lambda optimize: optimize.executeZOrderBy(), "ZORDER_NO_COLUMNS"),
     (lambda optimize: optimize.executeZOrderBy([]), "ZORDER_NO_COLUMNS"),

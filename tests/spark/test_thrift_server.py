@@ -1,4 +1,5 @@
-"""A BI tool's way in: Spark's Thrift server with the extension, asked by beeline and by PyHive."""
+"""BI tools' entry point: Spark's Thrift server with the extension, used through
+beeline and PyHive."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ SELECTED = re.compile(r"(\d+) of (\d+) files selected")
 
 
 def beeline(port: int, *statements: str) -> str:
-    """What beeline prints for some statements, in one session."""
+    """The output of beeline for these statements, run in one session."""
     command = [str(BIN / "beeline"), "-u", f"jdbc:hive2://127.0.0.1:{port}/default", "-n", "me"]
     command += ["--outputformat=tsv2", "--silent=true"]
     for statement in statements:
@@ -28,7 +29,8 @@ def beeline(port: int, *statements: str) -> str:
 
 
 def create(name: str) -> str:
-    """A table of 16 files, in each of which both columns have all their values."""
+    """A statement that creates a table of 16 files, each of which has all values
+    of both columns."""
     return (
         f"CREATE TABLE {name} USING parquet AS SELECT /*+ REPARTITION({FILES}) */ id % 400 AS a, "
         "id div 400 * 7 % 50 AS b, id FROM range(20000)"
@@ -36,7 +38,7 @@ def create(name: str) -> str:
 
 
 def files_selected(plan: str) -> tuple[int, int]:
-    """Selected and all files, as EXPLAIN shows them."""
+    """The numbers of selected files and of all files, as shown by EXPLAIN."""
     found = SELECTED.search(plan)
     assert found is not None, plan
     return int(found.group(1)), int(found.group(2))

@@ -1,4 +1,4 @@
-"""ORDER BY c LIMIT n and LIMIT n: which files are opened, and that the rows stay right."""
+"""ORDER BY c LIMIT n and LIMIT n: which files are opened; rows stay right."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.support.scans import opened, plain, settings, some
 
 FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 
-# (query over {t}, files it opens at most); 8 files of 20 rows, see COLUMNS of test_pruning.py: the
-# last row of each file is null in most columns, file 6 has nothing else.
+# (query over {t}, maximum of files opened); 8 files of 20 rows, see COLUMNS in test_pruning.py. The
+# last row of each file is null in most columns, and file 6 has only nulls there.
 ORDERED = [
     ("SELECT id FROM {t} ORDER BY id LIMIT 5", 1),
     ("SELECT id, i FROM {t} ORDER BY id DESC LIMIT 25", 2),
@@ -34,7 +34,7 @@ ORDERED = [
     ("SELECT i FROM {t} ORDER BY i NULLS LAST LIMIT 5", 1),
     ("SELECT i FROM {t} ORDER BY i DESC LIMIT 5", 1),
     ("SELECT i FROM {t} ORDER BY i NULLS LAST LIMIT 20", 2),
-    ("SELECT i FROM {t} ORDER BY i LIMIT 27", 8),  # nulls first, 7 + 20 of them
+    ("SELECT i FROM {t} ORDER BY i LIMIT 27", 8),  # nulls come first, 7 + 20 of them
     ("SELECT i FROM {t} ORDER BY i LIMIT 28", 8),
     ("SELECT i FROM {t} ORDER BY i DESC NULLS FIRST LIMIT 5", 8),
     ("SELECT i FROM {t} ORDER BY i DESC LIMIT 140", 8),
@@ -46,10 +46,10 @@ ORDERED = [
     ("SELECT dt FROM {t} ORDER BY dt DESC LIMIT 5", 1),
     ("SELECT n, w FROM {t} ORDER BY w DESC LIMIT 5", 1),
     ("SELECT d FROM {t} ORDER BY d NULLS LAST LIMIT 5", 1),
-    ("SELECT d FROM {t} ORDER BY d DESC LIMIT 5", 3),  # NaN is in two files
+    ("SELECT d FROM {t} ORDER BY d DESC LIMIT 5", 3),  # two files contain NaN
     ("SELECT f FROM {t} ORDER BY f DESC LIMIT 5", 2),
     ("SELECT id FROM {t} WHERE id >= 40 ORDER BY id LIMIT 5", 1),
-    ("SELECT id FROM {t} WHERE id >= 45 ORDER BY id LIMIT 5", 2),  # not all rows of the first
+    ("SELECT id FROM {t} WHERE id >= 45 ORDER BY id LIMIT 5", 2),  # not all rows of file 2
     ("SELECT id FROM {t} WHERE id >= 45 ORDER BY id LIMIT 25", 3),
     ("SELECT id FROM {t} WHERE i IS NOT NULL ORDER BY id LIMIT 5", 7),
     ("SELECT id FROM {t} WHERE length(s) > 1 ORDER BY id LIMIT 5", 8),
@@ -65,7 +65,7 @@ ORDERED = [
     ("SELECT id FROM {t} WHERE id IN (SELECT id + 100 FROM {t}) ORDER BY id LIMIT 5", 8),
 ]  # fmt: skip
 
-# (query without the limit, limit, files it opens at most)
+# (query without the limit, limit, maximum of files opened)
 UNORDERED = [
     ("SELECT id FROM {t}", 5, 1),
     ("SELECT id, s, d FROM {t}", 25, 2),
@@ -93,7 +93,8 @@ def relation(
 
 
 def same_order(spark: SparkSession, query: str) -> int:
-    """Asserts that the query's rows are plain Spark's, in their order; returns files opened."""
+    """Asserts that the rows and their order are plain Spark's; returns how many
+    files are opened."""
     with plain(spark):
         expected = repr(spark.sql(query).collect())
     assert repr(spark.sql(query).collect()) == expected, query
@@ -106,7 +107,7 @@ def test_the_first_rows(spark: SparkSession, relation: str) -> None:
         count = same_order(spark, query.format(t=relation))
         if count > most:
             loose[query] = (count, most)
-    assert not loose, f"files opened, and at most expected: {loose}"
+    assert not loose, f"files opened, and the expected maximum: {loose}"
 
 
 def test_any_rows(spark: SparkSession, relation: str) -> None:
@@ -123,7 +124,7 @@ def test_any_rows(spark: SparkSession, relation: str) -> None:
             if len(opened(df)) > most:
                 loose[query] = (len(opened(df)), most)
         assert limited.count() == len(rows)
-    assert not loose, f"files opened, and at most expected: {loose}"
+    assert not loose, f"files opened, and the expected maximum: {loose}"
 
 
 def test_limits_below_unions_and_joins(spark: SparkSession, relation: str) -> None:
@@ -200,7 +201,7 @@ def test_drawn_values(
     build(spark, path, fmt)
     relation = view(spark, path, fmt, "drawn_orders")
     for column, way, nulls, limit, predicate in orders:
-        # Which zero of -0.0 and 0.0 comes first is nobody's promise.
+        # The order of -0.0 and 0.0 is not specified.
         same_order(
             spark,
             f"SELECT {column} + 0 AS v FROM (SELECT {column} FROM {relation} WHERE {predicate} "

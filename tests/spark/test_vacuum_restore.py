@@ -1,4 +1,5 @@
-"""VACUUM deletes what OPTIMIZE replaced, after a while; RESTORE brings it back, until then."""
+"""VACUUM deletes what OPTIMIZE replaced after a retention time; until then, RESTORE
+brings it back."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def test_vacuum(
     assert vacuum(spark, "VACUUM t") == [] and not (folder / "_zorder").exists()
     replaced = len(data_files(folder))
     spark.sql("OPTIMIZE t ZORDER BY (a)")
-    assert vacuum(spark, "VACUUM t") == []  # 168 hours by default
+    assert vacuum(spark, "VACUUM t") == []  # retention is 168 hours by default
     assert len(retired(folder)) == replaced
     with pytest.raises(AnalysisException, match="Retain at least 1 hour"):
         spark.sql("VACUUM t RETAIN 0 HOURS").collect()
@@ -64,7 +65,7 @@ def test_vacuum(
 def test_the_index_forgets_what_is_erased(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Older states of it go with the files that they are of."""
+    """Older snapshots of the index are deleted with the files that they describe."""
     created(spark)
     spark.sql("CREATE SKIPPING INDEX ON t (a)")
     for _ in range(3):
@@ -91,7 +92,7 @@ def test_what_a_dead_writer_left(spark: SparkSession, database: str, tmp_path: P
 
 
 def test_halves_of_records(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Of a process that died while it made one; one that was made just now may be another's."""
+    """Temporary files of a process that died while writing a record; a new one may be in use."""
     created(spark)
     spark.sql("OPTIMIZE t ZORDER BY (a)")
     zorder = tmp_path / "db" / "t" / "_zorder"
@@ -142,7 +143,7 @@ def test_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """The table's own folder is empty but for what pyzorder keeps there."""
+    """The table's own folder contains only pyzorder's files."""
     home = tmp_path / "home"
     spark.sql(
         f"CREATE TABLE t (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{home}'"
@@ -168,7 +169,7 @@ def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: 
 def test_restore_without_a_dropped_partition(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Of an external table, whose files stay where they are."""
+    """An external table's files stay where they are when a partition is dropped."""
     sales(spark, 300).write.partitionBy("day").option("path", str(tmp_path / "x")).saveAsTable("t")
     spark.sql("OPTIMIZE t ZORDER BY (a)")
     spark.sql("ALTER TABLE t DROP PARTITION (day = 1)")
@@ -188,7 +189,7 @@ def test_restore_without_a_dropped_partition(
 def test_restore(
     spark: SparkSession, database: str, tmp_path: Path, provider: str, partitioned: bool
 ) -> None:
-    """The same files, byte for byte, and what was appended meanwhile; the index is right too."""
+    """Restores the same files byte for byte, keeps rows appended since, and updates the index."""
     created(spark, provider, partitioned)
     folder = tmp_path / "db" / "t"
     before = {path: path.read_bytes() for path in data_files(folder)}

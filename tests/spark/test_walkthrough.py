@@ -1,4 +1,5 @@
-"""sql/walkthrough.sql: in a session, and as it is by spark-sql of a Spark without pip and beeline."""
+"""sql/walkthrough.sql in a session, with spark-sql of a Spark installed without pip,
+and with beeline."""
 
 from __future__ import annotations
 
@@ -18,14 +19,15 @@ from tests.support.sessions import SUBMIT_OPTIONS
 
 WALKTHROUGH = ROOT / "sql" / "walkthrough.sql"
 
-#: Of the customer 7, by plain arithmetic; the walkthrough then inserts a row with the amount 1.
+#: The total amount of customer 7, by plain arithmetic; the walkthrough then inserts a row with
+#: amount 1.
 AMOUNT = sum(range(7, 200_000, 1000))
 
 EXTENSION = f"spark.sql.extensions={session.EXTENSION}"
 
 
 def spark_home(folder: Path, defaults: str) -> Path:
-    """A Spark as its distribution is unpacked, with this in its spark-defaults.conf."""
+    """A Spark laid out like an unpacked distribution, with this spark-defaults.conf."""
     home = folder / "spark"
     (home / "conf").mkdir(parents=True)
     for part in ("bin", "jars"):
@@ -35,7 +37,7 @@ def spark_home(folder: Path, defaults: str) -> Path:
 
 
 def run(command: list[str], folder: Path, **environment: str) -> str:
-    """What a command prints, run in a folder, with no Python environment's Spark around."""
+    """The output of a command, run in a folder and without the Spark of a Python environment."""
     ours = ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_PYTHON", "PYTHONPATH")
     kept = {key: value for key, value in os.environ.items() if key not in ours}
     done = subprocess.run(
@@ -47,7 +49,7 @@ def run(command: list[str], folder: Path, **environment: str) -> str:
 
 
 def check(printed: str) -> None:
-    """The answers of a walk: amounts that do not change, and fewer files after OPTIMIZE."""
+    """Checks the walkthrough's output: unchanged amounts, and fewer files after OPTIMIZE."""
     words = re.findall(r"\w+", printed)
     assert (words.count(str(AMOUNT)), words.count(str(AMOUNT + 1))) == (2, 1), printed
     plans = re.findall(r"(\d+) of (\d+) files selected, \d+ skipped, (\d+) unindexed", printed)

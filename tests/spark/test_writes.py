@@ -1,4 +1,4 @@
-"""What INSERT and its like leave behind: files in z-order, and the index's entries of them."""
+"""What INSERT and similar statements write: files in z-order, and their index entries."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def save(spark: SparkSession, folder: Path) -> None:
 
 
 def unindexed(spark: SparkSession) -> int:
-    """How many of the table's files the index does not know as they are."""
+    """The number of files without a matching index entry."""
     return max(int(r["unindexed"]) for r in spark.sql("DESC SKIPPING INDEX ON t").collect())
 
 
@@ -96,7 +96,7 @@ def test_files_are_indexed(
     assert 0 < len(scans.opened(query)) <= len(data_files(folder))
     with scans.plain(spark):
         assert rows_of(query) == rows_of(spark.sql("SELECT * FROM t WHERE a >= 5000")) != {}
-    spark.sql("REFRESH SKIPPING INDEX ON t")  # forgets files that are gone
+    spark.sql("REFRESH SKIPPING INDEX ON t")  # drops entries of deleted files
     for entry in indexes.check_sound(spark, folder, provider).values():
         assert all(indexes.known(entry, c) for c in ("a", "b", "c", "d", "s.x", "s.y"))
 
@@ -105,7 +105,8 @@ def test_files_are_indexed(
 def test_partitions_that_lie_elsewhere(
     spark: SparkSession, database: str, tmp_path: Path, write: Callable[[SparkSession, Path], None]
 ) -> None:
-    """Two of the three partitions; one task writes files of the same name into each of them."""
+    """Two of three partitions are elsewhere; one task writes files of the same name to
+    each of them."""
     sales(spark, 300).write.format("parquet").partitionBy("day").saveAsTable("t")
     for day in (1, 2):
         place = (tmp_path / f"elsewhere {day}").as_uri()
@@ -126,7 +127,7 @@ def test_partitions_that_lie_elsewhere(
 def test_an_index_without_room_for_new_files(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Switched off, by the session or the table, new files wait for REFRESH."""
+    """If the session or the table turns indexing off, new files stay unindexed until REFRESH."""
     sales(spark, 300).write.format("parquet").saveAsTable("t")
     sales(spark, 90).createOrReplaceTempView("new")
     spark.sql("CREATE SKIPPING INDEX ON t")
@@ -157,7 +158,7 @@ def test_a_table_without_an_index_gets_none(
 def test_an_overwrite_beside_an_optimize(
     spark: SparkSession, database: str, tmp_path: Path, write: Callable[[SparkSession, Path], None]
 ) -> None:
-    """Files that come into a folder while it is being deleted do not fail the overwrite."""
+    """Files that appear in a folder while it is being deleted do not make the overwrite fail."""
     folder = tmp_path / "db" / "t"
     sales(spark, 300).write.partitionBy("day").format("parquet").saveAsTable("t")
     sales(spark, 90).createOrReplaceTempView("new")
@@ -167,7 +168,7 @@ def test_an_overwrite_beside_an_optimize(
     def stage() -> None:
         while time.monotonic() < until:
             for place in staged:
-                with suppress(OSError):  # deleted in the midst of it
+                with suppress(OSError):  # the folder was deleted at this moment
                     place.mkdir(parents=True, exist_ok=True)
 
     others = [threading.Thread(target=stage) for _ in range(2)]
@@ -212,7 +213,7 @@ def test_rows_are_laid_out(
     assert metrics(spark.sql("OPTIMIZE t"))["numFilesRemoved"] == 0
     spark.sql("INSERT INTO t SELECT * FROM new")
     later = set(data_files(tmp_path / "db" / "t")) - set(files)
-    # Now the bytes of a row are known from the table's files.
+    # Now the size of a row is known from the table's files.
     assert sum(f.stat().st_size for f in later) / len(later) == pytest.approx(16_000, rel=0.3)
     assert unindexed(spark) == 0
     assert len(scans.opened(spark.sql("SELECT * FROM t WHERE a = 77"))) < 0.7 * len(
@@ -257,7 +258,8 @@ def test_partitions_are_laid_out(
 
 
 def test_many_partitions(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """More than are drawn: each is still written once, and by one task."""
+    """With more partitions than sampled rows, each partition is still written once, by
+    a single task."""
     spark.sql(
         "CREATE TABLE t (a INT, b INT, day INT) USING parquet PARTITIONED BY (day) " + CLUSTERED
     )
@@ -270,7 +272,7 @@ def test_many_partitions(spark: SparkSession, database: str, tmp_path: Path) -> 
 
 
 def test_a_value_heavier_than_a_file(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """It is dealt out by what its rows are, not by the order in which they come."""
+    """Its rows are distributed by their contents, not by the order in which they arrive."""
     spark.sql(f"CREATE TABLE t (a INT, b STRING, m MAP<INT, BIGINT>) USING parquet {CLUSTERED}")
     target_size(spark, 4000)
     rows = spark.range(0, 2000, 1, 4).selectExpr("1 AS a", "'x' AS b", "map(1, id) AS m")
@@ -288,7 +290,7 @@ def test_few_rows(spark: SparkSession, database: str, rows: str) -> None:
 
 
 def test_a_first_write_without_rows(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """What is written after it lies in order all the same: OPTIMIZE has nothing to do."""
+    """Rows written later are still clustered, so OPTIMIZE has nothing to do."""
     spark.sql(f"CREATE TABLE t (a INT, b INT) USING parquet {CLUSTERED}")
     spark.sql("INSERT INTO t SELECT 1, 1 FROM range(0)")
     assert len(data_files(tmp_path / "db" / "t")) == 1
@@ -339,7 +341,7 @@ def test_sparks_own_cluster_by(spark: SparkSession, database: str, tmp_path: Pat
 
 @pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED"])
 def test_old_dates(spark: SparkSession, database: str, tmp_path: Path, mode: str) -> None:
-    """Written by the old calendar, a date may be read as another one."""
+    """A date written in the old calendar may be read as another date."""
     spark.sql("CREATE TABLE t (a DATE, b TIMESTAMP) USING parquet")
     spark.sql("CREATE SKIPPING INDEX ON t")
     with scans.settings(spark, spark__sql__parquet__datetimeRebaseModeInWrite=mode,
@@ -353,11 +355,11 @@ def test_old_dates(spark: SparkSession, database: str, tmp_path: Path, mode: str
         assert rows_of(spark.sql(query)) == expected
 
 
-#: Partition columns with names that committers, engines and pyzorder give to folders of their own.
+#: Partition columns named like the folders of committers, engines or pyzorder.
 FOLDER_NAMES = ["attempt_day", "_temporary", "task_0", "_zorder", "_zorder.1.x", "part-0", "p.parquet",
                 "_metadata", "__magic", "_staging", ".spark-staging-1", "a b", "100%", "a=b"]  # fmt: skip
 
-#: Values of such names, and those that Spark escapes in folders' names.
+#: Values that look like such names, and values that Spark escapes in folder names.
 FOLDER_VALUES = ["attempt_1", "_temporary", "task_0", "_zorder", "part-0.parquet", "a=b", "a/b", "50%",
                  "x y", "x:y", "é", ".b", "", None]  # fmt: skip
 
@@ -385,7 +387,8 @@ def test_partitions_named_like_folders_of_others(
 
 
 def test_several_partition_columns(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """With a folder for each, also of static partitions and of tables written by their path."""
+    """With a folder level for each column, also for static partitions and tables
+    written by path."""
     spark.sql("CREATE TABLE t (id INT, attempt_a INT, attempt_b STRING) USING parquet "
               "PARTITIONED BY (attempt_a, attempt_b)")  # fmt: skip
     spark.sql("CREATE SKIPPING INDEX ON t")

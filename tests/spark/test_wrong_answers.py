@@ -1,4 +1,5 @@
-"""Wrong answers that others have shipped: each must be right here (NaN, added columns, changed files)."""
+"""Wrong answers that other projects have shipped, with NaN, added columns, changed
+files and more."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 
 
 def _write(spark: SparkSession, path: Path, fmt: str, *selects: str) -> None:
-    """One file for each select, in order."""
+    """Writes one file for each SELECT, in order."""
     for select in selects:
         spark.sql(select).coalesce(1).write.format(fmt).mode("append").save(str(path))
 
@@ -76,7 +77,7 @@ def test_an_added_column_reads_as_its_default(spark: SparkSession) -> None:
         location = spark.sql("DESCRIBE FORMATTED added").where("col_name = 'Location'")
         path = Path(location.first()["data_type"].removeprefix("file:"))  # type: ignore[index]
         predicates = ["c = 5", "c IS NULL", "c = 7", "c IS NOT NULL", "e IS NULL", "e = 8", "c < 6"]
-        # Indexed by one who knows the default, and by one who does not; read by both.
+        # Indexed with a schema that has the default, and with one that has not; read with both.
         for schema in (spark.table("added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             check_sound(spark, "added", predicates)
@@ -168,14 +169,14 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     old = read.where("id > 100")
     assert len(opened(read.where("id = 35"))) == 1 and opened(old) == set()
 
-    # Appended by somebody else: unindexed, and read.
+    # Another writer appends a file, which is unindexed and read.
     spark.range(100, 110, 1, 1).write.format(fmt).save(str(other))
     (new,) = other.glob(f"part-*.{fmt}")
     shutil.copy(new, path / f"part-foreign.{fmt}")
     fresh = spark.read.format(fmt).load(str(path)).where("id = 105")
     assert explain(fresh)[0]["unindexed"] == 1 and fresh.count() == 1
 
-    # Replaced in place under the same name, also for a listing made before.
+    # A file is replaced in place under the same name; also for a listing from before.
     held = spark.read.format(fmt).load(str(path))
     assert held.where("id = 5").count() == 1
     victim = sorted(path.glob("part-00000-*"))[0]
@@ -185,7 +186,7 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     assert victim.name in opened(held.where("id = 107"))
     assert spark.read.format(fmt).load(str(path)).where("id = 107").count() == 2
 
-    # Deleted.
+    # The file is deleted.
     victim.unlink()
     assert spark.read.format(fmt).load(str(path)).where("id = 107").count() == 1
 
@@ -261,7 +262,7 @@ def test_names_of_another_case_and_strange_names(spark: SparkSession, tmp_path: 
         query = spark.sql(f"SELECT * FROM names WHERE {predicate}")
         assert query.count() == 1 and len(opened(query)) == 1, predicate
     reader = spark.read.schema("ID INT").parquet(str(path))
-    assert len(opened(reader.where("ID = 5"))) == 4  # another type than the index has
+    assert len(opened(reader.where("ID = 5"))) == 4  # not the indexed type
     with settings(spark, spark__sql__caseSensitive="true"):
         reader = spark.read.schema("iD LONG").parquet(str(path))
         assert reader.where("iD IS NULL").count() == 40
@@ -280,7 +281,7 @@ def test_a_broken_index_breaks_no_query(spark: SparkSession, tmp_path: Path) -> 
     assert query.count() == 1 and len(opened(query)) == 4
 
 
-#: Zone, three instants in order, and the day that comes, goes and comes again between them.
+#: Time zone and three instants in order, between which the local day advances and goes back.
 REPEATED_DAYS = [
     ("America/St_Johns", ["2010-11-07 02:30:30", "2010-11-07 02:31:30", "2010-11-07 03:31:00"]),
     ("America/Juneau", ["1867-10-18 08:57:41", "1867-10-18 10:00:00", "1867-10-19 08:57:41"]),
@@ -307,7 +308,8 @@ def test_a_file_replaced_after_explain(spark: SparkSession, tmp_path: Path, fmt:
 def test_a_day_that_comes_twice(
     spark: SparkSession, tmp_path: Path, fmt: str, zone: str, instants: list[str]
 ) -> None:
-    """cast(ts AS date) goes back between the instants, so the bounds' days don't enclose."""
+    """cast(ts AS date) goes back between the instants, so the days of the bounds do not
+    enclose its values."""
     path = tmp_path / "t"
     rows = ", ".join(f"(TIMESTAMP'{instant} UTC')" for instant in instants)
     with settings(spark, spark__sql__session__timeZone=zone):
@@ -330,7 +332,7 @@ def test_a_day_that_comes_twice(
 
 @FORMATS
 def test_days_beyond_timestamps(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """A file whose least or greatest day is no timestamp is read, and the query is to fail."""
+    """If a bound's day has no timestamp, the file is read, and the query itself fails."""
     path = tmp_path / "t"
     before, beyond = (f"date_add(DATE'2000-01-01', {days})" for days in (-110000000, 110000000))
     files = {
@@ -385,7 +387,7 @@ def test_any_expression_on_constant_files(spark: SparkSession, tmp_path: Path, f
         "CASE WHEN i = 8 THEN s = 'xyz' ELSE i > 100 END": 1,
         "md5(s) = md5('xyz')": 3,
         "1 / (i - 8) > 0": 1,
-        "CAST(1 / d AS STRING) = '-Infinity'": 4,  # neither zero is one value
+        "CAST(1 / d AS STRING) = '-Infinity'": 4,  # two different zeros
         "rand() < 2 AND reverse(s) = 'zyx'": 3,
     }
     with settings(spark, spark__sql__ansi__enabled="false"):
@@ -393,7 +395,7 @@ def test_any_expression_on_constant_files(spark: SparkSession, tmp_path: Path, f
         counts |= {p: len(opened(spark.sql(f"SELECT * FROM singles WHERE {p}")))
                    for p in expected if "rand" in p}  # fmt: skip
     assert counts == expected
-    with settings(spark, spark__sql__ansi__enabled="true"):  # the query is to fail, not the judge
+    with settings(spark, spark__sql__ansi__enabled="true"):  # the query fails, not the rule
         assert len(opened(spark.sql("SELECT * FROM singles WHERE 1 / (i - 8) > 0"))) == 2
 
 
@@ -412,13 +414,13 @@ def test_only_a_trusted_index_is_believed_without_asking(
     shutil.copy(other, replaced)
     (path / f".{replaced.name}.crc").unlink()
     with settings(spark, spark__sql__zorder__index__trusted="true"):
-        # What the setting says: the index knows every file, and none is ever replaced.
+        # The setting asserts that the index knows every file and that no file is ever replaced.
         assert listed.where("id = 100").collect() == []
     assert [tuple(row) for row in listed.where("id = 100").collect()] == [(100,)]
 
 
 def attempt(df: DataFrame) -> list[Row] | None:
-    """The rows; None: the query fails."""
+    """The rows; None if the query fails."""
     try:
         return df.collect()
     except FAILURES:
@@ -427,7 +429,7 @@ def attempt(df: DataFrame) -> list[Row] | None:
 
 @pytest.mark.parametrize("limit", ["512m", "1"])
 def test_settings_that_functions_read(spark: SparkSession, tmp_path: Path, limit: str) -> None:
-    """What a function says of a file's one value may change with the session's settings."""
+    """The result of a function on a file's only value may depend on session settings."""
     for i, text in enumerate(["2020-1-1", "2021-01-01"]):
         _write(spark, tmp_path / "t", "parquet", f"SELECT '{text}' AS s, {i} AS k")
     build(spark, tmp_path / "t", "parquet")

@@ -1,4 +1,4 @@
-"""Files of the direct method are skipped by their least and greatest z-values, too."""
+"""With the direct method, files are also skipped by their least and greatest z-values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def laid_out(
 def folder_of(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str, str], Path]:
-    """The folder of a table of a type and a provider, which is laid out when it is first needed."""
+    """The folder of a table for this type and provider, created and laid out on first use."""
 
     @cache
     def folder_of(data_type: str, provider: str) -> Path:

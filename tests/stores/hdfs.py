@@ -1,4 +1,4 @@
-"""Runs tests on HDFS: a NameNode and two DataNodes, in a JVM of their own.
+"""Runs tests on HDFS: a NameNode and two DataNodes in one separate JVM.
 
 python -m tests.stores.hdfs tests/stores …
 """
@@ -17,7 +17,7 @@ from tests.support.processes.servers import free_port, process, wait
 
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
 
-#: As many copies of a block as there are DataNodes.
+#: One copy of each block per DataNode.
 SETTINGS = {"spark.hadoop.dfs.replication": "2"}
 
 

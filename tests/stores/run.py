@@ -13,8 +13,8 @@ def run(root: str, settings: Mapping[str, str], tests: Sequence[str]) -> int:
     """Returns pytest's exit code.
 
     Args:
-        root: URL of a folder that the tests may do with as they like.
-        settings: what sessions need to reach it.
+        root: URL of a folder in which the tests may create and delete anything.
+        settings: Spark settings that sessions need to access it.
         tests: pytest's arguments.
     """
     environment = {

@@ -1,4 +1,4 @@
-"""Runs tests on S3: moto's server, through S3A.
+"""Runs tests on S3: a moto server, accessed through S3A.
 
 python -m tests.stores.s3 tests/stores …
 """
@@ -15,7 +15,7 @@ from tests.support.processes.servers import free_port, listens, process, wait
 
 
 def settings(port: int) -> dict[str, str]:
-    """Those with which a Spark session reaches the server at a port of this machine."""
+    """Spark settings to reach the server at a local port."""
     s3a = {
         "endpoint": f"http://127.0.0.1:{port}",
         "endpoint.region": "us-east-1",

@@ -1,9 +1,9 @@
-"""An S3 server for tests: moto's, which fails the requests that a test asks it to fail.
+"""An S3 server for tests: moto's server, with requests that fail when a test wants them to.
 
     python tests/stores/s3_server.py PORT
 
-It takes one request at a time, as whoever asks an S3 for one object sees it: moto's check whether an
-object exists and the put that depends on it are two steps.
+It handles one request at a time. moto checks whether an object exists and writes it in two
+steps; handled one by one, requests for an object take effect atomically, as they do in S3.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from urllib.request import Request, urlopen
 
 BUCKET = "tests"
 
-#: To this path a test sends which request is to fail next, and how.
+#: A test posts to this path which request should fail next, and how.
 FAIL = "/_fail"
 
-#: The request is carried out, and its answer gets lost.
+#: The request is carried out, but its response is lost.
 LOSE = "lose"
 
-#: The request is refused, as S3 refuses a conditional put while another of the same object goes on.
+#: The request is rejected, as S3 rejects a conditional put during another put of the same object.
 CONFLICT = "conflict"
 
 
 def fail(endpoint: str, how: str, request: str) -> None:
-    """The next request that the pattern finds, such as `PUT .*prepare`, fails so."""
+    """Makes the next request that matches, such as `PUT .*prepare`, fail in this way."""
     urlopen(Request(endpoint + FAIL, f"{how} {request}".encode(), method="POST")).close()
 
 
 class Failing:
-    """A WSGI application that serves another one."""
+    """A WSGI application that wraps another one and makes requests fail."""
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
         self.app = app

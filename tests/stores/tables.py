@@ -1,4 +1,4 @@
-"""The small table that the tests of stores share: what is done to it, and what must stay true."""
+"""The small table shared by the tests of stores: its statements and its checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ ALL = list(range(ROWS))
 
 
 class Table:
-    """40 rows in four files, each with small and great ids; of two partitions, or of none."""
+    """A table of 40 rows in four files, each with low and high ids; optionally
+    in two partitions."""
 
     def __init__(
         self, folder: Folder, provider: str = "parquet", partitioned: bool = False
@@ -27,7 +28,7 @@ class Table:
         self.files = folder.data()
 
     def append(self, start: int, end: int) -> None:
-        """Adds the rows with the ids from `start` to `end`, without it."""
+        """Appends the rows with ids from `start` to `end`, exclusive."""
         step = self.spark.range(start, end, 1, 4).selectExpr(
             f"(id - {start}) * 17 % {end - start} + {start} AS id"
         )
@@ -35,13 +36,13 @@ class Table:
         self.write(rows, "append")
 
     def write(self, rows: DataFrame, mode: str) -> None:
-        """Spark's own write."""
+        """Writes rows with Spark."""
         writer = rows.write.mode(mode).format(self.provider)
         (writer.partitionBy("day") if self.partitioned else writer).save(self.folder.url)
 
     def write_partitions(self, rows: DataFrame) -> None:
-        """Spark's own overwrite of the partitions that the rows are of. Several may do so at once,
-        as they may not append: their committers share a folder then."""
+        """Overwrites the partitions of these rows with Spark. Unlike appends, several such writes
+        may run at once: the committers of appends would share a folder."""
         writer = rows.write.mode("overwrite").format(self.provider).partitionBy("day")
         writer.option("partitionOverwriteMode", "dynamic").save(self.folder.url)
 
@@ -52,12 +53,12 @@ class Table:
         return ids(self.rows())
 
     def plain_ids(self) -> list[int]:
-        """As Spark without pyzorder would read it."""
+        """The ids that Spark without pyzorder would read."""
         with scans.settings(self.spark, spark__sql__zorder__journal__overlay="false"):
             return self.ids()
 
     def opened(self, condition: str = "id = 7") -> set[str]:
-        """The files that a lookup opens, and no fewer than plain Spark finds rows in."""
+        """The files that a lookup opens; asserts that it returns the same rows as plain Spark."""
         found = self.rows().where(condition)
         with scans.plain(self.spark):
             rows = ids(self.rows().where(condition))
@@ -65,22 +66,22 @@ class Table:
         return scans.opened(found)
 
     def optimize(self, files: int = 4) -> Any:
-        """OPTIMIZE into about so many files; its metrics."""
+        """Runs OPTIMIZE with a target of about this many files; returns its metrics."""
         sizes = self.folder.everything()
         size = sum(sizes[name][0] for name in self.folder.data()) // files
         with scans.settings(self.spark, spark__sql__zorder__optimize__targetFileSize=str(size)):
             return metrics(self.spark.sql(f"OPTIMIZE {self.name} ZORDER BY (id)"))
 
     def run(self, statement: str) -> list[Any]:
-        """A statement, `{}` in it standing for the table."""
+        """Runs a statement in which `{}` stands for the table."""
         return list(self.spark.sql(statement.format(self.name)).collect())
 
     def vacuum(self) -> None:
-        """Deletes everything that was replaced."""
+        """Deletes all replaced files."""
         with scans.settings(self.spark, spark__sql__zorder__vacuum__retentionCheck="false"):
             self.run("VACUUM {} RETAIN 0 HOURS")
 
     def unindexed(self) -> int:
-        """How many files the index does not know."""
+        """The number of files without an index entry."""
         rows = self.run("DESCRIBE SKIPPING INDEX ON {}")
         return max(int(row["unindexed"]) for row in rows)

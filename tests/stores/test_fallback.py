@@ -1,4 +1,4 @@
-"""The fallback's copy on any store, and queries that go by its index."""
+"""The fallback's copies on any store, and its queries with their index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that is killed at a step of what it does on a store, and another one that recovers."""
+"""A process is killed while it changes a table on a store, and another one recovers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.stores
 
 OPTIMIZE = "OPTIMIZE {} FULL ZORDER BY (id)"
 
-#: Where OPTIMIZE is killed, and whether it has committed by then.
+#: The point at which OPTIMIZE is killed, and whether it has committed by then.
 POINTS = {
     "after-prepare": False,
     "after-markers": False,
@@ -28,7 +28,7 @@ POINTS = {
 }
 
 
-#: The others go with `make test-hdfs` and `make test-s3`, but not with `-m "stores and not crash"`.
+#: Other points run with `make test-hdfs` and `make test-s3`, unless crash tests are left out.
 SAMPLE = ("mid-retire", "before-commit", "mid-move-in", "before-done")
 
 
@@ -40,12 +40,12 @@ def test_killed_at(folder: Folder, point: str) -> None:
     table.run("CREATE SKIPPING INDEX ON {}")
     made = table.rows()
     planned = made.rdd.map(lambda row: row["id"])
-    planned.getNumPartitions()  # its files are listed now
+    planned.getNumPartitions()  # lists its files now
 
     killed(folder.url, point, OPTIMIZE.format(table.name))
     assert table.ids() == ids(made) == sorted(planned.collect()) == ALL
 
-    table.run("VACUUM {}")  # the next writer
+    table.run("VACUUM {}")  # the next writer recovers
     assert table.ids() == table.plain_ids() == ids(made) == sorted(planned.collect()) == ALL
     assert (folder.data() == table.files) == (not POINTS[point])
     assert folder.pyzorder_files(".staged") == []
@@ -65,7 +65,7 @@ def test_killed_at(folder: Folder, point: str) -> None:
     ],
 )
 def test_killed_twice(folder: Folder, first: str, second: str) -> None:
-    """The second time while it recovers what the first left."""
+    """The second process is killed while it recovers from the first kill."""
     table = Table(folder)
     table.run("CREATE SKIPPING INDEX ON {}")
     for point in (first, second):
@@ -96,5 +96,5 @@ def test_statements_killed(folder: Folder, statement: str, point: str) -> None:
     restored = "RESTORE" in statement and POINTS[point]
     assert folder.data() == (table.files if restored else optimized)
     if "RESTORE" in statement and not restored:
-        table.run(statement)  # the same again, with files that were moved there and back
+        table.run(statement)  # once more, now that the files were moved there and back
         assert folder.data() == table.files and table.ids() == ALL

@@ -1,4 +1,4 @@
-"""Queries whose files an OPTIMIZE takes away after they were planned, or while they are read."""
+"""Queries whose files are moved away by OPTIMIZE after planning or during the read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMATS = pytest.mark.parametrize("provider", ["parquet", "orc"])
 
 
 def planned(df: DataFrame) -> DataFrame:
-    """Its files are listed now, and stay those."""
+    """Plans the query, which fixes its list of files."""
     df._jdf.queryExecution().toRdd().getNumPartitions()
     return df
 
@@ -39,7 +39,7 @@ def test_planned_before(folder: Folder, provider: str, ignore: str) -> None:
 @FORMATS
 @pytest.mark.parametrize("vectorized", ["true", "false"])
 def test_taken_away_while_it_is_read(folder: Folder, provider: str, vectorized: str) -> None:
-    """A file of several row groups, each fetched when its turn comes, goes after the first row."""
+    """The query reads a file row group by row group; the file is moved away after the first row."""
     spark, count = folder.spark, 40_000
     spark.range(0, count, 1, 1).selectExpr("id", "uuid() AS text").write.format(provider).options(
         **{"parquet.block.size": 200_000, "parquet.page.size.row.check.min": 100,

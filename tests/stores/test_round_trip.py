@@ -1,4 +1,4 @@
-"""Every statement on one table after the other, on a store."""
+"""Runs every statement on a table on a store, one after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.stores
 @pytest.mark.parametrize(("provider", "partitioned"), [("parquet", True), ("orc", False)])
 def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     table = Table(folder, provider, partitioned)
-    created, alone = table.files, 2 if partitioned else 1  # one a partition may hold a 7
+    created, alone = table.files, 2 if partitioned else 1  # one file per partition may hold 7
     table.run("CREATE SKIPPING INDEX ON {}")
     assert table.unindexed() == 0 and table.ids() == ALL
     assert table.opened() == {name.rpartition("/")[2] for name in created}
@@ -24,7 +24,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     assert not set(optimized) & set(created)
     assert table.ids() == table.plain_ids() == ALL
     assert table.unindexed() == 0 and len(table.opened()) == alone
-    assert table.optimize()["numFilesRemoved"] == 0  # it knows its own files again
+    assert table.optimize()["numFilesRemoved"] == 0  # it recognizes its own files
     assert len(folder.pyzorder_files(".retired")) == len(created)
     assert folder.pyzorder_files(".staged") == []
 
@@ -39,7 +39,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     assert table.unindexed() == 0
 
     table.optimize()
-    table.run("RESTORE {} TO BEFORE OPTIMIZE")  # files that were away, came back and went again
+    table.run("RESTORE {} TO BEFORE OPTIMIZE")  # files moved away, back, and away again
     assert set(folder.data()) == set(created) | appended
 
     table.vacuum()
@@ -48,7 +48,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     table.vacuum()
 
     moved = folder.data()[0]
-    folder.copy(moved, moved.replace("part-", "other-"))  # another engine's file
+    folder.copy(moved, moved.replace("part-", "other-"))  # a file of another engine
     folder.remove(moved)
     with scans.settings(folder.spark, spark__sql__zorder__index__trusted="false"):
         assert table.unindexed() == 1 and table.ids() == list(range(44))
@@ -60,7 +60,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
 
 
 def test_catalog_table(folder: Folder) -> None:
-    """INSERT and INSERT OVERWRITE of a partition, by name."""
+    """INSERT and INSERT OVERWRITE of a partition, by table name."""
     spark = folder.spark
     spark.sql(
         "CREATE TABLE on_a_store (id BIGINT, day BIGINT) USING parquet PARTITIONED BY (day) "

@@ -1,4 +1,4 @@
-"""What is particular to S3: answers that get lost, renames that stop half way, no conditional put."""
+"""Faults specific to S3: lost responses, interrupted renames, conflicting conditional puts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def on_s3(folder: Folder) -> None:
         pytest.skip("runs on S3")
 
 
-#: (how, which request fails once)
+#: (how a request fails once, pattern of its object)
 FAULTS = [
     *((s3_server.LOSE, name) for name in ("prepare", "retire", "outcome", "done", "_v0.*json")),
     (s3_server.LOSE, "_incarnation"),
@@ -33,18 +33,19 @@ FAULTS = [
 
 @pytest.mark.parametrize(("how", "record"), FAULTS)
 def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
-    """Of a put whose answer is lost nobody hears that it succeeded; S3A sends it again."""
+    """If the response to a put is lost, the client does not learn that it succeeded, and
+    S3A repeats it."""
     table = Table(folder)
     s3_server.fail(folder.conf.get("fs.s3a.endpoint"), how, f"PUT .*{record}$")
     assert table.optimize()["numFilesAdded"] > 0
     assert table.ids() == table.plain_ids() == ALL
     assert table.unindexed() == 0
-    assert len(folder.pyzorder_files(".prepare")) == 1  # it was its own winner
+    assert len(folder.pyzorder_files(".prepare")) == 1  # the lock is held by the first attempt
     table.run("RESTORE {} TO BEFORE OPTIMIZE")
     assert folder.data() == table.files
 
 
-#: (the OPTIMIZE is killed at, each file that was copied and not yet deleted, where it was copied to)
+#: (point at which OPTIMIZE is killed, files copied but not yet deleted, targets of the copies)
 HALF_MOVES = [
     ("after-retire", "part-", "_zorder/_retired/_1/_{}.retired"),
     ("after-commit", ".staged", "{}"),

@@ -1,4 +1,5 @@
-"""Several writers on one folder of a store: one lock, no lost entries, no overwritten rows."""
+"""Several writers on one folder of a store: one lock, no lost index entries,
+no overwritten rows."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ RACES = 12
 
 
 def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """What `work` returns for 0, 1, …, all begun together."""
+    """Calls `work` with 0, 1, … at the same time; returns the results."""
     begin = Barrier(count)
 
     def one(number: int) -> Any:
@@ -37,7 +38,8 @@ def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def test_one_winner(folder: Folder) -> None:
-    """Of many who make a file at once, one is told that it did, and its bytes are there."""
+    """When many create a file at the same time, exactly one succeeds, and the file
+    has its bytes."""
     folder.write("other", b"")
     primitive = getattr(getattr(package(folder.spark), "CreateIfAbsent$"), "MODULE$")
     for race in range(RACES):
@@ -74,7 +76,7 @@ def test_two_optimize_at_once(folder: Folder) -> None:
             table.run("OPTIMIZE {} FULL ZORDER BY (id)")
             return "done"
         except Exception as failure:
-            assert "ZORDER_CON" in str(failure), failure  # …CURRENT_OPTIMIZE or …FLICT
+            assert "ZORDER_CON" in str(failure), failure  # CONCURRENT_OPTIMIZE or CONFLICT
             return "refused"
 
     assert "done" in at_once(2, optimize)
@@ -83,7 +85,8 @@ def test_two_optimize_at_once(folder: Folder) -> None:
 
 
 def test_entries_of_all_who_write_at_once(folder: Folder) -> None:
-    """Index snapshots are published by who is first; the others take theirs on top of it."""
+    """Writers that publish an index snapshot later than another add their entries
+    to that snapshot."""
     table = Table(folder, partitioned=True)
     table.run("CREATE SKIPPING INDEX ON {}")
     at_once(4, lambda n: table.write_partitions(folder.spark.sql(f"SELECT 10{n}L id, 10{n}L day")))
@@ -92,7 +95,7 @@ def test_entries_of_all_who_write_at_once(folder: Folder) -> None:
     assert len(table.opened("id = 102")) == 1
 
 
-# ---- others write while a run is under way ------------------------------------------------------
+# ---- concurrent changes by others ---------------------------------------------------------------
 
 
 def overwrite(table: Table) -> list[int]:
@@ -114,7 +117,8 @@ def delete_a_file(table: Table) -> list[int]:
 
 
 def rewrite_a_file(table: Table) -> list[int]:
-    """The same bytes: Hadoop's S3A keeps what it knows of an object that it has read."""
+    """Writes the same bytes again. Hadoop's S3A caches the metadata of an object that
+    it has read."""
     name = table.files[0]
     table.folder.write(name, table.folder.read(name))
     return ALL
@@ -151,7 +155,7 @@ def test_a_conflict_leaves_the_table_as_the_other_left_it(
 def test_overwritten_rows_do_not_come_back(
     folder: Folder, point: str, change: Callable[[Table], list[int]]
 ) -> None:
-    """Another overwrites what a killed run was about to replace."""
+    """Another writer overwrites the files that a killed run was about to replace."""
     table = Table(folder, partitioned=True)
     journal_driver.killed(folder.url, point, f"OPTIMIZE {table.name} FULL ZORDER BY (id)")
     expected = change(table)
@@ -169,7 +173,7 @@ def test_files_appended_meanwhile_are_kept(folder: Folder) -> None:
 
 
 def test_nothing_is_left_where_a_table_was_deleted(folder: Folder) -> None:
-    """A writer that goes on for a while does not make its folder anew."""
+    """A writer that is still running does not recreate the table's folder."""
     Table(folder)
     run = Rewrite(folder.spark, folder.url)
     folder.delete()

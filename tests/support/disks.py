@@ -1,4 +1,4 @@
-"""Disks that are full and folders that may not be written to, as real ones: tests that run as root."""
+"""Real full disks and read-only folders, for tests that run as root."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 def run(*command: str | Path) -> None:
-    """A program of the machine's; the test is skipped where it may not do what it is asked."""
+    """Runs a system command; skips the test if the command is missing or not permitted."""
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     except FileNotFoundError:
@@ -22,13 +22,14 @@ def run(*command: str | Path) -> None:
 
 
 class Disk:
-    """A file system of its own in memory, whose room is set while it is in use."""
+    """A file system in memory whose free space can be changed while it is in use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def leave(self, *, files: int | None = None, pages: int | None = None) -> None:
-        """Leaves room for so many new files, folders and names, or pages of data; None: plenty."""
+        """Leaves room for this many new files, folders and names, or pages of
+        data; None: plenty."""
         if files is None:
             inodes = 100_000
         else:
@@ -43,7 +44,7 @@ class Disk:
 
     @contextmanager
     def room(self, **left: int) -> Iterator[None]:
-        """So much room inside, plenty afterwards."""
+        """Leaves this much room inside the block, and plenty afterwards."""
         self.leave(**left)
         try:
             yield
@@ -52,7 +53,7 @@ class Disk:
 
     @contextmanager
     def read_only(self) -> Iterator[None]:
-        """Nothing can be written inside."""
+        """Makes the file system read-only inside the block."""
         run("mount", "-o", "remount,ro", self.folder)
         try:
             yield
@@ -62,7 +63,7 @@ class Disk:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[Disk]:
-    """A new disk that is mounted at the folder."""
+    """A new file system, mounted at the folder inside the block."""
     folder.mkdir()
     run("mount", "-t", "tmpfs", "-o", "nr_inodes=100000,nr_blocks=16384", "tmpfs", folder)
     try:
@@ -73,7 +74,7 @@ def small_disk(folder: Path) -> Iterator[Disk]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """A file that cannot be changed, moved or deleted; a folder whose names cannot."""
+    """Makes a file unchangeable, or a folder's set of names."""
     run("chattr", "+i", path)
     try:
         yield

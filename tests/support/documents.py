@@ -1,4 +1,4 @@
-"""The documents for users, and the code blocks in them."""
+"""The documents for users, and their code blocks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: By their paths from the project's folder.
+#: Paths relative to the project's folder.
 PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 
-#: Documents for developers, whose links count too.
+#: Documents for developers, whose links are checked as well.
 OTHERS = ["CONTRIBUTING.md", "tests/README.md", "sql/FORMAT.md", "CHANGELOG.md"]
 
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -19,7 +19,7 @@ BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Block:
-    """A code block; `language` is all that stands after the back-quotes."""
+    """A code block; `language` is the text after the opening backquotes."""
 
     page: str
     language: str

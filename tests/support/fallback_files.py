@@ -1,4 +1,4 @@
-"""Helpers: what the fallback leaves out, and what a query really opens."""
+"""Helpers for what the fallback skips, and what a query opens."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.support.tables import data_files
 
 
 def kept(folder: Path, selection: Selection) -> set[str]:
-    """Names of the data files that a selection leaves in."""
+    """Names of the data files that a selection keeps."""
     gone = {Path(file.path).name for file in selection.skipped}
     return {path.name for path in data_files(folder)} - gone
 
 
 def opened(df: DataFrame) -> int:
-    """How many files the scans of a query open, by Spark's own metrics."""
+    """The number of files that a query's scans open, from Spark's own metrics."""
     df.collect()
     found: list[Any] = []
 
@@ -46,14 +46,14 @@ def by_jar(spark: SparkSession, relation: str, predicate: str) -> set[str]:
 
 
 def selection(spark: SparkSession, table: str, predicate: str, **options: Any) -> Selection:
-    """What the fallback leaves out for a predicate."""
+    """The fallback's selection of files for a predicate."""
     return fallback.read(spark, table, **options).select_files(predicate)
 
 
 def written(
     spark: SparkSession, table: Path, parts: Sequence[str], format: str = "parquet"
 ) -> None:
-    """A folder with a file for each SELECT list, of range(0, 20)."""
+    """Writes a folder with a file for each SELECT list, over range(0, 20)."""
     for part in parts:
         rows = spark.range(0, 20, 1, 1).selectExpr(*part.split("; "))
         rows.write.format(format).mode("append").save(str(table))

@@ -1,4 +1,4 @@
-"""A table's folder on any store, looked at and changed through Hadoop's FileSystem."""
+"""Reads and changes a table's folder on any store, through Hadoop's FileSystem."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 
 class Folder:
-    """What others than pyzorder see of a folder, and do to it."""
+    """A folder as seen and changed by programs other than pyzorder."""
 
     def __init__(self, spark: SparkSession, url: str) -> None:
         self.spark = spark
@@ -23,11 +23,11 @@ class Folder:
         return str(self._fs.getUri().getScheme())
 
     def path(self, name: str = "") -> Any:
-        """The JVM's Path of a file or folder below this one, or of itself."""
+        """The JVM's Path of a file or folder below this one, or of this folder itself."""
         return self._hadoop.fs.Path(f"{self.url}/{name}") if name else self._root
 
     def everything(self) -> dict[str, tuple[int, int]]:
-        """Size and modification time of all files below, by their names from here."""
+        """Size and modification time of all files below, by relative name."""
         if not self._fs.exists(self._root):
             return {}
         prefix = self._fs.makeQualified(self._root).toString() + "/"
@@ -47,11 +47,11 @@ class Folder:
         )
 
     def pyzorder_files(self, suffix: str = "") -> list[str]:
-        """Names of pyzorder's files that end so."""
+        """Names of pyzorder's files with this suffix."""
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
     def copy(self, name: str, to: str) -> None:
-        """Copies a file, as a rename on S3 begins."""
+        """Copies a file; a rename on S3 begins in the same way."""
         copied = self._hadoop.fs.FileUtil.copy(
             self._fs, self.path(name), self._fs, self.path(to), False, True, self.conf
         )
@@ -66,13 +66,13 @@ class Folder:
             stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """A file with these bytes, in place of another of its name."""
+        """Writes a file with these bytes, replacing any file of its name."""
         stream = self._fs.create(self.path(name), True)
         stream.write(bytearray(content))
         stream.close()
 
     def move(self, name: str, to: Any) -> None:
-        """Puts a file at a path, whose folder is made."""
+        """Moves a file to a path, whose folder is created."""
         self._fs.mkdirs(to.getParent())
         assert self._fs.rename(self.path(name), to)
 
@@ -81,5 +81,5 @@ class Folder:
         assert self._fs.delete(self.path(name), False)
 
     def delete(self) -> None:
-        """Deletes all of it."""
+        """Deletes the folder and everything in it."""
         self._fs.delete(self._root, True)

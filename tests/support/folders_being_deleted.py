@@ -1,4 +1,4 @@
-"""A table's folder while a disk deletes it, step by step."""
+"""The steps in which a file system deletes a table's folder."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pathlib import Path
 
 
 def delete_all_but(table: Path, left: list[str]) -> None:
-    """Deletes everything from the table's folder and `_zorder` but `_zorder` itself and `left`."""
+    """Deletes everything in the table's folder and in `_zorder`, except `_zorder`
+    itself and `left`."""
     for path in [*table.iterdir(), *(table / "_zorder").iterdir()]:
         if path.name not in ("_zorder", *left):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def delete_all_but_record(table: Path, record: str) -> None:
-    """Deletes all but one record of the journal, which was written after the others were listed."""
+    """Deletes everything but one record, as if it had been written after the journal was listed."""
     delete_all_but(table, ["_journal"])
     for path in (table / "_zorder" / "_journal").iterdir():
         if path.name != record:
@@ -24,7 +25,7 @@ def delete_all_but_record(table: Path, record: str) -> None:
 
 
 def deleter_behind(table: Path) -> threading.Thread:
-    """A thread that waits until the journal is gone, then deletes the last file beside it."""
+    """A thread that waits until the journal is deleted, then deletes the last file beside it."""
     last = table / "_zorder" / "last"
     last.touch()
 
@@ -37,7 +38,7 @@ def deleter_behind(table: Path) -> threading.Thread:
 
 
 def eventually_left(folder: Path) -> list[Path]:
-    """What is in the folder once it is empty, or after 15 seconds."""
+    """What is left in the folder once it is empty, or after 15 seconds."""
     until = time.monotonic() + 15
     while list(folder.iterdir()) and time.monotonic() < until:
         time.sleep(0.1)

@@ -1,8 +1,8 @@
-"""Forged records of a table's journal: what somebody who may write into the table's folder, and nowhere
-else, can make of genuine ones.
+"""Forged records in a table's journal: what an attacker who may write to the table's folder, and
+nowhere else, can make of genuine records.
 
-The fields are those that genuine runs have written, found by walking through their JSON: a new field of
-a record is attacked without being named here.
+Fields to attack are found by walking through the JSON of records that genuine runs have written,
+so fields added to a record later are attacked, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.support.tables import data_files
 
-#: How far a forged run has come: its outcome, whether it is done, and how many days ago.
+#: The state of a forged run: its outcome, whether it is done, and its age in days.
 STATES: dict[str, tuple[str | None, bool, int]] = {
     "undecided": (None, False, 0),
     "aborted": ("ABORT", False, 0),
@@ -27,19 +27,19 @@ STATES: dict[str, tuple[str | None, bool, int]] = {
     "done long ago": ("COMMIT", True, 400),
 }
 
-#: Fields that tell which kind of record it is, or of which life of the table.
+#: Fields that give the kind of a record, or the table's incarnation.
 KEPT = {"formatVersion", "record", "incarnation", "operation", "outcome", "by"}
 
 
 @dataclass(frozen=True)
 class Target:
-    """What an attack aims at: a folder, and the catalog's name of the table there."""
+    """The target of an attack: a folder, and the catalog's name of the table there."""
 
     folder: Path
     table: str
 
     def names(self, home: Path) -> Iterator[str]:
-        """The folder as a record may name it, `home` being the forged table's folder."""
+        """Names by which a record may refer to the folder; `home` is the forged table's folder."""
         yield f"file:{self.folder}"
         yield os.path.relpath(self.folder, home)
         yield f"file:{home}/../{self.folder.relative_to(home.parent)}"
@@ -48,7 +48,7 @@ class Target:
         yield self.folder.name
 
     def files(self, name: str) -> list[dict[str, Any]]:
-        """Its data files, by that name of the folder."""
+        """The target's data files, for this name of its folder."""
         return [
             {
                 "path": f"{name}/{file.relative_to(self.folder)}",
@@ -60,7 +60,7 @@ class Target:
 
 
 def records(journal: Path, run: int = 1) -> dict[str, dict[str, Any]]:
-    """What a genuine run has written, by the kind of record."""
+    """The records that a genuine run has written, by kind."""
     found = {path.suffix[1:]: path for path in journal.glob(f"_{run}.*")}
     return {kind: json.loads(path.read_text()) for kind, path in found.items() if kind != "lease"}
 
@@ -70,7 +70,7 @@ def is_file(value: object) -> bool:
 
 
 def fields(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where in a record texts and lists stand that can lead elsewhere."""
+    """Paths to the strings and lists in a record that could point elsewhere."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if path or key not in KEPT:
@@ -103,8 +103,8 @@ def forge(record: dict[str, Any], field: tuple[Any, ...], target: Target, name: 
 
 
 def cases(genuine: dict[str, dict[str, dict[str, Any]]]) -> Iterator[tuple[str, str, Any, int]]:
-    """Every attack, but for its target: the genuine run, how far it has come, the field (None: all
-    of them), and which of the target's names is used."""
+    """Every attack, apart from its target: the genuine run, its state, the forged field (None: all
+    of them), and the number of the name that is used for the target."""
     for run, of_run in genuine.items():
         every = [
             (kind, field)
@@ -127,7 +127,7 @@ def write(
     name: int,
     number: int,
 ) -> None:
-    """Puts the forged run into the journal of the table in `home`, as its last one."""
+    """Adds the forged run to the journal of the table in `home`, as its last run."""
     outcome, done, days = STATES[state]
     life = (home / "_zorder" / "_incarnation").read_text().strip()
     called = list(target.names(home))[name]

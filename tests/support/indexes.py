@@ -1,4 +1,4 @@
-"""Helpers to build the index of a folder and to hold it against what Spark reads from the files."""
+"""Helpers to build the index of a folder and compare it with what Spark reads from the files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _frame(spark: SparkSession, java: Any) -> DataFrame:
 
 
 def schema(spark: SparkSession, ddl: str) -> StructType:
-    """The schema that a column list such as `a int, b string` declares."""
+    """The schema of a column list such as `a int, b string`."""
     return spark.createDataFrame([], ddl).schema
 
 
@@ -32,7 +32,7 @@ def build(
     options: Mapping[str, str] | None = None,
     columns: Sequence[Sequence[str]] = (),
 ) -> int:
-    """Indexes all files of a folder; the schema is the one Spark infers when none is given."""
+    """Indexes all files of a folder; without a schema, uses the one that Spark infers."""
     given = dict(options or {})
     if schema is None:
         schema = spark.read.options(**given).format(fmt).load(str(path)).schema
@@ -44,7 +44,7 @@ def build(
 
 
 def remove(spark: SparkSession, path: Path, files: Sequence[str]) -> int:
-    """Publishes a snapshot without the entries of these files."""
+    """Publishes a snapshot without entries for these files."""
     return int(_api(spark).remove(spark._jsparkSession, str(path), list(files)))
 
 
@@ -54,12 +54,12 @@ def drop(spark: SparkSession, path: Path) -> None:
 
 
 def version(spark: SparkSession, path: Path) -> int:
-    """The version of the index that readers use; 0: none."""
+    """The version of the index that readers use; 0 if there is none."""
     return int(_api(spark).version(spark._jsparkSession, str(path)))
 
 
 def table(spark: SparkSession, path: Path) -> list[Row]:
-    """The rows of the index table, read by Spark from its file, in the order of paths."""
+    """The rows of the index table, which Spark reads from the snapshot's file, ordered by path."""
     return sorted(
         _frame(spark, _api(spark).table(spark._jsparkSession, str(path))).collect(),
         key=lambda row: row["path"],
@@ -67,12 +67,12 @@ def table(spark: SparkSession, path: Path) -> list[Row]:
 
 
 def loaded_frame(spark: SparkSession, path: Path) -> DataFrame:
-    """The same rows as the driver's arrays have them."""
+    """The rows of the index table, from the driver's arrays."""
     return _frame(spark, _api(spark).loaded(spark._jsparkSession, str(path)))
 
 
 def loaded(spark: SparkSession, path: Path) -> list[Row]:
-    """The same rows as the driver's arrays have them, in the order of paths."""
+    """The rows of the index table, from the driver's arrays, ordered by path."""
     return sorted(loaded_frame(spark, path).collect(), key=lambda row: row["path"])
 
 
@@ -83,7 +83,8 @@ def check_sound(
     schema: StructType | None = None,
     options: Mapping[str, str] | None = None,
 ) -> dict[str, Row]:
-    """Asserts that nothing in the index is untrue of what Spark reads; returns entries by path."""
+    """Asserts that the index agrees with what Spark reads from the files; returns
+    entries by path."""
     given = dict(options or {})
     if schema is None:
         schema = spark.read.options(**given).format(fmt).load(str(path)).schema
@@ -101,7 +102,7 @@ def check_sound(
 
 
 def value_of(row: Row, column: str) -> Any:
-    """The value of a column, or of a struct's field, of a row."""
+    """The value of a column or of a struct's field in a row."""
     value: Any = row
     for part in column.split("."):
         value = None if value is None else value[part]
@@ -109,7 +110,7 @@ def value_of(row: Row, column: str) -> Any:
 
 
 def check_column(file: str, column: str, entry: Row, values: list[Any]) -> None:
-    """The oracle: each claim of an entry, word by word as ColumnStatistics states it."""
+    """Checks each claim of an entry in the words of ColumnStatistics."""
     said = f"{file}: {column}: {entry}"
     present = [v for v in values if v is not None]
     plain = [v for v in present if not (isinstance(v, float) and math.isnan(v))]
@@ -129,5 +130,5 @@ def check_column(file: str, column: str, entry: Row, values: list[Any]) -> None:
 
 
 def known(entry: Row, column: str) -> bool:
-    """Whether the entry bounds the column's values, or proves that there are none."""
+    """Whether the entry has bounds for the column, or says that no value needs them."""
     return entry[f"{column}_minValue"] is not None or entry[f"{column}_empty"]

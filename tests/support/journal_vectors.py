@@ -1,4 +1,4 @@
-"""The cases of sql/journal, and tables made as they say."""
+"""The cases of sql/journal, and tables created from them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 
 FOLDER = Path(__file__).parents[2] / "sql" / "journal"
 
-#: Seconds since 1970, of all files but those of another time.
+#: Modification time of all files in seconds since 1970, except those with "other".
 TIME = 1_700_000_000
 
 
 @dataclass(frozen=True)
 class Vector:
-    """A case, as sql/journal/README.md says."""
+    """A case, as described in sql/journal/README.md."""
 
     name: str
     why: str
@@ -29,7 +29,7 @@ class Vector:
     accepted: list[str]
 
     def make(self, table: Path) -> None:
-        """The table's folder, which does not exist yet."""
+        """Creates the table's folder, which must not exist yet."""
         journal = table / "_zorder" / "_journal"
         journal.mkdir(parents=True)
         (table / "_zorder" / "_incarnation").write_text("life")

@@ -1,4 +1,4 @@
-"""Layouts of tables that no Spark has read, for pictures of them."""
+"""Layouts of tables made without Spark, to draw pictures of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def layout(
     columns: Sequence[tuple[str, str]] = (("a", "INT"), ("b", "INT")),
     **more: Any,
 ) -> Layout:
-    """A layout of files given by their bounds, one pair a column: None unknown, () only nulls."""
+    """A layout of files given by their bounds, one pair per column; None: unknown,
+    (): only nulls."""
     told = [
         DataFile(
             path=f"file:/t/{i}",

@@ -1,4 +1,5 @@
-"""COUNT, MIN and MAX from the index alone: which files a query still reads, and its answer checked."""
+"""COUNT, MIN and MAX from the index alone: which files a query still reads, and whether
+it is right."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 
 
 def same(spark: SparkSession, query: str) -> DataFrame:
-    """Asserts that the query has the answer it has with skipping off; returns a fresh plan of it."""
+    """Asserts that the query has the same answer with skipping off; returns it as
+    a new DataFrame."""
     with plain(spark):
         expected = repr(sorted(spark.sql(query).collect(), key=repr))
     assert repr(sorted(spark.sql(query).collect(), key=repr)) == expected, query
@@ -21,39 +23,41 @@ def same(spark: SparkSession, query: str) -> DataFrame:
 
 
 def read(df: DataFrame) -> int:
-    """How many files the query's scans read."""
+    """The number of files that the query's scans read."""
     return sum(scan["selected"] + scan["unindexed"] for scan in explain(df))
 
 
 def answered(df: DataFrame) -> int:
-    """For how many files the index answers."""
+    """The number of files for which the index provides the answer."""
     return sum(scan["answered"] for scan in explain(df))
 
 
 def write(spark: SparkSession, path: Path, fmt: str, *selects: str) -> None:
-    """One file for each select."""
+    """Writes one file for each SELECT list."""
     for select in selects:
         spark.sql(select).coalesce(1).write.format(fmt).mode("append").save(str(path))
 
 
 def view(spark: SparkSession, path: Path, fmt: str, name: str) -> str:
-    """The folder as it is now, as a view."""
+    """A view of the folder's current files."""
     spark.read.format(fmt).load(str(path)).createOrReplaceTempView(name)
     return name
 
 
 def check_strict(spark: SparkSession, relation: str, predicates: list[str]) -> int:
     """
-    The strict filter against plain Spark: of a file that count(*) does not open, all rows make the
-    predicate TRUE, or none does, and the index answers for exactly those where all do. Returns
-    for how many files it answered.
+    Checks the strict filter against plain Spark.
+
+    In a file that count(*) does not open, the predicate must be TRUE for all rows or for none,
+    and the index must answer for exactly those files where it is TRUE for all. Returns the
+    number of files for which the index answered.
     """
     wrong, count = [], 0
     for predicate, files in zip(predicates, truth(spark, relation, predicates), strict=True):
         df = spark.sql(f"SELECT count(*) FROM {relation} WHERE {predicate}")
         scans = explain(df)
         if len(scans) != 1:
-            continue  # no row is left, whatever the files hold
+            continue  # the optimizer removed the scan
         closed = (files["true"] | files["false"] | files["null"]) - opened(df)
         mixed = closed & files["true"] & (files["false"] | files["null"])
         if mixed or len(closed & files["true"]) != scans[0]["answered"]:

@@ -1,5 +1,5 @@
-"""The external table `parted`, its partitions' places, and who reads there besides Spark: PyArrow,
-which asks the catalog where each partition lies."""
+"""The external table `parted`, the locations of its partitions, and a reader besides Spark:
+PyArrow, with the partitions' locations from the catalog."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ALL = list(range(400))
 SCHEMA = "id BIGINT, other BIGINT, day STRING"
 BY_LOCATION = "TBLPROPERTIES ('zorder.publish.method' = 'location')"
 
-#: Partition of a row: ordinary, one whose name is escaped, null, and one that lies elsewhere.
+#: The partition of a row: ordinary, with an escaped name, null, or stored elsewhere.
 DAY = "element_at(array('1', 'a b/c:%', NULL, '4'), 1 + int(id % 4)) AS day"
 
 
 def places(spark: SparkSession) -> dict[str, Path]:
-    """Where the catalog says that each partition lies, by its value."""
+    """The location of each partition in the catalog, by value."""
     catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
     nothing: Any = getattr(spark._jvm.scala, "None$")
     listed = catalog.listPartitions("default", "parted", getattr(nothing, "MODULE$"))
@@ -31,7 +31,7 @@ def places(spark: SparkSession) -> dict[str, Path]:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows by an engine that knows nothing of pyzorder."""
+    """The rows as read by an engine that does not know pyzorder."""
     found: list[int] = []
     for place in places(spark).values():
         form = "orc" if any(p.suffix == ".orc" for p in data_files(place)) else "parquet"
@@ -50,7 +50,7 @@ def declare(home: Path, provider: str = "parquet") -> list[str]:
 
 
 def make(spark: SparkSession, folder: Path, provider: str = "parquet") -> Path:
-    """The external table `parted`, of four partitions with four files each."""
+    """Creates the external table `parted`, with four partitions of four files each."""
     home = folder / "t"
     rows = spark.range(0, 400, 1, 4).selectExpr("id", "id * 7919 % 400 AS other", DAY)
     rows.write.partitionBy("day").format(provider).save(str(home))
@@ -74,7 +74,7 @@ def vacuumed(spark: SparkSession) -> set[str]:
 
 
 def append(place: Path, row: int) -> None:
-    """A file by another engine; the day is that of the folder."""
+    """Adds a file as another engine would; its partition is that of the folder."""
     file = place / f"_by-hand-{row}.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"id": [row], "other": [row]}), file)
     file.rename(file.with_name(file.name[1:]))

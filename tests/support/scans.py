@@ -1,4 +1,4 @@
-"""Helpers that ask a query which files it opens, and hold the answer against the files' rows."""
+"""Helpers that find the files a query opens, and compare its answer with the files' rows."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from urllib.parse import unquote
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-#: What a query raises that fails while it is planned, or (Spark 3.5) while it runs.
+#: Errors of a query that fails while it is planned or, in Spark 3.5, while it runs.
 FAILURES: tuple[type[Exception], ...] = (PySparkException,)
-with suppress(ModuleNotFoundError):  # a Spark Connect client has no JVM to talk to
+with suppress(ModuleNotFoundError):  # a Spark Connect client has no py4j
     from py4j.protocol import Py4JJavaError
 
     FAILURES += (Py4JJavaError,)
 
 ENABLED = "spark.sql.zorder.skipping.enabled"
 
-#: The outcomes of a predicate, and their bits in what is judged.
+#: The outcomes of a predicate, and their bits in a judgement.
 OUTCOMES = {"true": 1, "false": 2, "null": 4}
 
 _Query = TypeVar("_Query")
 
 
 def explain(df: DataFrame) -> list[dict[str, Any]]:
-    """What skipping does to each scan of the query."""
+    """What skipping does in each scan of the query."""
     jvm: Any = df.sparkSession._jvm
     return list(json.loads(jvm.io.pyzorder.api.ExplainApi.explain(df._jdf.queryExecution())))
 
 
 def some(queries: Sequence[_Query], relation: str) -> Sequence[_Query]:
-    """All for Parquet; every third for ORC, of which only the statistics' source differs."""
+    """All queries for Parquet, every third for ORC, which differs only in where
+    statistics come from."""
     return queries[::3] if relation.endswith("_orc") else queries
 
 
@@ -44,7 +45,7 @@ def opened(df: DataFrame) -> set[str]:
 
 @contextmanager
 def settings(spark: SparkSession, **values: str) -> Iterator[None]:
-    """Sets what is given (two underscores for a dot) and puts back what was."""
+    """Sets these values (two underscores stand for a dot), and restores the old ones afterwards."""
     before = {
         key.replace("__", "."): spark.conf.get(key.replace("__", "."), None) for key in values
     }
@@ -61,7 +62,7 @@ def settings(spark: SparkSession, **values: str) -> Iterator[None]:
 
 
 def plain(spark: SparkSession) -> Any:
-    """Skipping off: the oracle."""
+    """Turns skipping off."""
     return settings(spark, spark__sql__zorder__skipping__enabled="false")
 
 
@@ -70,8 +71,8 @@ def truth(
 ) -> list[dict[str, set[str]]]:
     """For each predicate, the files with rows that make it TRUE, FALSE and NULL, by plain Spark.
 
-    One scan answers for all, unless Spark computes a part that two of them share for rows for which
-    neither needs it, and fails.
+    One scan answers for all predicates, unless it fails: Spark may evaluate a subexpression that
+    several predicates share on rows for which none of them needs it.
     """
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     try:
@@ -96,7 +97,8 @@ def truth(
 def judgements(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """What is judged of each predicate: its three filters, and in `files` the outcomes by name."""
+    """The judgement of each predicate: its three filters, and in `files` the outcomes
+    by file name."""
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     df = spark.sql(f"SELECT {columns} FROM {relation}")
     jvm: Any = spark._jvm
@@ -112,7 +114,7 @@ def judgements(
 def check_judged(spark: SparkSession, relation: str, predicates: Sequence[str]) -> int:
     """Asserts that no row has an outcome that was judged impossible for its file.
 
-    Returns how many outcomes were judged impossible, over all predicates and files.
+    Returns the number of outcomes judged impossible, over all predicates and files.
     """
     impossible, wrong = 0, []
     judged = judgements(spark, relation, predicates)
@@ -129,7 +131,7 @@ def check_judged(spark: SparkSession, relation: str, predicates: Sequence[str]) 
 
 
 def opened_or_none(spark: SparkSession, query: str) -> set[str] | None:
-    """The files that a query opens; None: plain Spark cannot plan it either."""
+    """The files that a query opens; None if plain Spark cannot plan the query either."""
     try:
         return opened(spark.sql(query))
     except FAILURES:
@@ -143,8 +145,9 @@ def opened_or_none(spark: SparkSession, query: str) -> set[str] | None:
 
 def check_sound(spark: SparkSession, relation: str, predicates: Sequence[str]) -> dict[str, int]:
     """
-    Asserts that no predicate, its negation, or its being NULL skips a file with a matching row.
-    Returns how many files each predicate opens, of those that can be planned.
+    Asserts that no predicate, negation or IS NULL of it skips a file with a matching row.
+
+    Returns the number of files that each predicate opens, for those that can be planned.
     """
     counts, unsound = {}, []
     for predicate, files in zip(predicates, truth(spark, relation, predicates), strict=True):

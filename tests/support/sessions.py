@@ -1,9 +1,9 @@
-"""The Spark sessions that tests start: small, on this machine alone, with pyzorder in them.
+"""The tests' Spark sessions: small and, unless told otherwise, local; with pyzorder.
 
-Variables of the environment, which processes that tests start inherit: PYZORDER_TEST_MASTER names
-another master than a local one (`make test-cluster` sets it), PYZORDER_TEST_REMOTE a Spark Connect
-server instead (`make test-connect`), PYZORDER_TEST_SETTINGS holds further settings as JSON (`make
-test-hdfs` and `make test-s3`).
+Environment variables, which processes started by tests inherit: PYZORDER_TEST_MASTER is the
+Spark master (set by `make test-cluster`), PYZORDER_TEST_REMOTE the address of a Spark Connect
+server to use instead (`make test-connect`), and PYZORDER_TEST_SETTINGS holds further settings as
+JSON (`make test-hdfs` and `make test-s3`).
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from pyspark.sql import SparkSession
 
 import pyzorder
 
-#: For every Spark that a test starts: in short lives, to compile well takes longer than to run, and
-#: to collect garbage in several threads takes them from other tests.
+#: For every JVM that tests start. In short-lived JVMs, optimizing compilation takes longer than it
+#: saves, and parallel garbage collection takes cores from other tests.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-#: The classes that Spark loads, if `tests.support.programs.archive` has put them there.
+#: The archive of Spark's classes, if `tests.support.programs.archive` has created it.
 ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 
-#: The options of every JVM that tests start.
+#: Options for every JVM that tests start.
 SUBMIT_OPTIONS = (
     f"{JVM_OPTIONS} -XX:SharedArchiveFile={ARCHIVE}" if ARCHIVE.exists() else JVM_OPTIONS
 )
 
 
 def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSession:
-    """A session with these settings, two underscores for a dot; a server has its own."""
+    """A session with these settings (two underscores stand for a dot); a remote server
+    keeps its own."""
     remote = os.environ.get("PYZORDER_TEST_REMOTE")
     if remote is not None:
         return SparkSession.builder.remote(remote).getOrCreate()
@@ -54,7 +55,7 @@ def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSessi
 
 
 def zorder_settings(spark: SparkSession) -> dict[str, str]:
-    """What is set of pyzorder's settings in a session."""
+    """The settings of pyzorder that are set in the session."""
     if hasattr(spark.conf, "getAll"):
         settings = spark.conf.getAll
     else:  # Spark 3.5

@@ -1,4 +1,4 @@
-"""Tables that OPTIMIZE's tests share: their rows, their files, and how many files to aim at."""
+"""What tests of OPTIMIZE share: tables' rows, their data files, and target sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 
 def rows_of(df: DataFrame) -> Counter[str]:
-    """The rows as a multiset, NaN equal to itself; PySpark cannot collect year-month intervals."""
+    """The rows as a multiset; NaN equals itself. PySpark cannot collect year-month intervals."""
     names = [(f"`{f.name.replace('`', '``')}`", f.dataType.simpleString()) for f in df.schema]
     readable = [
         F.col(name).cast("string") if "year" in data_type else name for name, data_type in names
@@ -20,7 +20,7 @@ def rows_of(df: DataFrame) -> Counter[str]:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The data files that any engine would see below a folder."""
+    """The data files below a folder, as any engine would list them."""
     return sorted(
         path
         for path in folder.rglob("*")
@@ -29,13 +29,13 @@ def data_files(folder: Path) -> list[Path]:
 
 
 def metrics(df: DataFrame) -> Any:
-    """The metrics of the one row that OPTIMIZE returns."""
+    """The metrics in the single row that OPTIMIZE returns."""
     (row,) = df.collect()
     return row["metrics"]
 
 
 def sales(spark: SparkSession, rows: int = 6000) -> DataFrame:
-    """Rows with keys of several types; every column has nulls."""
+    """Rows with keys of several types; every column except `day` has nulls."""
     df = spark.range(0, rows, 1, 3).select(
         (F.xxhash64("id") % 1000).cast("int").alias("a"),
         F.concat(F.lit("key-"), F.hash("id") % 500).alias("b"),
@@ -52,19 +52,20 @@ def sales(spark: SparkSession, rows: int = 6000) -> DataFrame:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the data files below a folder."""
+    """The total size in bytes of the data files below a folder."""
     return sum(path.stat().st_size for path in data_files(folder))
 
 
 def aim_at(spark: SparkSession, folder: Path, files: int) -> int:
-    """Lets OPTIMIZE make about so many files of those below a folder; returns their bytes."""
+    """Sets a target size with which OPTIMIZE writes about this many files; returns
+    the current size."""
     size = size_of(folder)
     target_size(spark, size // files)
     return size
 
 
 def target_size(spark: SparkSession, size: int) -> None:
-    """Lets OPTIMIZE make files of about so many bytes."""
+    """Sets the file size in bytes that OPTIMIZE aims at."""
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size))
 
 

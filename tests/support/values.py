@@ -1,4 +1,5 @@
-"""Hypothesis draws of every type's values, in Spark's internal form, and how they reach Spark."""
+"""Hypothesis strategies for values of every type, in Spark's internal form, and their
+way to Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def _integers(bits: int) -> st.SearchStrategy[int]:
 _MICROS = st.integers(-62135596800000000, 253402300799999999)
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
-#: By type: what its values are drawn from.
+#: The strategy for each type's values.
 BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
     "tinyint": _integers(8),
@@ -48,7 +49,7 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "binary": st.one_of(st.binary(max_size=12), st.binary(max_size=3).map(lambda b: bytes(8) + b)),
 }
 
-#: How a type's values travel: PyArrow's type, and what Spark calls its own.
+#: Each type's PyArrow type, for transport to Spark, and Spark's name for it.
 TRANSPORT: dict[str, tuple[pa.DataType, str]] = {
     "boolean": (pa.bool_(), "boolean"),
     "tinyint": (pa.int8(), "tinyint"),
@@ -75,7 +76,7 @@ LOGICAL = {
 
 
 def arrow(values: list[Any], data_type: str) -> pa.Array:
-    """The values as PyArrow has them."""
+    """The values as a PyArrow array."""
     if data_type.startswith("decimal"):
         precision, scale = map(int, data_type[8:-1].split(","))
         return pa.array(values, pa.decimal128(precision, scale))

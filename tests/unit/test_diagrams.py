@@ -1,4 +1,4 @@
-"""The diagrams in docs/ are what the code draws, show what the code does, and are legible."""
+"""The diagrams in docs/ are up to date, show what the code does, and are legible."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_the_committed_picture_is_what_is_drawn(path: Path, draw: Callable[[], s
     assert path.read_text(encoding="utf-8") == draw(), "run `make diagrams`"
 
 
-# ---- what they say ------------------------------------------------------------------------------
+# ---- content ------------------------------------------------------------------------------------
 
 
 def test_the_filter_that_is_shown_keeps_the_files_that_are_shown() -> None:
-    """The filter comes from sql/skipping, as the jar's; the files come from the Python package."""
+    """The filter is the jar's, from sql/skipping; the files come from the Python package."""
     names = "path, day_minValue, day_maxValue, day_num_nulls, store_minValue, store_maxValue, store_num_nulls"
     with duckdb.connect() as engine:
         engine.execute("CREATE TABLE s(path TEXT, a DATE, b DATE, c INT, d INT, e INT, f INT)")
@@ -52,7 +52,7 @@ def test_the_query_that_is_shown_is_the_one_that_is_judged() -> None:
 
 
 def test_files_are_opened_if_both_columns_can_match() -> None:
-    """The ranges themselves, value by value: a file is opened if and only if both columns match."""
+    """Checks the ranges value by value: a file is opened if and only if both columns match."""
     (first, last), store = skipping.DAYS, skipping.STORE
     for entry in skipping.INDEX:
         days = range(entry.day[0], entry.day[1] + 1)
@@ -63,7 +63,7 @@ def test_files_are_opened_if_both_columns_can_match() -> None:
 
 @pytest.mark.parametrize("number", range(len(publishing.stages())))
 def test_readers_see_what_a_stage_says(tmp_path: Path, number: int) -> None:
-    """Including the stage after VACUUM, for which sql/journal has no case."""
+    """Includes the stage after VACUUM, which has no case in sql/journal."""
     stage = publishing.stages()[number]
     last = Path(stage.record[0]).name if stage.record else "_1.done" if number else ""
     names = ["_1.prepare", "_1.retire", "_1.outcome", "_1.done"]
@@ -87,11 +87,11 @@ def test_names_of_stages_are_those_of_the_layout() -> None:
     ]  # fmt: skip
 
 
-# ---- how they look ------------------------------------------------------------------------------
+# ---- appearance ---------------------------------------------------------------------------------
 
 
 class Place(NamedTuple):
-    """A text, and its box in DejaVu, which is wider than most fonts."""
+    """A text and its bounding box in DejaVu, which is wider than most fonts."""
 
     text: str
     size: float
@@ -102,7 +102,7 @@ class Place(NamedTuple):
 
 
 def places(svg: str) -> list[Place]:
-    """Every text of a diagram, as DejaVu's fonts would show it."""
+    """All texts of a diagram, as rendered in DejaVu fonts."""
     found = []
     for element in ElementTree.fromstring(svg).iter(f"{SVG}text"):
         style = dict(part.split(": ", 1) for part in element.attrib["style"].split("; "))
@@ -142,7 +142,7 @@ def test_texts_are_legible_on_a_phone(draw: Callable[[], str]) -> None:
 
 @drawn
 def test_colours_are_the_palette_s(draw: Callable[[], str]) -> None:
-    """Each of these has a counterpart for dark pages."""
+    """Each of these colours has a counterpart for dark pages."""
     svg = draw()
     assert "prefers-color-scheme: dark" in svg
     colours = re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)

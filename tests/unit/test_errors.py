@@ -1,4 +1,4 @@
-"""The catalogue of errors: what raises an error gives it what its sentences need."""
+"""The catalogue of errors: whoever raises an error passes the parameters of its message."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.support.documents import ROOT, text
 SCALA = ROOT / "jvm" / "src" / "main"
 PYTHON = ROOT / "pyzorder"
 
-#: Names of code that begin a sentence.
+#: Identifiers that may begin a sentence.
 CODE = {
     "executeZOrderBy", "pyzorder", "pyzorder's", "pyzorder.advisor", "pyzorder.explain",
     "range_id", "spark.sql.extensions", "vacuum", "where",
 }  # fmt: skip
 
-#: What was refused, where nothing can be done about it.
+#: Conditions without a sentence on what to do, because nothing can be done.
 HOPELESS = {"ZORDER_CANNOT_RESTORE"}
 
 
 def messages() -> dict[str, list[str]]:
-    """The message of each condition and each variant, by its name."""
+    """The message of each condition and variant, by name."""
     found = {}
     for condition, entry in errors.conditions().items():
         if "message" in entry:
@@ -41,7 +41,7 @@ MESSAGES = messages()
 
 
 def scala_calls(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The names of entries in a Scala file, each with the parameters that it is given."""
+    """The catalogue entries named in a Scala file, each with the parameters passed to it."""
     for start in re.finditer(r'\berror\(\s*"(ZORDER_[A-Z_.]+)"', source):
         depth, end, arguments = 1, start.end(), ""
         while depth:
@@ -52,7 +52,7 @@ def scala_calls(source: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def python_calls(source: str) -> Iterator[tuple[str, set[str]]]:
-    """The names of entries in a Python file, each with the parameters that it is given."""
+    """The catalogue entries named in a Python file, each with the parameters passed to it."""
     for call in ast.walk(ast.parse(source)):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "error":
             (name,) = call.args
@@ -60,7 +60,7 @@ def python_calls(source: str) -> Iterator[tuple[str, set[str]]]:
 
 
 def sources(folder: Path, suffix: str) -> list[str]:
-    """The texts of all source files below a folder."""
+    """The text of each source file below a folder."""
     return [file.read_text(encoding="utf-8") for file in sorted(folder.rglob(f"*{suffix}"))]
 
 
@@ -102,14 +102,15 @@ def test_a_message_says_what_happened_and_what_to_do(name: str) -> None:
 
 
 def test_no_sentence_stands_in_two_entries() -> None:
-    """What to do may be the same; what happened may be so for two variants of one condition."""
+    """Two messages may share the sentence on what to do. Only variants of one condition may share
+    the sentence on what happened."""
     happened = {(name.partition(".")[0], message[0]) for name, message in MESSAGES.items()}
     sentences = Counter(sentence for _, sentence in happened)
     assert [sentence for sentence, times in sentences.items() if times > 1] == []
     assert max(Counter(map(tuple, MESSAGES.values())).values()) == 1
 
 
-# ---- who raises what ----------------------------------------------------------------------------
+# ---- where errors are raised --------------------------------------------------------------------
 
 
 def test_calls_are_found() -> None:
@@ -143,7 +144,7 @@ def test_errors_are_made_in_one_place() -> None:
     assert found == {"ZOrderErrors.scala", "errors.py"}
 
 
-# ---- Python's errors ----------------------------------------------------------------------------
+# ---- errors in Python ---------------------------------------------------------------------------
 
 
 def test_an_error_has_its_condition_state_and_sentence() -> None:
@@ -169,9 +170,9 @@ def test_passwords_are_not_told() -> None:
     assert "s3a://***@bucket/t" in str(error) and "hunter2" not in str(error)
 
 
-# ---- what quotes a sentence ---------------------------------------------------------------------
+# ---- quotations of messages ---------------------------------------------------------------------
 
-#: Words of refused statements that are parameters of their sentences, as ZORDER_SYNTAX_ERROR's.
+#: Words in rejected.txt that are parameters of a message rather than its text.
 PARAMETERS = {
     "map<int,int>", "zorder.clusterBy", "json", "subquery", "not deterministic",
     "torn_parquet/part-", "torn_orc/part-", "io.delta.sql.DeltaSparkSessionExtension",
@@ -179,7 +180,7 @@ PARAMETERS = {
 
 
 def rejected() -> list[tuple[str, str]]:
-    """Condition and words of the statements that pyzorder refuses, but those of its grammar."""
+    """Condition and quoted words of each rejected statement, except for syntax errors."""
     lines = text("sql/statements/rejected.txt").splitlines()
     rows = [line.split(" | ") for line in lines if line and not line.startswith("#")]
     return [
@@ -190,7 +191,7 @@ def rejected() -> list[tuple[str, str]]:
 
 
 def quotes(words: str, message: str) -> bool:
-    """Whether a message has these words, or begins or ends with some of them at a placeholder."""
+    """Whether the message contains these words, or part of them next to a placeholder."""
     literals = errors.PLACEHOLDER.split(message)[::2]
     ends = [words[:n] for n in range(4, len(words))] + [words[n:] for n in range(len(words) - 4)]
     return any(
@@ -201,6 +202,6 @@ def quotes(words: str, message: str) -> bool:
 
 @pytest.mark.parametrize(("condition", "words"), rejected())
 def test_refused_statements_quote_the_catalogue(condition: str, words: str) -> None:
-    """What stands for a placeholder in them is looked at where the statements are run."""
+    """The values of placeholders are checked where the statements are run."""
     own = [" ".join(MESSAGES[name]) for name in MESSAGES if name.partition(".")[0] == condition]
     assert words in PARAMETERS or any(quotes(words, message) for message in own)

@@ -1,4 +1,4 @@
-"""The floors of docs/architecture.md are those of the sources: no import runs up."""
+"""The layers in docs/architecture.md match the sources: no package imports from a higher layer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = re.compile(r"\bio\.pyzorder((?:\.[a-z]\w*)+)\.(?=[A-Z{_])")
 
 
 def floors() -> list[str]:
-    """The packages below io.pyzorder, lowest first, as the picture shows them."""
+    """The packages below io.pyzorder, lowest layer first, as the diagram shows them."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     picture = re.search(r'^```text title="floors"\n(.*?)^```$', page, re.M | re.S)
     assert picture is not None
@@ -24,18 +24,18 @@ def floors() -> list[str]:
 
 
 def package(file: Path) -> str:
-    """`index.store` of io/pyzorder/index/store/IndexStore.scala."""
+    """Returns `index.store` for io/pyzorder/index/store/IndexStore.scala."""
     return ".".join(file.parent.relative_to(SCALA).parts)
 
 
 def imported(text: str) -> set[str]:
-    """The packages that a source names, without the comments in it."""
+    """The packages that a source names outside its comments."""
     code = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     return {name.removeprefix(".") for name in NAME.findall(code)}
 
 
 def upward(order: list[str], importer: str, names: set[str]) -> list[str]:
-    """Those of the packages that are not on a lower floor than the importer."""
+    """The packages that are not on a lower layer than the importer."""
     return sorted(n for n in names - {importer} if order.index(n) > order.index(importer))
 
 

@@ -1,4 +1,4 @@
-"""benchmarks/gate.py: what counts as a loss."""
+"""benchmarks/gate.py: which changes count as a loss."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Any:
     ("column", "value", "told"),
     [
         (4, "0.125", "same"),
-        (4, "0.127", "same"),  # within two in a hundred
+        (4, "0.127", "same"),  # within 2 %
         (4, "0.140", "loss"),
         (4, "0.110", "gain"),
         (6, "0.050", "loss"),
         (7, "0.050", "loss"),
-        (3, "65", "loss"),  # shares of more files are smaller by themselves
-        (2, "hilbert", "loss"),  # nothing is committed to compare with
+        (3, "65", "loss"),  # more files make shares smaller without opening fewer
+        (2, "hilbert", "loss"),  # no committed result to compare with
     ],
 )
 def test_told(gate: Any, column: int, value: str, told: str) -> None:

@@ -1,4 +1,4 @@
-"""Rows of optimize_history as runs, and what a run is said to have done."""
+"""Rows of optimize_history as runs, and the summary of what a run did."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROW: dict[str, Any] = {
     "seconds": 1.5,
 }
 
-# (what differs from the row, the result)
+# (fields that differ from the row above, the result)
 RESULTS: list[tuple[dict[str, Any], str]] = [
     ({}, "replaced 1,200 files with 8"),
     ({"committed": False}, "replaced no files"),

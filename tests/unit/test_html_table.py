@@ -1,4 +1,4 @@
-"""Tables in notebooks: no text of a result is read as HTML."""
+"""Tables in notebooks: text in results is never interpreted as HTML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyzorder import html_table
 
 
 class Texts(HTMLParser):
-    """The tags and the texts of a page."""
+    """Collects the tags and the texts of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`pyzorder.index` is for any engine: it needs PyArrow, and no Spark."""
+"""`pyzorder.index` works with any engine: it needs PyArrow but not Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ print(*sorted({{name.partition(".")[0] for name in sys.modules}}))
 
 
 def test_no_spark_is_imported() -> None:
-    """Not by any of its modules, in a process of its own."""
+    """Imports all its modules in a process of its own."""
     files = [path.relative_to(PACKAGE.parents[1]) for path in PACKAGE.rglob("*.py")]
     names = [".".join(path.with_suffix("").parts) for path in files]
     script = SCRIPT.format(
@@ -31,7 +31,7 @@ def test_no_spark_is_imported() -> None:
 
 
 def test_no_file_speaks_of_the_fallback() -> None:
-    """Imports go one way: the fallback stands on this package."""
+    """Imports go one way: the fallback imports this package."""
     assert len(list(PACKAGE.rglob("*.py"))) > 10
     for path in PACKAGE.rglob("*.py"):
         lines = path.read_text().splitlines()

@@ -1,4 +1,4 @@
-"""What a layout says of files that a picture cannot show."""
+"""The notes of a layout on files that a picture cannot show."""
 
 from __future__ import annotations
 

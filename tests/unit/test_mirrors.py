@@ -1,4 +1,4 @@
-"""Every module has a test of its own name, or a row of tests/README.md that says where it is tested."""
+"""Every module has a test of the same name, or a row in tests/README.md that names its tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 JVM = ROOT / "jvm" / "src"
 
-#: The folders of tests/ that mirror pyzorder/; others, such as fallback/, mirror one package of it.
+#: Folders of tests/ that mirror pyzorder/. Others, such as fallback/, mirror a single package.
 KINDS = ("unit", "property", "spark")
 
 PYTHON = sorted(
@@ -31,7 +31,7 @@ SUITES = sorted(
 
 
 def rows() -> dict[str, list[str]]:
-    """The table of tests/README.md: a module, or a package with `/` at its end → its tests."""
+    """The table of tests/README.md: a module, or a package ending in `/` → its tests."""
     page = (TESTS / "README.md").read_text(encoding="utf-8")
     section = re.search(
         r"^## Modules without a test of their name$(.*?)(?=^## |\Z)", page, re.M | re.S
@@ -46,7 +46,7 @@ def rows() -> dict[str, list[str]]:
 
 
 def mirrors(module: str) -> list[str]:
-    """Where a test of the module's name would be, below tests/ or below jvm/src/test/scala/."""
+    """Paths below tests/ or jvm/src/test/scala/ where a test of the module's name could be."""
     path = PurePosixPath(module)
     if path.suffix == ".scala":
         return [str(path.with_name(f"{path.stem}Suite.scala"))]
@@ -63,7 +63,7 @@ def is_mirrored(module: str) -> bool:
 
 
 def is_named(module: str, table: dict[str, list[str]]) -> bool:
-    """Whether the table has a row for the module, or for the package that it lies in."""
+    """Whether the table has a row for the module or its package."""
     return module in table or f"{PurePosixPath(module).parent}/" in table
 
 
@@ -77,7 +77,7 @@ def test_each_module_has_a_test(module: str) -> None:
 
 @pytest.mark.parametrize("module", list(rows()))
 def test_each_row_is_needed(module: str) -> None:
-    """A row of a module that has a test of its name, or of nothing, is to be deleted."""
+    """A row is obsolete if its module has a test of the same name, or no longer exists."""
     assert [m for m in PYTHON + SCALA if is_named(m, {module: []}) and not is_mirrored(m)]
 
 

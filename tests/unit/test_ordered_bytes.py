@@ -1,4 +1,4 @@
-"""pyzorder.ordered_bytes against the shared vectors, and what stands out of its API."""
+"""pyzorder.ordered_bytes against the shared vectors, and errors for types without an order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""jvm/pom.xml and jvm/build.py build the same: what pyzorder/spark_versions.ini says."""
+"""jvm/pom.xml and jvm/build.py agree with pyzorder/spark_versions.ini and build the same jar."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPARKS = build.spark_versions().sections()
 
 
 def profile(spark: str) -> dict[str, str]:
-    """The properties that hold in a Spark's profile."""
+    """The properties that apply in a Spark's profile."""
     found = POM.find(f"m:profiles/m:profile[m:id='spark-{spark}']/m:properties", NAMES)
     assert found is not None, f"no profile spark-{spark}"
     both = [*POM.findall("m:properties/*", NAMES), *found]
@@ -49,7 +49,7 @@ def test_sources(spark: str) -> None:
 
 
 def test_resources() -> None:
-    """The same files of the package, in the same folders of the jar."""
+    """Both copy the same files of the package into the same folders of the jar."""
     found = {}
     for resource in POM.findall("m:build/m:resources/m:resource", NAMES):
         folder = resource.findtext("m:directory", "", NAMES).replace("${project.basedir}/..", "")

@@ -1,4 +1,4 @@
-"""Text from a table's folder, which others can write, on its way to a terminal or a log."""
+"""Text from a table's folder, which others can write to, before it reaches a terminal or a log."""
 
 from __future__ import annotations
 

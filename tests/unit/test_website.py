@@ -1,4 +1,4 @@
-"""Links between documents, as the repository has them and as the site does."""
+"""Links between documents, in the repository and on the site."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyzorder import errors
 from tests.support.documents import ROOT
 from website import links, reference
 
-# (page of the site, a link as it is written there, the link on the site; None: there is no such page)
+# (page of the site, a link as written in the repository, the link on the site; None: no such page)
 CASES = [
     ("index.md", "docs/guides/when.md", "guides/when.md"),
     ("index.md", "docs/flights.png", "flights.png"),

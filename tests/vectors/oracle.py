@@ -1,7 +1,7 @@
-"""The z-value format once more, as slowly and plainly as can be: strings of '0' and '1'.
+"""The z-value format implemented as simply and slowly as possible, on strings of '0' and '1'.
 
-Shares nothing with either encoder. `python tests/vectors/oracle.py` fills in the answers of the
-*.jsonl files beside it from what stands in their other fields; a test checks that they agree.
+It shares no code with the encoders. `python tests/vectors/oracle.py` computes the results in the
+*.jsonl files beside it from their other fields; a test checks that they agree.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WIDTHS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "date": 32, "ti
 
 
 def parse(text: str | None, data_type: str) -> Any:
-    """The value a vector's text stands for."""
+    """The value that a vector's text represents."""
     if text is None:
         return None
     if data_type == "boolean":
@@ -37,12 +37,12 @@ def parse(text: str | None, data_type: str) -> Any:
 
 
 def bias(number: int, width: int) -> str:
-    """A signed number of `width` bits, moved up so that the least is 000…0."""
+    """A signed number of `width` bits, shifted to begin at 000…0 for the least number."""
     return format(number + 2 ** (width - 1), f"0{width}b")
 
 
 def float_bits(number: float, code: str, width: int) -> str:
-    """IEEE bits: a positive number's with the sign set, a negative one's each turned over."""
+    """IEEE bits that sort: positive numbers with the sign bit set, negative ones inverted."""
     if number != number:
         return "1" * (10 if width == 32 else 13) + "0" * (width - (10 if width == 32 else 13))
     raw = "".join(format(byte, "08b") for byte in struct.pack(">" + code, number or 0.0))
@@ -52,7 +52,7 @@ def float_bits(number: float, code: str, width: int) -> str:
 
 
 def digits(value: Decimal, scale: int) -> int:
-    """The decimal without its point."""
+    """The unscaled value of a decimal."""
     sign, numbers, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     number = int("".join(map(str, numbers)) + "0" * (exponent + scale))
@@ -60,12 +60,12 @@ def digits(value: Decimal, scale: int) -> int:
 
 
 def decimal_width(precision: int) -> int:
-    """Bits of the least number of bytes that hold -99…9 to 99…9."""
+    """The width in bits of the smallest number of bytes that holds -99…9 to 99…9."""
     return next(8 * b for b in range(1, 17) if 2 ** (8 * b - 1) > int("9" * precision))
 
 
 def whole_bits(value: Any, data_type: str) -> str:
-    """All of a value, in bits that sort."""
+    """All bits of a value, in a form that sorts."""
     if data_type == "boolean":
         return "1" if value else "0"
     if data_type in WIDTHS:
@@ -84,7 +84,7 @@ def whole_bits(value: Any, data_type: str) -> str:
 
 
 def ordered_bits(value: Any, data_type: str) -> str:
-    """The 64 ordered bits."""
+    """The first 64 bits of a value in a form that sorts, never all zeros except for null."""
     if value is None:
         return "0" * 64
     wide = re.fullmatch(r"decimal\((\d+),(\d+)\)", data_type)
@@ -100,13 +100,13 @@ def ordered_bits(value: Any, data_type: str) -> str:
 
 
 def interleave(columns: list[str]) -> str:
-    """One bit of each column in turn, '0' where a column has ended; at most 8192 bits."""
+    """Takes one bit of each column in turn, '0' where a column has ended, up to 8192 bits."""
     longest = max(map(len, columns))
     return "".join(c[i] if i < len(c) else "0" for i in range(longest) for c in columns)[:8192]
 
 
 def to_hex(bits: str) -> str:
-    """Bits as hexadecimal digits, filled with zeros to whole bytes."""
+    """Bits as hexadecimal digits, padded with zeros to whole bytes."""
     filled = bits.ljust((len(bits) + 7) // 8 * 8, "0")
     return "".join(format(int(filled[i : i + 4], 2), "x") for i in range(0, len(filled), 4))
 
@@ -117,7 +117,7 @@ def from_hex(text: str) -> str:
 
 
 def rank(value: Any, boundaries: list[Any], data_type: str) -> int:
-    """The range id, by comparing bits with each boundary."""
+    """The range id, from a comparison of bits with each boundary."""
     if value is None:
         return 0
     keys = {whole_bits(b, data_type) for b in boundaries if b is not None}
@@ -125,7 +125,7 @@ def rank(value: Any, boundaries: list[Any], data_type: str) -> int:
 
 
 def answer(name: str, vector: dict[str, Any]) -> dict[str, Any]:
-    """What the fields of a vector of file `name` lead to."""
+    """The result that follows from the other fields of a vector in the file `name`."""
     if name == "ordered_bytes":
         value = parse(vector["value"], vector["type"])
         whole = None if value is None else to_hex(whole_bits(value, vector["type"]))
@@ -143,7 +143,7 @@ def answer(name: str, vector: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(name: str) -> list[dict[str, Any]]:
-    """The vectors of one file."""
+    """The vectors in a file."""
     return [json.loads(line) for line in (HERE / f"{name}.jsonl").read_text().splitlines()]
 
 

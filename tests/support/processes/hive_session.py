@@ -1,8 +1,8 @@
-"""Statements in a Spark of its own that shares a Hive metastore, on Derby, with the next one.
+"""Runs statements in separate Spark processes that share a Hive metastore on Derby.
 
-`python -m tests.support.processes.hive_session /folder plain|pyzorder fail-point table partition statement …`
-runs the statements, then prints the table's rows and location, or that of a partition, as JSON.
-`run` does so.
+`python -m tests.support.processes.hive_session /folder plain|pyzorder fail-point table partition
+statement …` runs the statements, then prints the rows and location of the table, or of a
+partition, as JSON. `run` starts it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ def run(
     killed_at: str = "",
     partition: str = "",
 ) -> tuple[list[int], Path]:
-    """Ids and location of the table, or of a partition, as that Spark sees them in the end.
+    """The final ids and location of the table, or of a partition, as seen by that Spark.
 
-    `plain` is a Spark without pyzorder; one that is killed tells nothing: ([], the folder).
+    With `plain`, Spark runs without pyzorder. A process that is killed returns nothing:
+    ([], the folder).
     """
     kind = "plain" if plain else "pyzorder"
     child = subprocess.run(

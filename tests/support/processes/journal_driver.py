@@ -1,9 +1,9 @@
-"""Drives a Writer and the readers' side of the journal from Python, without any SQL statement.
+"""Drives a Writer and the reading side of the journal from Python, without SQL statements.
 
-Run as a program it rewrites the table given as its first argument, or executes the statements given as
-its third, `; ` between them, and kills itself at the fail point given as its second:
-`python journal_driver.py /path/of/table after-commit`. Settings follow, as `key=value`. `killed`
-runs it, and `paused` lets it stand still there instead.
+Run as a program, it rewrites the table given as its first argument, or executes the statements
+given as its third (separated by `; `), and kills itself at the fail point given as its second:
+`python journal_driver.py /path/of/table after-commit`. Further arguments are settings,
+`key=value`. `killed` runs the program; `paused` runs it and stops it at fail points instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.processes import kill_matrix
 
 
 class Publish:
-    """The JVM's classes around publishing, by their names."""
+    """The JVM classes for publishing, by name."""
 
     READING = ("JournaledListing", "ZOrderParquetFileFormat", "ZOrderOrcFileFormat")
     STORAGE = ("CreateIfAbsent$", "FileRef", "TableFolder")
@@ -44,7 +44,7 @@ class Publish:
 
 
 def package(spark: SparkSession) -> Any:
-    """Those classes of a session's JVM."""
+    """The JVM classes for publishing, for this session."""
     return Publish(spark)
 
 
@@ -66,12 +66,12 @@ def none(spark: SparkSession) -> Any:
 
 
 def read(spark: SparkSession, table: Path | str, fmt: str = "parquet") -> DataFrame:
-    """The table through the journal, as the skipping rule reads it."""
+    """The table as read through the journal, like the skipping rule does."""
     return through_journal(spark, spark.read.format(fmt).load(str(table)), fmt)
 
 
 def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") -> DataFrame:
-    """Another DataFrame over the same relation, whose listing goes through the journal now."""
+    """A DataFrame on the same relation that lists files through the journal."""
     session = spark._jsparkSession
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()
@@ -102,9 +102,9 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
 
 
 class Rewrite:
-    """One run of a Writer that replaces all data files of each folder by one file.
+    """A run of a Writer that replaces all data files of each folder by one file.
 
-    The table is a folder of this machine, or the URL of one on any store.
+    The table is a local folder, or a URL on any store.
     """
 
     def __init__(self, spark: SparkSession, table: Path | str, fmt: str = "parquet") -> None:
@@ -152,7 +152,7 @@ def _child(table: Path | str, point: str, *statement: str) -> subprocess.Popen[s
 
 
 def killed(table: Path | str, point: str, *statement: str) -> None:
-    """Kills a process at the point while it rewrites the table, or runs the statement."""
+    """Kills a process at a fail point while it rewrites the table or runs the statement."""
     child = _child(table, point, *statement)
     _, said = child.communicate(timeout=600)
     assert f"killed at {point}" in said, f"{point} was not reached: {said[-3000:]}"
@@ -160,7 +160,7 @@ def killed(table: Path | str, point: str, *statement: str) -> None:
 
 
 class Paused:
-    """A process that stands still; `said` and `succeeded` tell how it ended after that."""
+    """A stopped process; once it has ended, `said` and `succeeded` hold its output and result."""
 
     said = ""
     succeeded = False
@@ -170,19 +170,19 @@ class Paused:
         self._stopped = self._wait()
 
     def go_on(self) -> None:
-        """To the next point where it stands still."""
+        """Resumes the process until it stops again."""
         os.kill(self._stopped, signal.SIGCONT)
         time.sleep(0.2)
         self._stopped = self._wait()
 
     def end(self) -> None:
-        """Goes on to its end."""
+        """Resumes the process and waits until it ends."""
         os.kill(self._stopped, signal.SIGCONT)
         _, self.said = self._process.communicate(timeout=600)
         self.succeeded = self._process.returncode == 0
 
     def _wait(self) -> int:
-        """Until its JVM has stopped, whose id is returned."""
+        """Waits until the process's JVM has stopped; returns its id."""
         while self._process.poll() is None:
             listed = subprocess.run(
                 ["ps", "-axo", "pid=,ppid=,stat="], capture_output=True, text=True
@@ -196,7 +196,8 @@ class Paused:
 
 @contextmanager
 def paused(table: Path | str, points: str, statement: str, *settings: str) -> Iterator[Paused]:
-    """A process that runs the statement stands still at the points, and goes on after the block."""
+    """Runs the statement in a process that stops at the fail points; lets it end
+    after the block."""
     process = Paused(
         _child(table, "", statement, f"spark.sql.zorder.test.pauseAt={points}", *settings)
     )

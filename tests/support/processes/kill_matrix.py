@@ -1,6 +1,6 @@
-"""Which processes were killed where, and what was read then: printed at the end of a run of pytest.
+"""Counts where processes were killed and what was read then; pytest prints the table at its end.
 
-A cell counts the reads that gave every row once; one that did not is told beside it.
+A cell counts the reads that returned every row exactly once, and reports the other reads beside it.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from contextlib import contextmanager
 
 from rich.table import Table
 
-#: Of reads: before recovery, while it is under way or was killed itself, after it.
+#: Stages of reads: before recovery, during it or after it was killed itself, and after it.
 STAGES = ("before", "during", "after")
 
-#: How often a process was killed at a point ("killed"), and how often a stage's reads were right
-#: or wrong, each by point, stage and one of "killed", "right", "wrong".
+#: By point, stage and result: how often a process was killed at a point ("killed", no stage), and
+#: how often reads at a stage were "right" or "wrong".
 cells: Counter[tuple[str, str, str]] = Counter()
 
 
 def killed_at(point: str) -> None:
-    """A process was killed there."""
+    """Counts a process that was killed at this point."""
     cells[point, "", "killed"] += 1
 
 
 @contextmanager
 def reads(stage: str, *points: str) -> Iterator[None]:
-    """Around what is asserted at a stage of the recovery from kills at these points."""
+    """Wraps the assertions on reads at a stage of recovery, after kills at these points."""
     told = "wrong"
     try:
         yield
@@ -36,12 +36,12 @@ def reads(stage: str, *points: str) -> Iterator[None]:
 
 
 def kills() -> int:
-    """Of all points."""
+    """The number of kills at all points."""
     return sum(count for (_, _, what), count in cells.items() if what == "killed")
 
 
 def table() -> Table:
-    """Points × stages."""
+    """The counts, with a row per point and a column per stage."""
     shown = Table("killed at", "times", *(f"read {stage} recovery" for stage in STAGES))
     for point in sorted({point for point, _, _ in cells}):
         texts = [

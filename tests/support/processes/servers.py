@@ -1,4 +1,4 @@
-"""Starts one of Spark's servers with pyzorder in it, for tests that talk to it as clients do."""
+"""Starts Spark's servers with pyzorder, for tests that connect to them as clients do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BIN = Path(pyspark.__file__).parent / "bin"
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A port that no process listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 def listens(port: int) -> bool:
-    """Whether someone accepts connections at a port of this machine."""
+    """Whether a process on this machine accepts connections at the port."""
     with socket.socket() as client:
         client.settimeout(1)
         return client.connect_ex(("127.0.0.1", port)) == 0
@@ -37,7 +37,7 @@ def listens(port: int) -> bool:
 def spark_server(
     folder: Path, port: int, main_class: str, settings: dict[str, str], *arguments: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A server of Spark's, in a process of its own, working in `folder`; ends with the block."""
+    """A Spark server in a separate process that works in `folder`; stopped after the block."""
     command = [str(BIN / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
     command += ["--class", main_class, "--jars", str(session.jar())]
     common = {
@@ -58,7 +58,8 @@ def spark_server(
 
 @contextmanager
 def process(command: list[str], folder: Path, log: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that works in `folder` and writes what it says into a file there."""
+    """A program that works in `folder` and writes its output to a file there; stopped
+    after the block."""
     with (folder / log).open("w") as output:
         started = subprocess.Popen(
             command,
@@ -76,7 +77,8 @@ def process(command: list[str], folder: Path, log: str) -> Iterator[subprocess.P
 
 
 def wait(ready: Callable[[], bool], server: subprocess.Popen[bytes], log: Path) -> None:
-    """Returns when the server is ready; fails with the end of its log if it ends or takes long."""
+    """Waits until the server is ready; fails with the end of its log if it ends or
+    takes too long."""
     deadline = time.monotonic() + 240
     while not ready():
         assert server.poll() is None, log.read_text()[-3000:]

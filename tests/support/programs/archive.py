@@ -1,8 +1,8 @@
-"""Archives the classes that Spark loads, with which the JVMs of tests start in about half the time.
+"""Archives the classes that Spark loads. With the archive, the tests' JVMs start in half the time.
 
     python -m tests.support.programs.archive
 
-The archive is a file of the environment's; a JVM for which it was not made does without it.
+The archive belongs to the environment; other JVMs than the one that wrote it ignore it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.support import sessions
 
 
 def make(archive: Path) -> None:
-    """Starts Spark, does what most tests do, and lets the JVM write down its classes."""
+    """Starts Spark, does what most tests do, and lets the JVM archive its classes."""
     os.environ["SPARK_SUBMIT_OPTS"] = (
         f"{sessions.JVM_OPTIONS} -XX:ArchiveClassesAtExit={archive} -Xlog:disable"
     )

@@ -2,9 +2,9 @@
 
     python -m tests.support.programs.cluster tests/spark/test_optimize.py …
 
-What a test's session does on tasks then happens in other processes than the driver's. Each session
-has a core of both workers; two more, such as a process that a test stops and one that takes its
-lock, have another one each.
+Tasks of a test's session then run in other processes than the driver. Each session uses one core
+of each worker. Each worker has further cores for two more sessions, such as those of a process
+that a test stops and of one that takes over its lock.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ DEPLOY = "org.apache.spark.deploy"
 
 @contextmanager
 def cluster(folder: Path, cores: int = 1) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The master's address, and the two workers, of so many cores each; ends with the block."""
+    """The master's address and the two workers, each with this many cores; stopped
+    after the block."""
     with ExitStack() as stack:
 
         def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:

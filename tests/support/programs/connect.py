@@ -1,8 +1,9 @@
-"""Runs tests in the environment of a Spark Connect client: their session is at a server started here.
+"""Runs tests in the environment of a Spark Connect client, connected to a server started here.
 
     python -m tests.support.programs.connect .venv-4.3-connect/bin/python tests/spark/test_table.py …
 
-The server is the PySpark of the Python that runs this; the client's needs neither Java nor jars.
+The server uses the PySpark of the Python that runs this program; the client needs no Java
+and no jars.
 """
 
 from __future__ import annotations

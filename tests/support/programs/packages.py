@@ -1,4 +1,4 @@
-"""Publishes the jar to a folder, and starts `spark-sql --packages` from it, with PySpark's Spark.
+"""Publishes the jar to a folder, and starts PySpark's `spark-sql --packages` with it.
 
 python -m tests.support.programs.packages
 """
@@ -40,7 +40,7 @@ def main() -> int:
             [Path(pyspark.__file__).parent / "bin" / "spark-sql", "--master", "local[1]",
              "--packages", f"io.pyzorder:pyzorder-spark-{spark}_{scala}:{version}",
              "--repositories", packages,
-             # Ivy would look into the home's Maven repository before the one that is to be tried.
+             # Ivy would prefer the Maven repository in the home folder to the published jar.
              "--driver-java-options", f"-Duser.home={folder}",
              "--conf", f"spark.jars.ivy={folder}/ivy",
              "--conf", f"spark.sql.warehouse.dir={folder}/warehouse",

@@ -1,9 +1,9 @@
-"""Installs the wheel beside every Spark, and the sdist beside the newest, and optimizes a table there.
+"""Installs the wheel beside every Spark, and the sdist beside the newest, and optimizes a table.
 
     PYTHONPATH=jvm python -m tests.support.programs.wheel dist
 
-Each PySpark gets an environment of its own, empty but for it and the wheel; what runs there works in
-an empty folder, so that nothing of the source tree is found.
+Each PySpark gets its own environment with nothing else but the wheel. Commands run in an empty
+folder, where nothing of the source tree can be found.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ print("FOUND", spark.version, loaded, session.jar().name, scan.selected, scan.to
 
 
 def run(folder: Path, *command: str) -> str:
-    """What a command of an environment prints, run in an empty folder and with nothing of ours set."""
+    """The output of an environment's command, run in an empty folder and without our variables."""
     ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SPARK_HOME", "SPARK_CONF_DIR")
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(
@@ -58,7 +58,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def install(folder: Path, *packages: str) -> None:
-    """What a user does: a new environment, and pip."""
+    """Creates an environment and installs packages with pip, as users do."""
     venv.create(folder, with_pip=True, clear=True)
     python = folder / "bin" / "python"
     environment.require(environment.pip_install(python, *packages), " ".join(packages))
@@ -66,7 +66,7 @@ def install(folder: Path, *packages: str) -> None:
 
 
 def check(folder: Path, spark: str, what: str) -> None:
-    """Optimizes a table with what an environment holds, and asks the command line's doctor."""
+    """Optimizes a table in an environment, and runs `pyzorder doctor`."""
     begun = time.monotonic()
     said = run(folder, str(folder / "bin" / "python"), "-c", PROGRAM)
     version, loaded, jar, selected, total = said.split("FOUND ")[1].split()
@@ -78,7 +78,7 @@ def check(folder: Path, spark: str, what: str) -> None:
 
 
 def check_jars(wheel: Path) -> None:
-    """Every Spark's jar is in the wheel, made of the sources as they are."""
+    """Checks that the wheel has a jar for every Spark, built from the current sources."""
     sparks = build.spark_versions().sections()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
@@ -89,7 +89,7 @@ def check_jars(wheel: Path) -> None:
 
 
 def only(folder: Path, pattern: str) -> Path:
-    """The one file of the project's version with such a name."""
+    """The only file of the project's current version that matches."""
     (found,) = folder.glob(f"pyzorder_spark-{build.project_version()}{pattern}")
     return found.absolute()
 

@@ -1,4 +1,4 @@
-"""Filters in the text of plans, as Spark's event logs keep them, made into SQL."""
+"""Filters in the text of plans, as in Spark's event logs, converted to SQL."""
 
 from __future__ import annotations
 

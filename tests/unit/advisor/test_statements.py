@@ -1,4 +1,4 @@
-"""What statements ask of the table `sales`: filters that reach it, joins, and what is counted."""
+"""What the advisor reads from statements on the table `sales`: filters, joins, what it ignores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VIEWS = {
 
 
 class Names:
-    """The tables and views above, all in the database `db` but `temp`, which is temporary."""
+    """The tables and views above, all in the database `db` except `temp`, a temporary view."""
 
     def relation(self, parts: tuple[str, ...]) -> Relation:
         name = parts[-1].lower()
@@ -32,7 +32,7 @@ class Names:
 
 
 def read(*statements: str, database: str = "db") -> Workload:
-    """The workload of statements."""
+    """The workload that the statements add up to."""
     workload = Workload()
     table = TableNames(("db", "sales"), "file:/w/sales", COLUMNS["sales"])
     reader = StatementReader(table, Names(), workload, database)
@@ -41,8 +41,9 @@ def read(*statements: str, database: str = "db") -> Workload:
     return workload
 
 
-#: A statement; of each reading the filters that reach the table, with how they ask; then the joins,
-#: as `column < query of the other side` (which is none without a filter).
+#: A statement and, for each scan of the table, the filters that reach it with the way they use each
+#: column; then the joins, as `column < query of the other side`. The query is empty if that side
+#: has no filter.
 READINGS: list[tuple[str, list[list[str]]]] = [
     ("SELECT * FROM sales", [[]]),
     ("SELECT * FROM dim", []),
@@ -51,7 +52,7 @@ READINGS: list[tuple[str, list[list[str]]]] = [
      [["`a` = 5: a equality"]]),
     ("SELECT 1 FROM (SELECT a FROM sales WHERE a = 1), (SELECT b FROM sales WHERE b = 2)",
      [["`a` = 1: a equality"], ["`b` = 2: b equality"]]),
-    # how a column is asked for
+    # ways to filter on a column
     ("SELECT 1 FROM sales WHERE a = 7 AND b < 3", [["`a` = 7: a equality", "`b` < 3: b range"]]),
     ("SELECT 1 FROM sales WHERE b BETWEEN 1 AND 2", [["`b` BETWEEN 1 AND 2: b range"]]),
     ("SELECT 1 FROM sales WHERE a IN (1, 2)", [["`a` IN (1, 2): a in"]]),
@@ -63,7 +64,7 @@ READINGS: list[tuple[str, list[list[str]]]] = [
     ("SELECT 1 FROM sales WHERE CAST(d AS STRING) = '1'", [["CAST(`d` AS STRING) = '1': d equality"]]),
     ("SELECT 1 FROM sales WHERE st.f.g = 3", [["`st`.`f`.`g` = 3: st.f.g equality"]]),
     ("SELECT 1 FROM sales WHERE a = 1 OR b > 2", [["`a` = 1 OR `b` > 2: a equality, b range"]]),
-    # the names of the table
+    # names of the table
     ("SELECT 1 FROM db.Sales t WHERE t.A = 1", [["`A` = 1: A equality"]]),
     ("SELECT 1 FROM spark_catalog.db.sales WHERE sales.a = 1", [["`a` = 1: a equality"]]),
     ("SELECT 1 FROM parquet.`/w/sales/` WHERE a = 1", [["`a` = 1: a equality"]]),
@@ -128,7 +129,7 @@ def test_readings(statement: str, expected: list[list[str]]) -> None:
     assert workload.statements == 1
 
 
-#: A statement, what is counted as left out, and how many readings there are all the same.
+#: A statement, why part of it is left out, and how many scans of the table still count.
 LEFT_OUT = [
     ("SELEC (", "statements that sqlglot cannot parse", 0),
     ("SET x = y", "statements other than queries", 0),

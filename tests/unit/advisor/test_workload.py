@@ -1,4 +1,4 @@
-"""Counts of a workload, and names that mean the advised table."""
+"""Counts in a workload, and names that refer to the advised table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyzorder.advisor.workload import Reading, TableNames, Workload
 NAMED = TableNames(("db", "Sales"), "file:/data/sales", ("a",))
 BY_PATH = TableNames((), "s3a://bucket/sales", ("a",))
 
-# (the table, the parts of a name, whether they mean it)
+# (the table, the parts of a name, whether the name refers to the table)
 NAMES = [
     (NAMED, ("db", "sales"), True),
     (NAMED, ("DB", "SALES"), True),

@@ -1,4 +1,4 @@
-"""How long a statement still takes, once that can be estimated."""
+"""The remaining time of a statement, shown once it can be estimated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from pyzorder.cli.display import time_left
 
-# (share done, seconds since it began, what is said)
+# (share done, seconds elapsed, what is shown)
 TIMES = [
     (0.0, 9.0, []),
     (1.0, 9.0, []),

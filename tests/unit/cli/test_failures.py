@@ -1,4 +1,4 @@
-"""What was raised, as a sentence and an exit code."""
+"""Exceptions as a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from pyzorder import errors
 from pyzorder.cli.failures import UNAVAILABLE, Interrupted, exit_code, sentence
 
-# (what was raised, the exit code, the sentence)
+# (the exception, the exit code, the sentence)
 FAILURES: list[tuple[BaseException, int, str]] = [
     (ValueError("[ZORDER_CONFLICT] Too late. SQLSTATE: 40001"), 4, "[ZORDER_CONFLICT] Too late"),
     (ValueError("[ZORDER_CONCURRENT_OPTIMIZE] Wait."), 4, "[ZORDER_CONCURRENT_OPTIMIZE] Wait."),

@@ -1,4 +1,4 @@
-"""pyzorder optimize: what is told before a Spark is started."""
+"""pyzorder optimize: sizes that it accepts and rejects, without starting Spark."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def test_no_settings(text: str) -> None:
 
 
 def given(*arguments: str) -> tuple[Settings | None, str]:
-    """What a command gets, or what it says instead."""
+    """The settings that a command receives (None if it does not run), and its output."""
     found: list[Settings] = []
 
     @click.command()

@@ -1,4 +1,4 @@
-"""Names in a journal that are no records; what records say is in test_visible_files."""
+"""Names in a journal that are not records; test_visible_files.py tests what records mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of the index on this disk: whole or absent, one winner, and no folder comes back."""
+"""Index files on a local disk: complete or absent, one winner, no folder recreated."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_links_below_the_folder_are_found(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "t")
     (tmp_path / "t" / "_zorder" / "_index").symlink_to(tmp_path)
     assert linked(f"{tmp_path}/t/_zorder/_index/x")
-    assert not linked(f"{tmp_path}/link/_zorder/_journal/x")  # a table may lie behind a link
+    assert not linked(f"{tmp_path}/link/_zorder/_journal/x")  # links above the table are fine
     assert not linked(f"{tmp_path}/link/x")
 
 

@@ -1,4 +1,4 @@
-"""Snapshots that are published: what is read back, many writers at once, old ones deleted."""
+"""Publishing snapshots: what is read back, concurrent writers, deletion of old snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index that cannot be used counts as none, and breaks nothing."""
+"""An index that cannot be used is treated as missing, and causes no failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STORE = LocalStore()
 
 @pytest.fixture
 def folder(tmp_path: Path) -> TableFolder:
-    """A table with one snapshot of an index."""
+    """A table whose index has one snapshot."""
     made = TableFolder(str(tmp_path))
     columns = [IndexedColumn(("a",), "long")]
     publish(STORE, made, lambda _: columns, entries=[FileEntry("x", 1, 1, 1, (), "")])
@@ -40,7 +40,7 @@ def changed(**fields: Any) -> Callable[[Path], None]:
 
 
 def cut(name: str, keep: int) -> Callable[[Path], None]:
-    """Cuts a file short."""
+    """Truncates a file."""
 
     def change(index: Path) -> None:
         (file,) = index.glob(name)
@@ -50,7 +50,7 @@ def cut(name: str, keep: int) -> Callable[[Path], None]:
 
 
 def recompressed(codec: str) -> Callable[[Path], None]:
-    """Writes the snapshot with another codec. Its checksum fits."""
+    """Rewrites the snapshot with another codec, and updates its checksum."""
 
     def change(index: Path) -> None:
         (file,) = index.glob("_snapshot-*")
@@ -109,7 +109,7 @@ def test_uncompressed(folder: TableFolder) -> None:
 
 
 def test_warning_of_a_name(folder: TableFolder, caplog: pytest.LogCaptureFixture) -> None:
-    """It takes one line, and does not steer a terminal."""
+    """The warning stays on one line and contains no control characters."""
     changed(file="x\nERROR forged\x1b[2J")(Path(folder.index))
     assert latest(STORE, folder) is None
     (message,) = [r.getMessage() for r in caplog.records if folder.root in r.getMessage()]

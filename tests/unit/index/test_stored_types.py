@@ -1,4 +1,4 @@
-"""Types of columns, as sql/FORMAT.md names them → types of Arrow."""
+"""Column types, as sql/FORMAT.md names them → Arrow types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names in a journal that lead out of the table's folder."""
+"""Names in a journal that point outside the table's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a table, as the journal says: the cases of sql/journal."""
+"""The files of a table according to the journal: the cases of sql/journal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_vector(tmp_path: Path, vector: Vector) -> None:
 
 
 class Moving(LocalStore):
-    """A disk on which a run goes on while its table is listed."""
+    """A disk on which a run moves files while the table is being listed."""
 
     def __init__(self, moves: list[tuple[Path, Path]]) -> None:
         self.moves = moves
@@ -42,7 +42,7 @@ class Moving(LocalStore):
 
 @pytest.mark.parametrize("case", ["retire, half moved", "commit, half moved in", "abort"])
 def test_files_move_meanwhile(tmp_path: Path, case: str) -> None:
-    """Those that were listed at one name, and those that were not, count once."""
+    """A file counts once, whether the listing found it under both names or under neither."""
     (vector,) = (v for v in vectors() if v.name == case)
     table = tmp_path / "t"
     vector.make(table)
@@ -68,7 +68,7 @@ def test_a_journal_that_changes_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_never_rests(tmp_path: Path) -> None:
-    """A reader gives up with a sentence, not never."""
+    """The reader gives up with an error instead of retrying forever."""
     (tmp_path / "_zorder" / "_journal").mkdir(parents=True)
     count = iter(range(1, 10_000))
 
@@ -82,7 +82,7 @@ def test_a_journal_that_never_rests(tmp_path: Path) -> None:
 
 
 def test_links(tmp_path: Path) -> None:
-    """A partition's folder may be a link, also a way round; in `_zorder`, a link is nothing."""
+    """Links to partition folders are followed, even in a cycle; links in `_zorder` are ignored."""
     (vector,) = (v for v in vectors() if v.name == "retire, half moved")
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     vector.make(table)

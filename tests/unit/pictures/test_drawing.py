@@ -1,4 +1,4 @@
-"""What is drawn is counted, and read back out of the pictures."""
+"""Counts and values in pictures, read back from the drawn elements."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.support.layouts import GRID, layout
 
 
 def faces(picture: Picture, colour: str) -> int:
-    """How many rectangles are filled with a colour."""
+    """The number of rectangles with this fill colour."""
     found = [c for axes in picture.axes for c in axes.collections if isinstance(c, PolyCollection)]
     filled = [c for c in found if len(c.get_facecolor()) and to_hex(c.get_facecolor()[0]) == colour]
     return sum(len(c.get_paths()) for c in filled)
 
 
-# (files, lit ones, ranks)
+# (files, indexes of the highlighted ones, whether axes show ranks)
 DRAWN: list[tuple[Layout, set[int], bool]] = [
     (GRID, set(), False),
     (GRID, {1, 4}, False),
@@ -72,7 +72,7 @@ def test_of_too_many_files_the_opened_are_kept(monkeypatch: pytest.MonkeyPatch) 
     assert drawing.notes(files) == [f"Not drawn: {left_out} files, evenly chosen."]
 
 
-# (ranges, least distance of two values)
+# (ranges, distance between adjacent values; 0 for continuous values)
 DEPTHS: list[tuple[list[tuple[float, float]], float]] = [
     ([(0, 4), (5, 9)], 1),
     ([(0, 4), (5, 9)], 0),
@@ -85,7 +85,7 @@ DEPTHS: list[tuple[list[tuple[float, float]], float]] = [
 
 @pytest.mark.parametrize(("ranges", "step"), DEPTHS)
 def test_depths(ranges: list[tuple[float, float]], step: float) -> None:
-    """Between two places, and at one that is drawn, as many files as a count of them gives."""
+    """The depth at each value equals a plain count of the ranges that contain it."""
     x, y = drawing.depths(np.array(ranges, dtype=float).reshape(-1, 2), step)
     drawn = dict(zip(x[1:-1:3], y[1:-1:3], strict=True)) if not step else {}
     for value in np.arange(-1, 10, 0.25 if not step else 1):
@@ -103,7 +103,7 @@ def test_notes_of_several_panels() -> None:
 
 
 def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
-    """The grid, some files of which the index lacks, and those that a query opens."""
+    """The grid with some files missing from the index, and those that a query opens."""
     files = [replace(f, indexed=i not in unindexed) for i, f in enumerate(GRID.files)]
     lit = None if opened is None else frozenset(f"file:/t/{i}" for i in opened)
     return replace(GRID, files=tuple(files), opened=lit, **more)
@@ -111,7 +111,7 @@ def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
 
 BOX = ((1, 5), (None, None))
 
-# (the files and a query, what the legend says)
+# (the files and a query, texts of the legend)
 LEGENDS = [
     (stored(set(), None), []),
     (stored({1}, None), ["indexed", "unindexed"]),
@@ -148,7 +148,7 @@ def test_the_legend_shows_what_is_drawn(files: Layout, says: list[str]) -> None:
 
 HOUR = 3_600_000_000
 
-# (type, values in microseconds, their ticks by rank, the label)
+# (type, values in microseconds, tick labels by rank, axis label)
 TIMES = [
     ("TIMESTAMP", [0, 40], ["00:00", "00:00:00.000040"], "1970-01-01"),
     ("TIMESTAMP", [0, 24 * HOUR + 1], ["1970-01-01 00:00", "1970-01-02 00:00:00.000001"], ""),

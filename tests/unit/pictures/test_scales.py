@@ -1,4 +1,4 @@
-"""Values on an axis, and the texts of its ticks."""
+"""Values on an axis, and its tick labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pyzorder.layout import Column
 from pyzorder.pictures import scales
 
-# (type, a value, what people write, session time zone)
+# (type, a value, its usual notation, session time zone)
 TEXTS = [
     ("INT", 42, "42", "UTC"),
     ("DOUBLE", 0.5, "0.5", "UTC"),
@@ -46,7 +46,7 @@ def test_dates_and_times_lie_on_matplotlib_s_calendar() -> None:
 
 SHORT = "https://a.b/"
 
-#: (texts of ticks, as they are shown)
+#: (tick labels, as they are shown)
 TICKS = [
     ([], []),
     (["c0000", "c0996"], ["c0000", "c0996"]),

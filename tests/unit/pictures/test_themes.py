@@ -1,4 +1,4 @@
-"""Pictures in the colours of light pages and of dark ones."""
+"""Pictures in the colours of light and dark pages."""
 
 from __future__ import annotations
 

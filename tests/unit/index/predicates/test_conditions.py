@@ -1,4 +1,4 @@
-"""What is read of SQL text, and what is left alone."""
+"""Conditions that the parser of SQL text understands, and those that it does not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from pyzorder.index.predicates.conditions import NotUnderstood, Text, parse
 
-# condition | the same for Spark; "-": not understood
+# condition | the same as passed to Spark; "-": not understood
 CASES = """
 a = 5 | (`a` = 5)
 NOT (a = 5 AND b.c < 'x') | (NOT ((((`a` = 5) AND (`b`.`c` < 'x')))))
@@ -48,7 +48,7 @@ a = 5 AND | -
 
 
 def spelled(condition: str) -> str:
-    """The condition as Spark would be given it."""
+    """The condition as it is passed to Spark."""
 
     def column(parts: tuple[str, ...]) -> str:
         return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
