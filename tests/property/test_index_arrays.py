@@ -57,8 +57,11 @@ def test_paths_are_found(spark: SparkSession, paths: list[str], other: str) -> N
     )
     for i, path in enumerate(paths):
         builder.set(i, path)
+    if len(set(paths)) < len(paths):
+        with pytest.raises(Exception, match="two of its entries have the same path"):
+            builder.result()
+        return
     table = builder.result()
     assert table.length() == len(paths)
-    last = {path: i for i, path in enumerate(paths)}
     for path in [*paths, *([other] if other.isprintable() else []), ""]:
-        assert table.find(path) == last.get(path, -1)
+        assert table.find(path) == (paths.index(path) if path in paths else -1)
