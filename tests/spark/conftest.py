@@ -11,22 +11,20 @@ from pyhive import hive
 from pyspark.sql import SparkSession
 
 from tests.support.processes.servers import free_port, spark_server
-from tests.support.sessions import zorder_settings
+from tests.support.sessions import initial_settings, zorder_settings
 
 
 @pytest.fixture(autouse=True)
 def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Restores pyzorder's settings after every test that uses a session."""
+    """After every test that uses a session, pyzorder's settings are as the session began."""
+    yield
     if "spark" not in request.fixturenames:
-        yield
         return
     spark = request.getfixturevalue("spark")
-    before = zorder_settings(spark)
-    yield
-    after = zorder_settings(spark)
-    for name in after.keys() - before.keys():
+    initial, now = initial_settings(spark), zorder_settings(spark)
+    for name in now.keys() - initial.keys():
         spark.conf.unset(name)
-    for name, value in before.items() - after.items():
+    for name, value in initial.items() - now.items():
         spark.conf.set(name, value)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import pyzorder
+from pyzorder import bridge
 
 #: For every JVM that tests start. In short-lived JVMs, optimizing compilation takes longer than it
 #: saves, and parallel garbage collection takes cores from other tests.
@@ -60,4 +61,12 @@ def zorder_settings(spark: SparkSession) -> dict[str, str]:
         settings = spark.conf.getAll
     else:  # Spark 3.5
         settings = {row[0]: row[1] for row in spark.sql("SET").collect()}
+    return {name: value for name, value in settings.items() if name.startswith("spark.sql.zorder.")}
+
+
+def initial_settings(spark: SparkSession) -> dict[str, str]:
+    """What was set of pyzorder's settings when the session began; nothing for Spark Connect."""
+    if bridge.is_connect(spark):
+        return {}
+    settings = dict(spark.sparkContext.getConf().getAll())
     return {name: value for name, value in settings.items() if name.startswith("spark.sql.zorder.")}
