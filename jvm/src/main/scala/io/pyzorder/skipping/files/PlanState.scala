@@ -16,8 +16,9 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
  * later they start. If an OPTIMIZE moves a fixed file, the file is opened at its new place.
  *
  * The plan rather than the execution owns the state, because a physical scan keeps its list of
- * files, so a plan that is executed again could mix old lists with new ones. Every DataFrame action
- * creates a new plan and sees the newest state. Planning and EXPLAIN fix nothing.
+ * files, so a plan that is executed again could mix old lists with new ones. A DataFrame that is
+ * collected again therefore shows the state that it read first, as in plain Spark. Planning and
+ * EXPLAIN fix nothing; describing a plan at the start of its execution does.
  *
  * A plan is what one QueryExecution optimizes, including subqueries, and whatever adaptive
  * execution makes of it later. The QueryExecution's tracker is available whenever the optimizer
