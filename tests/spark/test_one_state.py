@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -187,6 +189,37 @@ def test_a_dataframe_executed_twice(spark, table) -> None:
     assert spark.sql(PAIRS["a join"].format(t=table.name)).first() == (30, 30)
 
 
+#: Queries over views of what was read before ten rows came, and after. Each has the answers without
+#: a journal, which plain Spark gives too, and with one.
+READS = {
+    "SELECT count(*) FROM (SELECT id FROM new EXCEPT ALL SELECT id FROM old)": (10, 0),
+    "SELECT count(*) FROM new LEFT ANTI JOIN old USING (id)": (10, 0),
+    "SELECT sum(1) FROM (SELECT * FROM old UNION ALL SELECT * FROM new)": (50, 60),
+}
+
+
+@pytest.mark.parametrize("query", READS)
+@pytest.mark.parametrize("executed", [False, True])
+@pytest.mark.parametrize("journaled", [False, True])
+@pytest.mark.parametrize("column", ["", "p"])
+def test_reads_before_and_after_rows_came(spark, tmp_path, column, journaled, executed, query):
+    folder = tmp_path / "t"
+    writer = spark.range(0, 20, 1, 2).selectExpr("id", "cast(0 as int) p").write
+    (writer.partitionBy(column) if column else writer).parquet(str(folder))
+    if journaled:
+        spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)").collect()
+    old = spark.read.parquet(str(folder))
+    old.createOrReplaceTempView("old")
+    if executed:
+        assert old.selectExpr("sum(1)").first() == (20,)
+    files = data_files(folder)
+    rows = pq.read_table(files[0], partitioning=None).slice(0, 1).take([0] * 10)
+    ids = pa.array(range(100, 110), pa.int64())
+    pq.write_table(rows.set_column(0, "id", ids), files[0].parent / "more.parquet")
+    spark.read.parquet(str(folder)).createOrReplaceTempView("new")
+    assert spark.sql(query).first()[0] == READS[query][journaled]
+
+
 def test_explain_fixes_nothing(spark, table) -> None:
     spark.udf.register("slow", lambda value: value, "bigint")
     df = spark.sql(PAIRS["a join"].format(t=table.name))
@@ -308,3 +341,37 @@ def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
         finally:
             stop.set()
         appending.result()
+
+
+@pytest.mark.parametrize("journaled", [False, True])
+@pytest.mark.parametrize("read", ["table", "cached table", "view", "cached DataFrame"])
+def test_a_file_replaced_before_a_refresh(spark, tmp_path, read, journaled) -> None:
+    """Another engine writes a file anew, under its own name."""
+    folder = tmp_path / "t"
+    spark.range(20).write.parquet(str(folder))
+    if journaled:
+        spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)").collect()
+    theirs = folder / "theirs.parquet"
+    pq.write_table(pa.table({"id": pa.array(range(10), pa.int64())}), theirs)
+    df = spark.read.parquet(str(folder))
+    if read == "cached DataFrame":
+        df.cache()
+    if "table" in read:
+        spark.sql(f"CREATE TABLE replaced (id BIGINT) USING parquet LOCATION '{folder}'")
+    else:
+        df.createOrReplaceTempView("replaced")
+    try:
+        if read == "cached table":
+            spark.sql("CACHE TABLE replaced")
+        assert spark.sql("SELECT sum(1), max(id) FROM replaced").first() == (30, 19)
+        pq.write_table(pa.table({"id": pa.array(range(1000), pa.int64())}), theirs)
+        if read == "cached DataFrame":
+            spark.catalog.refreshByPath(str(folder))
+        else:
+            spark.sql("REFRESH TABLE replaced")
+        assert spark.sql("SELECT sum(1), max(id) FROM replaced").first() == (1020, 999)
+        assert spark.sql("SELECT count(*) FROM replaced WHERE id > 500").first() == (499,)
+    finally:
+        df.unpersist()
+        if "table" in read:
+            spark.sql("DROP TABLE replaced")

@@ -214,6 +214,49 @@ def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path) -> None
     assert count(reader, "id >= 0") == 2
 
 
+#: Queries with several scans of a table of which one file has gone, and their answers.
+SEVERAL_SCANS = {
+    "SELECT (SELECT count(*) FROM stale), (SELECT sum(1) FROM stale WHERE id % 2 >= 0)": (42, 42),
+    "SELECT n, m FROM (SELECT count(*) n FROM stale)"
+    " JOIN (SELECT sum(1) m FROM stale WHERE id >= 10) ON true": (42, 32),
+    "SELECT id, p FROM stale WHERE id = (SELECT max(id) FROM stale)": (102, 0),
+    "SELECT sum(n), count(*) FROM (SELECT 1 n FROM stale WHERE id < 5"
+    " UNION ALL SELECT 1 FROM stale WHERE id >= 100)": (7, 7),
+    "SELECT count(*), max(b.id) FROM stale a JOIN stale b ON a.id = b.id - 100": (2, 102),
+    "SELECT /*+ BROADCAST(o) */ count(*), max(stale.id) FROM stale JOIN other o USING (id)": (
+        2,
+        102,
+    ),
+    "SELECT sum(1), max(id) FROM (SELECT id FROM other UNION ALL SELECT id FROM stale)": (44, 102),
+}
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("query", SEVERAL_SCANS)
+def test_several_scans_and_a_file_that_has_gone(
+    spark: SparkSession, table: Path, tmp_path: Path, query: str, adaptive: str
+) -> None:
+    """Another engine has replaced a file: by one of another name, then in its place."""
+    spark.sql(f"CREATE TABLE other (id BIGINT) USING parquet LOCATION '{tmp_path / 'other'}'")
+    try:
+        spark.sql("INSERT INTO other VALUES (100), (102)")
+        spark.sql("OPTIMIZE other ZORDER BY (id)").collect()
+        file = append(table, [100, 102])
+        spark.sql("REFRESH SKIPPING INDEX ON stale")
+        file.rename(file.with_name("renamed.parquet"))
+        for _ in range(2):
+            reader = bound(fresh(spark), "1h")
+            reader.conf.set("spark.sql.adaptive.enabled", adaptive)
+            assert reader.sql(query).collect() == [SEVERAL_SCANS[query]]
+            spark.sql("REFRESH SKIPPING INDEX ON stale")
+            pq.write_table(
+                pq.read_table(file.with_name("renamed.parquet"), partitioning=None),
+                file.with_name("renamed.parquet"), compression="none", use_dictionary=False,
+            )  # fmt: skip
+    finally:
+        spark.sql("DROP TABLE other")
+
+
 def test_a_file_replaced_in_its_place(spark: SparkSession, table: Path) -> None:
     file = append(table, [100, 102])
     spark.sql("REFRESH SKIPPING INDEX ON stale")

@@ -6,6 +6,8 @@ import org.apache.spark.sql.execution.datasources.PartitionSpec
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 import org.apache.spark.sql.types.StructType
 
+import io.pyzorder.storage.FileVersion
+
 /**
  * Where Spark would list a relation's files, and how it would read partitions from their paths.
  *
@@ -13,7 +15,7 @@ import org.apache.spark.sql.types.StructType
  * @param schema  the partition columns, as planned
  * @param spec    the partitions, if they are given rather than found by listing
  * @param pinned  root paths that are files
- * @param key     differs if the catalog's partitions or the paths in Spark's own listing differ
+ * @param key     differs if the catalog's partitions or the files in Spark's own listing differ
  */
 private[reading] final case class Roots(
     paths: Seq[Path],
@@ -58,7 +60,8 @@ private[reading] object Roots {
       val files = listed.allFiles()
       Some(Roots(
           listed.rootPaths, if (fromCatalog) Map.empty else options, Some(selected.columns), spec,
-          files.filter(status => roots(status.getPath)), files.hashCode()))
+          files.filter(status => roots(status.getPath)),
+          files.map(FileVersion.of).toSet.hashCode()))
     case _ => None
   }
 

@@ -1,8 +1,9 @@
 package io.pyzorder.skipping.files
 
+import org.apache.hadoop.fs.FileStatus
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex}
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, FileIndex, InMemoryFileIndex}
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
@@ -10,7 +11,7 @@ import io.pyzorder.common.{Staleness, ZOrderConf}
 import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.publish.journal.Journal
 import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartitions}
-import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.{FileVersion, TableFolder}
 
 /**
  * Finds the files for the scans of a plan, by viewing Spark's own file index through the journal.
@@ -34,6 +35,9 @@ private[skipping] final class FileSource(
 
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
+
+  /** Whether a scan goes by the fixed state, which must therefore stay. Set by PlanState. */
+  private[files] var isSettled: Boolean = false
 
   /** The partitions that the plan's scans are known to select. */
   private var selected = SelectedPartitions.none(partitionSchema)
@@ -67,7 +71,8 @@ private[skipping] final class FileSource(
     (wrapped eq other.wrapped) || (wrapped.getClass == other.wrapped.getClass &&
       wrapped == other.wrapped && wrapped.rootPaths == other.wrapped.rootPaths &&
       table == other.table && options == other.options &&
-      partitionSchema == other.partitionSchema && folders == other.folders)
+      partitionSchema == other.partitionSchema && folders == other.folders &&
+      FileSource.knownFiles(wrapped) == FileSource.knownFiles(other.wrapped))
 
   /** The journal and index of the fixed state, or the current ones. */
   def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
@@ -94,6 +99,10 @@ private[skipping] final class FileSource(
     }
   }
 
+  /** Whether any of these files is no longer the one that the state knows. */
+  private[files] def areGone(files: Seq[FileStatus]): Boolean =
+    ChangedFiles.anyOf(session.sessionState.newHadoopConf(), files)
+
   private var estimate: Option[(SelectedPartitions, TableState)] = None
 
   /** The state of the files according to a new listing. */
@@ -114,6 +123,15 @@ private[skipping] final class FileSource(
 }
 
 private[skipping] object FileSource {
+
+  /**
+   * The files that Spark has listed already. Its own comparison of indexes ignores them, although a
+   * DataFrame shows the files of the time when it was created, unless there is a journal.
+   */
+  private def knownFiles(wrapped: FileIndex): Set[FileVersion] = wrapped match {
+    case listed: InMemoryFileIndex => listed.allFiles().map(FileVersion.of).toSet
+    case _ => Set.empty
+  }
 
   /**
    * Fixes sources of one plan by one listing of all their files, so that they show one state. Those

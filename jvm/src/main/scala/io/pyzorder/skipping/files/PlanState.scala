@@ -9,6 +9,8 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
 
+import io.pyzorder.storage.FileVersion
+
 /**
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
  * sizes and modification times, and the index snapshots that describe them. The first scan or
@@ -29,6 +31,7 @@ private[skipping] final class PlanState {
   import PlanState._
 
   private val sources = ArrayBuffer.empty[FileSource]
+  private val scans = ArrayBuffer.empty[(FileSource, () => Seq[FileStatus])]
 
   /** The plan's single source that reads these files in this way. */
   def source(candidate: FileSource): FileSource = synchronized {
@@ -49,14 +52,18 @@ private[skipping] final class PlanState {
     isChoosing = true
     try {
       val result = use
-      isTaken = true
+      source.isSettled = true
       result
     } finally isChoosing = false
   }
 
   /** Fixes the files of a source, unless they are fixed already, before a scan executes. */
   def fix(source: FileSource): Unit = synchronized {
-    if (source.fixed.isEmpty) fix(source, _.current())
+    if (source.fixed.isEmpty) {
+      val open = openWith(source)
+      fix(open, source, _.current())
+      open.foreach(settle)
+    }
   }
 
   /**
@@ -75,17 +82,46 @@ private[skipping] final class PlanState {
   def select(source: FileSource, partitionFilters: Seq[Expression]): Unit =
     synchronized(source.select(partitionFilters))
 
-  /** Whether some scan of the plan, or answer, goes by the states as they are fixed. */
-  var isTaken: Boolean = false
+  /**
+   * Announces a scan that the plan has.
+   *
+   * @param opened the files that the scan opens in the state of its source, or more than these
+   */
+  def expect(source: FileSource)(opened: () => Seq[FileStatus]): Unit =
+    synchronized(scans += ((source, opened)))
 
-  /** Fixes all files by listings made now. */
+  /** Whether the files of a source may still be listed anew, because no scan goes by them yet. */
+  def mayListAnew(source: FileSource): Boolean =
+    synchronized(!related(source).exists(_.isSettled))
+
+  /** Fixes the files of a source and of those that share folders with it by listings made now. */
   def fixAnew(source: FileSource): Unit = synchronized {
-    sources.foreach(_.fixed = None)
-    fix(source, _.listedAnew())
+    val group = related(source)
+    group.foreach(_.fixed = None)
+    fix(group, source, _.listedAnew())
   }
 
-  private def fix(source: FileSource, state: FileSource => TableState): Unit = {
-    val lists = openWith(source).flatMap { one =>
+  /**
+   * Checks a state from an earlier moment before the first of several scans goes by it. All files
+   * that the scans open must exist, because the tables cannot be listed anew after a first scan has
+   * chosen its files. If there is a single scan, its own check is enough, and is cheaper: by then
+   * the keys of joins and the results of subqueries are known.
+   */
+  private def settle(source: FileSource): Unit =
+    if (source.fixed.exists(_.asOf.isDefined) && mayListAnew(source)) {
+      val group = related(source).toSet
+      val expected = scans.collect { case (of, opened) if group(of) => opened }
+      if (expected.length > 1) {
+        if (source.areGone(expected.flatMap(_.apply()).toSeq)) fixAnew(source)
+        group.foreach(_.isSettled = true)
+      }
+    }
+
+  private def fix(
+      several: Seq[FileSource],
+      source: FileSource,
+      state: FileSource => TableState): Unit = {
+    val lists = several.flatMap { one =>
       try Some(new Listed(one, state(one)))
       catch { case NonFatal(_) if one ne source => None }
     }
@@ -99,6 +135,18 @@ private[skipping] final class PlanState {
     if (source.folders.isEmpty) Seq(source)
     else source +: sources.toSeq.filter(other =>
       (other ne source) && other.fixed.isEmpty && other.folders.nonEmpty)
+
+  /** This fixed source and those that share folders with it, directly or through another one. */
+  private def related(source: FileSource): Seq[FileSource] = {
+    val lists = sources.toSeq.filter(one => (one eq source) || one.folders.nonEmpty)
+      .flatMap(one => one.fixed.map(new Listed(one, _)))
+    def grown(group: Seq[Listed]): Seq[Listed] = {
+      val more = lists.filter(one => !group.contains(one) && group.exists(one.meets))
+      if (more.isEmpty) group else grown(group ++ more)
+    }
+    if (lists.length == 1) Seq(source)
+    else grown(lists.filter(_.source eq source)).map(_.source)
+  }
 }
 
 private[skipping] object PlanState {
@@ -109,8 +157,6 @@ private[skipping] object PlanState {
   /** The state of the plan that this thread is optimizing. */
   def ofPlan(): PlanState =
     QueryPlanningTracker.get.fold(new PlanState)(plans.get(_, () => new PlanState))
-
-  private type File = (Path, Long, Long)
 
   /** The files that one source lists, and the folders in which it looked for them. */
   private final class Listed(val source: FileSource, val state: TableState) {
@@ -125,11 +171,12 @@ private[skipping] object PlanState {
       known ++ upwards(root).takeWhile(!known(_))
     }
 
-    private lazy val files: Map[Path, Set[File]] = index.fold(Map.empty[Path, Set[File]]) {
-      _.allFiles().groupBy(_.getPath.getParent).map { case (folder, statuses) =>
-        folder -> statuses.map(known).toSet
+    private lazy val files: Map[Path, Set[FileVersion]] =
+      index.fold(Map.empty[Path, Set[FileVersion]]) {
+        _.allFiles().groupBy(_.getPath.getParent).map { case (folder, statuses) =>
+          folder -> statuses.map(FileVersion.of).toSet
+        }
       }
-    }
 
     /**
      * Whether both list the same files wherever both have looked. They do not if something changed
@@ -137,20 +184,19 @@ private[skipping] object PlanState {
      * that differ are then listed together. Lists of disjoint folders are as much one state as a
      * single list of both would be, because that lists one folder after the other too.
      */
-    def agrees(other: Listed): Boolean =
-      !(roots.exists(other.above) || other.roots.exists(above)) ||
-        (knows(other) && other.knows(this))
+    def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
+
+    /** Whether one of them has looked in a folder of the other. */
+    def meets(other: Listed): Boolean =
+      roots.exists(other.above) || other.roots.exists(above)
 
     private def knows(other: Listed): Boolean = other.files.forall { case (folder, theirs) =>
       val looked = upwards(folder).exists(roots)
-      val expected = if (looked) theirs else theirs.filter(file => roots(file._1))
-      expected.subsetOf(files.getOrElse(folder, Set.empty[File]))
+      val expected = if (looked) theirs else theirs.filter(file => roots(file.path))
+      expected.subsetOf(files.getOrElse(folder, Set.empty[FileVersion]))
     }
   }
 
   private def upwards(path: Path): Iterator[Path] =
     Iterator.iterate(path)(_.getParent).takeWhile(_ != null)
-
-  private def known(status: FileStatus): File =
-    (status.getPath, status.getLen, status.getModificationTime)
 }

@@ -100,10 +100,16 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Tells the plan that a scan of this index selects partitions by these filters. They are listed
-   * with those of the other scans when the first one executes.
+   * Announces a scan of this index with these filters, or with stricter ones. The partitions that
+   * it selects are listed with those of the plan's other scans when the first one executes.
    */
-  def select(partitionFilters: Seq[Expression]): Unit = plan.select(source, partitionFilters)
+  def expect(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Unit = {
+    select(partitionFilters)
+    plan.expect(source)(() => estimatedOutcome(partitionFilters, dataFilters).openedFiles)
+  }
+
+  private def select(partitionFilters: Seq[Expression]): Unit =
+    plan.select(source, partitionFilters)
 
   /**
    * Returns every file of the partitions that the filters select, without skipping any, and what
@@ -125,15 +131,14 @@ final class ZOrderFileIndex private (
 
   /**
    * Makes the choice of files, or of answers from the index, that an execution of the plan uses,
-   * after fixing the state that the plan reads. If that state comes from an earlier moment, the
-   * chosen files are checked. If one is gone, the tables are listed and the choice is made again,
-   * unless another scan of the plan already uses the earlier state. In that case the task that
-   * opens the file fails, as in plain Spark.
+   * after fixing the state that the plan reads. If that state comes from an earlier moment and no
+   * scan goes by it yet, the chosen files are checked. If one is gone, the table is listed and the
+   * choice is made again.
    */
   def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
     val choice = choose
-    def hasGone = ChangedFiles.anyOf(session.sessionState.newHadoopConf(), opened(choice))
-    if (source.state.asOf.isDefined && !plan.isTaken && hasGone) {
+    if (source.state.asOf.isDefined && plan.mayListAnew(source) &&
+      source.areGone(opened(choice))) {
       plan.fixAnew(source)
       choose
     } else choice

@@ -34,8 +34,9 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def joined(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transform {
     case relation: LogicalRelation if isOther(relation, state) =>
       val files = relation.relation.asInstanceOf[HadoopFsRelation]
-      val joined = relation.copy(relation =
-        files.copy(location = indexOf(relation).in(state))(files.sparkSession))
+      val index = indexOf(relation).in(state)
+      index.expect(Nil, Nil)
+      val joined = relation.copy(relation = files.copy(location = index)(files.sparkSession))
       joined.copyTagsFrom(relation)
       joined
   }
@@ -60,7 +61,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def withoutFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transform {
     case relation: LogicalRelation if serves(relation) =>
       val wrapped = wrap(relation, state)
-      indexOf(wrapped).select(Nil)
+      indexOf(wrapped).expect(Nil, Nil)
       wrapped
   }
 
@@ -119,7 +120,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
       })
     val (partitionFilters, dataFilters) =
       DataSourceUtils.getPartitionFiltersAndDataFilters(files.partitionSchema, usable)
-    index.select(partitionFilters)
+    index.expect(partitionFilters, dataFilters)
     // The size of a CatalogFileIndex covers all partitions, whatever the filters select.
     val selectsPartitions =
       partitionFilters.nonEmpty && index.wrapped.isInstanceOf[CatalogFileIndex]

@@ -1,0 +1,18 @@
+package io.pyzorder.storage
+
+import org.apache.hadoop.fs.{FileStatus, Path}
+
+/**
+ * What distinguishes a file from one that replaces it under the same name. Hadoop's own FileStatus
+ * compares paths only.
+ *
+ * @param size             in bytes
+ * @param modificationTime in milliseconds since the epoch
+ */
+final case class FileVersion(path: Path, size: Long, modificationTime: Long)
+
+object FileVersion {
+
+  def of(status: FileStatus): FileVersion =
+    FileVersion(status.getPath, status.getLen, status.getModificationTime)
+}
