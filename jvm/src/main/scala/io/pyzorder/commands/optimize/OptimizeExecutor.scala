@@ -31,8 +31,8 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
   import context._
 
   /**
-   * Reads the footers of the groups' files. If they cannot be rewritten, throws
-   * ZORDER_INCOMPATIBLE_TYPES, ZORDER_OTHER_DEFAULT or what InputFooters throws.
+   * Reads the footers of the groups' files. If these cannot be rewritten, throws
+   * ZORDER_INCOMPATIBLE_TYPES, ZORDER_OTHER_DEFAULT or an error of InputFooters.
    */
   def inspect(groups: Seq[RewriteGroup]): RewriteInput = {
     val paths = groups.flatMap(_.files).map(_.getPath.toString)
@@ -52,7 +52,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
     if (input.groups.isEmpty) Nil
     else rewriting(input) { (session, _) => planOf(relation(session, input), input).files }
 
-  /** Writes the new files. Throws ZORDER_NO_SPACE. */
+  /** Writes the new files. Throws ZORDER_NO_SPACE if too little space is free. */
   def write(writer: Writer, input: RewriteInput): Seq[WrittenFile] = {
     writer.checkSpace(input.groups.flatMap(_.files).map(_.getLen).sum)
     val footers = input.footers.values
@@ -85,7 +85,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
       columnsWith(hasCurve = written.headOption.exists(_.statistics.contains(curve))))
   }
 
-  /** Runs `body` with a session of RewriteSession.of and the new files' type of timestamps. */
+  /** Runs `body` with a session of RewriteSession.of and the timestamp type of the new files. */
   private def rewriting[T](input: RewriteInput)(
       body: (shim.SparkSession, Option[String]) => T): T = {
     val timestamps = InputFooters.timestampType(input.footers.values)
