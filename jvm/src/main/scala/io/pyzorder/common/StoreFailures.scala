@@ -12,7 +12,7 @@ object StoreFailures {
 
   /**
    * Runs a command that writes into the table's folder. Throws noSpace or notWritable if the store
-   * refuses, and conflict if the folder or a file in it disappears meanwhile.
+   * refuses to write, and conflict if the folder or a file in it disappears meanwhile.
    */
   def told[T](root: Path)(command: => T): T =
     try command
