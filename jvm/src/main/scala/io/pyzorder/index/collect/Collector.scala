@@ -15,8 +15,8 @@ import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.storage.FileRef
 
 /**
- * Collects the statistics of data files, from footers where these are provably right, and otherwise
- * by one scan of the affected columns and files.
+ * Collects the statistics of data files from footers where these are provably right, and otherwise
+ * with one scan of the affected columns and files.
  */
 object Collector {
 
@@ -87,8 +87,8 @@ object Collector {
 
   /**
    * The part of a scan's statistics that is valid for other scans too. Under the rebase mode
-   * EXCEPTION the scan has read dates as stored, where a query would fail or, if the file records
-   * its calendar, read other values. Only modern dates are the same for all scans.
+   * EXCEPTION, the scan has read dates and timestamps as stored, where a query would fail or, if
+   * the file records its calendar, read other values. Only modern ones are the same for all scans.
    */
   private def readable(
       session: shim.SparkSession,
@@ -106,7 +106,10 @@ object Collector {
     else known.copy(bounds = None, exact = false, settingsDependent = true)
   }
 
-  /** Whether columns are found by name. Other ways depend on more than this index records. */
+  /**
+   * Whether columns are found by name. How else they are found depends on more than the index
+   * records.
+   */
   private def findsByName(session: shim.SparkSession, data: DataFiles): Boolean =
     !ReadSettings.matchesFieldIds(session, data.dataSchema) &&
       !ReadSettings.matchesPositions(session, data.options)

@@ -12,7 +12,7 @@ object IndexSchema {
   val ClusteredBy: String = "clustered_by"
   val ReadSettings: String = "read_settings"
 
-  /** The columns that describe a file, whichever columns are indexed. */
+  /** The columns that describe a file, regardless of which columns are indexed. */
   val fileFields: Seq[StructField] = Seq(
     StructField(Path, StringType, nullable = false),
     StructField(Size, LongType, nullable = false),
