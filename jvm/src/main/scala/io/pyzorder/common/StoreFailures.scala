@@ -52,7 +52,9 @@ object StoreFailures {
   private val Denied =
     "Permission denied|Operation not permitted|Read-only file system|Access ?Denied".r
 
-  /** The first line of the innermost matching cause. Spark's messages go on with stack traces. */
+  /**
+   * The first line of the innermost matching cause. Spark's messages continue with stack traces.
+   */
   private def said(failure: Throwable, says: Throwable => Boolean): String =
     causes(failure).filter(says).lastOption.map {
       case denied: AccessDeniedException if denied.getReason == null =>

@@ -9,9 +9,9 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /**
- * A column's sorted distinct boundaries, among which any value can be ranked. Numbers are stored as
- * one long[] (`OrderedBytes.longOf`). All other types are stored as whole bytes together with a
- * long[] of their first eight, so that most searches compare only longs.
+ * A column's sorted distinct boundaries, among which any value can be ranked. Values of at most 64
+ * bits are stored as one long[] (`OrderedBytes.longOf`). All others are stored as whole bytes
+ * together with a long[] of their first eight, so that most searches compare only longs.
  *
  * @param dataType the column's type
  * @param longs    the boundaries, or the longs made of their first eight bytes, in ascending order

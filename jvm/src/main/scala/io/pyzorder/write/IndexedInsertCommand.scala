@@ -53,7 +53,10 @@ final class IndexedInsertCommand(
       options, query, mode, catalogTable, fileIndex, outputColumnNames) {
   import IndexedInsertCommand._
 
-  /** Never equal to the Spark command with the same parameters, which it replaces. */
+  /**
+   * Makes the Spark command that this one replaces, which has the same parameters, unequal to it.
+   * Spark's plan transformations would otherwise keep the original.
+   */
   override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedInsertCommand]
 
   override protected def withNewChildInternal(

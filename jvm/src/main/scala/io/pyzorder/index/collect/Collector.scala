@@ -23,11 +23,14 @@ object Collector {
   private val log = LoggerFactory.getLogger(getClass)
 
   /**
-   * The entries of `data.files`. A file that has no readable footer, no longer exists, or was
-   * modified in the meantime has no entry, so it stays unindexed and is always read.
+   * The entries of `data.files`. A file without a readable footer, such as one that no longer
+   * exists, has no entry, so it stays unindexed and is always read. The same holds for a file whose
+   * number of rows changes before it is scanned. A file that disappears before it is scanned makes
+   * this fail.
    *
-   * The entries are valid for the given sizes and modification times, so the files must have been
-   * listed before this call.
+   * The entries are valid for the given sizes and modification times. The files must therefore have
+   * been listed before this call, so that the entry of a file that was modified since does not
+   * match it.
    *
    * @param columns columns of `data.dataSchema`, spelled as in that schema
    */

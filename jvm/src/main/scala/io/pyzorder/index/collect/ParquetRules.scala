@@ -71,7 +71,7 @@ private[index] object ParquetRules {
       case _ => false
     }
 
-  /** The bounds of row groups that each have a value and the writer's bounds for it. */
+  /** The bounds of a column, from row groups that each have a value and bounds by the writer. */
   def bounds(
       groups: Seq[Statistics[_]],
       leaf: PrimitiveType,

@@ -72,9 +72,9 @@ object IndexStore {
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
   /**
-   * The newest snapshot's pointer, found by one listing and one small read. Returns None if there
-   * is no index, or if the pointer is unreadable or belongs to another table or incarnation of the
-   * table, which logs a single warning.
+   * The newest snapshot's pointer, found by one listing and at most two small reads. Returns None
+   * if there is no index, or if the pointer is unreadable or belongs to another table or
+   * incarnation of the table, which logs a single warning.
    */
   def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -444,7 +444,8 @@ object IndexStore {
 
   /**
    * Deletes old snapshots, each one's pointer last. Recent ones stay for a while, since readers may
-   * still use them, but those with statistics of a denied column are deleted at once.
+   * still use them. If columns are denied, however, those with statistics of such a column and
+   * those that cannot be read are deleted at once.
    */
   private def deleteOld(
       fileSystem: FileSystem,

@@ -199,8 +199,8 @@ private[index] final class SnapshotReader(
 private[index] object SnapshotReader {
 
   /**
-   * The maximum number of clustering columns. In Parquet, a forged list that repeats one name takes
-   * only a few bytes.
+   * A longer list of clustering columns is rejected. In Parquet, a forged list that repeats one
+   * name takes only a few bytes.
    */
   private val MaxListLength = 10000
 
