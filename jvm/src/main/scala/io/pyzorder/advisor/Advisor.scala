@@ -72,9 +72,9 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
     opened(drawn.files(by.map(columns.indexOf(_)), linear))
 
   /**
-   * The bytes of each layout's files, as a multiple of the current ones; see SizeProbe.
+   * The size of each layout's files, as a multiple of the current size; see SizeProbe.
    *
-   * @param layouts each some of `columns`
+   * @param layouts the columns of each layout, which are some of `columns`
    */
   def growth(layouts: Seq[Seq[IndexedColumn]]): Seq[Double] =
     present.growth(layouts.map(_.map(columns.indexOf(_))), drawn)

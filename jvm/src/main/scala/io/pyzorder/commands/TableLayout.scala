@@ -28,7 +28,7 @@ final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: B
  * files without index entries are collected as CREATE SKIPPING INDEX would, but not stored.
  *
  * @param isIndexed whether the table has a usable index
- * @param files     of all partitions, by path
+ * @param files     the files of all partitions, sorted by path
  */
 final case class TableLayout(
     isIndexed: Boolean,

@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 import org.apache.hadoop.security.AccessControlException
 
-/** Classifies store failures, which Java, Hadoop and Spark report by many different exceptions. */
+/** Classifies store failures, which Java, Hadoop and Spark report as many different exceptions. */
 object StoreFailures {
 
   /**

@@ -14,8 +14,9 @@ import io.pyzorder.publish.{Filled, StagedFile, Writer}
 /**
  * The files to rewrite, and their footers.
  *
- * @param groups  each with at least one row, and with no more files to write than rows
- * @param footers by the files' paths
+ * @param groups  the groups to rewrite, each with at least one row and with no more files to write
+ *                than rows
+ * @param footers the footers, by file path
  */
 private[optimize] final case class RewriteInput(
     groups: Seq[RewriteGroup],

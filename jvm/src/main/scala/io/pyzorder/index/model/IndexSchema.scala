@@ -32,7 +32,10 @@ object IndexSchema {
   /** Whether the type has NaN, so that the index table has a `nan_seen` column for it. */
   def hasNan(dataType: DataType): Boolean = dataType == FloatType || dataType == DoubleType
 
-  /** The columns for one indexed column's statistics. Their names never collide with another's. */
+  /**
+   * The columns for one indexed column's statistics. Their names never collide with those for
+   * another column.
+   */
   def columnFields(column: IndexedColumn): Seq[StructField] = {
     val nan =
       if (hasNan(column.dataType)) Seq(StructField(nanSeen(column), BooleanType, nullable = false))

@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.StructType
 /**
  * The settings of a scan that decide what values a file's bytes are read as.
  *
- * @param structural which column of a file a name refers to, and the type as which it is read; a
+ * @param structural which column of a file a name refers to, and the type that it is read as; a
  *                   file's statistics are valid only for scans with the same text
  * @param temporal   how stored dates and timestamps are converted to Spark's; must be the same only
  *                   for columns whose statistics are `settingsDependent`
