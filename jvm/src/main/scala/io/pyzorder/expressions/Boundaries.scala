@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /**
- * A column's sorted distinct boundaries, among which any value can be ranked. Values of at most 64
+ * Sorted distinct boundaries of a column, and the rank of values among them. Values of at most 64
  * bits are stored as one long[] (`OrderedBytes.longOf`). All others are stored as whole bytes
  * together with a long[] of their first eight, so that most searches compare only longs.
  *

@@ -1,14 +1,14 @@
 package io.pyzorder.expressions
 
 /**
- * Interleaves the bits of several columns, starting with the first column, to combine their values
- * into one z-value. sql/FORMAT.md specifies the format, and pyzorder/interleave.py mirrors this
- * implementation.
+ * Interleaves the bits of several columns into one z-value, taking the first column's bit first.
+ * sql/FORMAT.md specifies the format, and pyzorder/interleave.py mirrors this implementation.
  */
 object InterleaveBits {
 
   /**
-   * The maximum size of a z-value in bytes. With more than 128 columns, the last bits are left out.
+   * The maximum size of a z-value in bytes. With more than 128 columns, the lowest bits are
+   * dropped.
    */
   val MaxBytes = 1024
 
