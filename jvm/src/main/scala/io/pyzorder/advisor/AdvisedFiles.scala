@@ -20,12 +20,12 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 /**
  * The files of one table partition.
  *
- * @param values  of the partition columns
- * @param numRows rows of all files
+ * @param values  the values of the partition columns
+ * @param numRows total number of rows
  */
 final case class AdvisedPartition(values: InternalRow, files: Seq[FileStatus], numRows: Long) {
 
-  /** Bytes of all files. */
+  /** Total size of the files in bytes. */
   val size: Long = files.iterator.map(_.getLen).sum
 }
 
@@ -57,7 +57,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   val files: Seq[FileStatus] = partitions.flatMap(_.files)
 
-  /** Number of files that an OPTIMIZE of each partition would make. */
+  /** For each partition, the number of files that OPTIMIZE would write. */
   val leaves: Seq[Int] = {
     val targetSize = new LayoutSettings(
       session.sessionState.conf, table.properties,
@@ -72,7 +72,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
       .flatMap(IndexStore.load(session, _))
 
-  /** The columns that every file was clustered by; empty if they differ between files. */
+  /** The columns that every file was clustered by; empty if these differ between files. */
   def clusteredBy: Seq[String] = {
     val each = files.map { file =>
       val known = index.map(entries => entries -> entries.find(folder.relativize(file.getPath)))
@@ -84,11 +84,11 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * The files with statistics of some columns.
+   * The files, with statistics for some columns.
    *
    * @param columns  the columns
-   * @param complete whether to collect the statistics of files that the index does not know, as if
-   *                 it knew all; otherwise these have none
+   * @param complete whether to collect statistics for files that are not in the index, as if it
+   *                 covered all files; otherwise such files have none
    */
   def present(columns: Seq[IndexedColumn], complete: Boolean): Seq[WhatIfFile] = {
     val collected = (files: Seq[FileRef]) =>
@@ -103,8 +103,8 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   /**
    * Samples the columns, to predict the new files of an OPTIMIZE.
    *
-   * @param limit maximum number of rows; if it is too low to represent every new file, fewer files
-   *              stand for them
+   * @param limit approximate maximum number of rows; if it is too low to represent every new file,
+   *              fewer simulated files stand for them
    */
   def sample(columns: Seq[IndexedColumn], limit: Long): SampledRows = {
     val counts = partitions.map(_.numRows)
@@ -123,7 +123,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     SampledRows.of(columns, sample, partitions, leaves)
   }
 
-  /** See SizeProbe.growth, for layouts by columns of a sample of these files. */
+  /** See SizeProbe.growth. `layouts` are numbers of columns of `rows`, a sample of these files. */
   def growth(layouts: Seq[Seq[Int]], rows: SampledRows): Seq[Double] =
     RewriteSession.use(rewriting) {
       val options = InputFooters.withCodec(table.options, facts.values)

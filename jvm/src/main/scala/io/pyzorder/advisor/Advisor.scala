@@ -12,9 +12,9 @@ import io.pyzorder.skipping.predicate.IndexFilter
 import io.pyzorder.storage.TableFolder
 
 /**
- * Estimates what a workload would open in a table with other layouts. The caller first adds every
- * scan of the table in the workload, then draws a sample of the columns that they filter, and then
- * tries layouts.
+ * Estimates how many bytes of a table a workload would open under other layouts. The caller first
+ * adds each of the workload's scans of the table, then draws a sample of the columns that these
+ * filter, and then tries layouts.
  */
 final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 
@@ -27,10 +27,10 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   def isIndexed: Boolean =
     IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(table.root)).isDefined
 
-  /** The filter for a predicate of a scan. */
+  /** The index filter for a predicate of a scan. */
   def predicate(sql: String): WorkloadFilter = filters.ofPredicate(sql)
 
-  /** The filter for a join of a scan; see WorkloadFilters. */
+  /** The index filter for a join of a scan; see WorkloadFilters. */
   def join(
       sql: String,
       column: String,
@@ -38,7 +38,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
       isBroadcast: Boolean): WorkloadFilter =
     filters.ofJoin(sql, column, other, isBroadcast)
 
-  /** Adds a scan of the table, with filters that it applies together. */
+  /** Adds a scan of the table, whose filters are combined with AND. */
   def read(asked: Seq[IndexFilter]): Unit = readings += asked.filter(_ != IndexFilter.Always)
 
   /** Whether OPTIMIZE can cluster the table by the column. */
@@ -54,7 +54,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
           IndexedColumn(path, dataType)
       }.filter(canCluster)
 
-  /** Draws the sample, with at most `limit` rows. */
+  /** Draws the sample, with about `limit` rows at most. */
   def draw(limit: Long): SampledRows = {
     drawn = present.sample(columns, limit)
     drawn
@@ -72,9 +72,9 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
     opened(drawn.files(by.map(columns.indexOf(_)), linear))
 
   /**
-   * The bytes of each layout's files, as a multiple of the current ones; see SizeProbe.
+   * The size of each layout's files, as a multiple of the current size; see SizeProbe.
    *
-   * @param layouts each some of `columns`
+   * @param layouts the columns of each layout, which are some of `columns`
    */
   def growth(layouts: Seq[Seq[IndexedColumn]]): Seq[Double] =
     present.growth(layouts.map(_.map(columns.indexOf(_))), drawn)
@@ -82,7 +82,11 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   /** Bytes that each scan opens in the current files; see AdvisedFiles.present. */
   def openedNow(complete: Boolean): Seq[Long] = opened(present.present(columns, complete))
 
-  /** For each scan, the columns that it filters, with the share of rows that pass, 0 to 1. */
+  /**
+   * For each scan and each column that it filters, the share of rows, 0 to 1, that pass the filters
+   * on this column alone. It is estimated from about `atMost` sampled rows. Filters over several
+   * columns are ignored.
+   */
   def selectivity(atMost: Int): Seq[Seq[(IndexedColumn, Double)]] = {
     val rows = drawn.rows(atMost)
     val layout = WhatIfLayout.of(session, table, columns, rows)

@@ -8,13 +8,15 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.{Clustering, KdTree, Sample}
 
 /**
- * Sampled rows of a table, which can be laid out by any columns, into files cut as OPTIMIZE would.
+ * Sampled rows of a table, which can be laid out by any of their columns in simulated files that
+ * are cut as OPTIMIZE would cut them.
  *
  * @param columns  the sampled columns
  * @param sample   the rows
- * @param judgedOf number of files to judge, in place of the real ones, for each table partition
- * @param ranked   the columns' values
- * @param undrawn  files of table partitions that no row was drawn from
+ * @param judgedOf for each table partition, the number of simulated files that stand for the real
+ *                 ones
+ * @param ranked   each column's distinct values, by rank
+ * @param undrawn  one file for each table partition from which no row was drawn
  */
 final class SampledRows private (
     val columns: Seq[IndexedColumn],
@@ -30,11 +32,14 @@ final class SampledRows private (
   /** Number of files that OPTIMIZE would write. */
   val leaves: Int = parts.map(_.leaves).sum + undrawn.length
 
-  /** Number of files to judge, which is lower if too few rows were drawn to represent them all. */
+  /**
+   * Number of simulated files. It is lower than `leaves` if too few rows were drawn to represent
+   * every file.
+   */
   val judged: Int = parts.map(_.judged).sum + undrawn.length
 
   /**
-   * The files that OPTIMIZE would write.
+   * Simulates the files that OPTIMIZE would write.
    *
    * @param by     numbers of the clustering columns
    * @param linear whether the curve is `linear`
@@ -69,26 +74,28 @@ final class SampledRows private (
 
 object SampledRows {
 
-  /** Minimum number of rows whose bounds represent those of a file. */
+  /**
+   * Minimum number of rows in a simulated file, so that their bounds are close to a real file's.
+   */
   private val LeastRows = 25
 
   /**
    * The ranked values of one column.
    *
    * @param values  the value of each rank; rank 0 is null
-   * @param nanRank rank of NaN; -1: there is none
+   * @param nanRank rank of NaN; -1 if there is none
    */
   private[pyzorder] final class Column(val values: Array[Any], val nanRank: Int)
 
   /**
    * The rows of one table partition.
    *
-   * @param values of the partition columns
-   * @param bytes  of its files
+   * @param values the values of the partition columns
+   * @param bytes  total size of its files in bytes
    * @param leaves number of files that OPTIMIZE would write
-   * @param judged number of files to cut the sample into
-   * @param ids    range ids that the rows are cut by, first by column
-   * @param ranks  ranks among all drawn values, first by column
+   * @param judged number of simulated files to cut the sample into
+   * @param ids    the rows' range ids, by which the files are cut, indexed by column and row
+   * @param ranks  the values' ranks among all drawn values, indexed by column and row
    */
   private final class Part(
       val values: InternalRow,
@@ -101,8 +108,8 @@ object SampledRows {
 
   /**
    * @param columns    the sampled columns
-   * @param partitions by their numbers in the sample
-   * @param leaves     number of files of each partition
+   * @param partitions the table partitions, in the order of their numbers in the sample
+   * @param leaves     number of files that OPTIMIZE would write for each partition
    */
   def of(
       columns: Seq[IndexedColumn],
@@ -157,8 +164,8 @@ object SampledRows {
 /**
  * The lowest and highest rank of one column in each file.
  *
- * @param file file of each row
- * @param rank rank of each row
+ * @param file each row's file
+ * @param rank each row's rank
  */
 private[pyzorder] final class RankBounds(
     column: SampledRows.Column,

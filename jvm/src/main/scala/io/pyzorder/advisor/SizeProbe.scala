@@ -14,13 +14,13 @@ import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, PlaceInFile, Region
 import io.pyzorder.layout.write.{FileWriters, InputRelation}
 
 /**
- * Measures the size of files in other layouts. How well values compress depends on their
- * neighbors, which a sample does not show. The probe therefore writes a few complete files of each
+ * Measures the size of files in other layouts. How well values compress depends on the values next
+ * to them, which a sample does not show. The probe therefore writes a few complete files of each
  * layout to local folders of the tasks, measures them and deletes them.
  *
  * @param session a session of RewriteSession.of
  * @param options the table's options, with `compression`
- * @param rows    sampled from the table's partitions, in the same order
+ * @param rows    the rows sampled from `partitions`, with the same numbering of partitions
  */
 final class SizeProbe(
     session: shim.SparkSession,
@@ -34,7 +34,10 @@ final class SizeProbe(
   private val folders: Array[Int] =
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 
-  /** The files to write in every layout: from the shuffle key of their rows to their number. */
+  /**
+   * The files to write in every layout, as a map from the shuffle key of a file's rows to the
+   * file's number.
+   */
   private val chosen: Map[Int, Int] = {
     val size = partitions.map(_.size).sum / folders.length
     val count = math.min(
@@ -45,10 +48,10 @@ final class SizeProbe(
   }
 
   /**
-   * The bytes of each layout's files, as a multiple of what their rows take now. Runs one job,
-   * which reads the table partitions of the chosen files completely.
+   * The size of each layout's files, as a multiple of what the same rows take now. Runs one job,
+   * which reads all rows of the table partitions that the chosen files belong to.
    *
-   * @param layouts the clustering columns of each, by their numbers in the sample
+   * @param layouts each layout's clustering columns, by their numbers in the sample
    */
   def growth(layouts: Seq[Seq[Int]]): Seq[Double] = {
     val read = chosen.values.map(folders(_)).toSet
@@ -83,7 +86,7 @@ final class SizeProbe(
       plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect()).toSeq
   }
 
-  /** The rows of the chosen files of each layout, sorted as in the files. */
+  /** The rows of each layout's chosen files, in the order in which they are written. */
   private def laidOut(input: InputRelation, tried: Seq[Tried]): SparkPlan = {
     val layout = AttributeReference("layout", IntegerType, nullable = false)()
     val key = AttributeReference("key", IntegerType, nullable = false)()
@@ -108,7 +111,10 @@ private object SizeProbe {
 
   private val Curve = "zorder"
 
-  /** Limits of what is written of each layout, which is at least two files. */
+  /**
+   * Limits on what is written for each layout. Two files are written even if they exceed the second
+   * limit.
+   */
   private val MostFiles = 8L
   private val MostBytes = 256L << 20
 }

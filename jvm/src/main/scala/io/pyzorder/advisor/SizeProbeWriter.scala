@@ -11,7 +11,7 @@ import org.apache.spark.sql.pyzorder.LocalFolder
 import io.pyzorder.layout.write.FileWriters
 
 /**
- * The measured size of a file of a layout.
+ * The measured size of one file of a layout.
  *
  * @param layout number of the layout
  * @param key    shuffle key of the file's rows
@@ -21,12 +21,12 @@ final case class ProbedFile(layout: Int, key: Int, rows: Long, bytes: Long)
 /**
  * Writes files to local folders, only to measure their size.
  *
- * @param data the files' columns; each row also has its layout and key, after these
+ * @param data the files' columns; in each row, the numbers of its layout and key follow them
  */
 private[pyzorder] final class SizeProbeWriter(writers: FileWriters, data: Seq[Expression])
     extends Serializable {
 
-  /** Measures the files that the rows make. The rows of a file must be adjacent. */
+  /** Writes the rows to files and measures these. The rows of a file must be adjacent. */
   def weigh(rows: Iterator[InternalRow]): Iterator[ProbedFile] =
     if (!rows.hasNext) Iterator.empty else LocalFolder.use(weighed(rows, _).iterator)
 

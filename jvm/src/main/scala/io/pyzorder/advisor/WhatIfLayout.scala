@@ -13,14 +13,14 @@ import io.pyzorder.skipping.predicate.IndexFilter
 /**
  * An existing or hypothetical file.
  *
- * @param partition values of the table's partition columns
- * @param columns   statistics of the layout's columns
+ * @param partition the values of the table's partition columns
+ * @param columns   the statistics of each of the layout's columns
  */
 final case class WhatIfFile(bytes: Long, partition: InternalRow, columns: Seq[ColumnStatistics])
 
 /**
- * A layout of the table, to which data skipping's filters are applied through an index that is
- * never stored. The index includes partition columns, which have a single value in each file.
+ * A layout of the table. Data skipping's filters are applied to it through an index that is never
+ * stored. This index includes the partition columns, each of which has a single value in a file.
  */
 final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatistics) {
 
@@ -39,7 +39,7 @@ final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatis
 
 object WhatIfLayout {
 
-  /** @param columns the columns that the files have statistics of, in the same order */
+  /** @param columns the columns for which the files have statistics, in the same order */
   def of(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -69,7 +69,10 @@ object WhatIfLayout {
     new WhatIfLayout(snapshot, new SnapshotStatistics(snapshot, reading))
   }
 
-  /** Rows of every file: more than any null count, as `empty` says whether all values are null. */
+  /**
+   * Number of rows recorded for every file. It exceeds any null count, because only `empty` says
+   * whether all values are null.
+   */
   private val MoreThanNulls = 1L << 40
 
   private def oneValue(value: Any): ColumnStatistics = ColumnStatistics(

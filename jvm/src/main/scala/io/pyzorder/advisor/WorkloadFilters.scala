@@ -18,17 +18,17 @@ import io.pyzorder.skipping.predicate.PredicateRules
 import io.pyzorder.storage.ExactFileIndex
 
 /**
- * A condition of a workload, and the filter that it becomes over an index.
+ * A condition of a workload, and the index filter that it becomes.
  *
  * @param sql    the condition, as in the workload
- * @param filter Always: it skips nothing
- * @param reason why it skips nothing, or less than it could; None: there is no such reason
+ * @param filter Always if it skips nothing
+ * @param reason why it skips nothing; None if it can skip files
  */
 final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
 
 /**
- * Turns the conditions of a workload into filters over an index by the same rules as data skipping.
- * Spark's optimizer processes each condition on top of the table, which is not read.
+ * Turns the conditions of a workload into index filters by the same rules as data skipping. Spark's
+ * optimizer processes each condition as a filter on the table, which is not read.
  */
 final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
     extends PredicateHelper {
@@ -44,7 +44,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
       table.relation.fileFormat,
       table.options)(session))
 
-  /** The filter of a predicate, which may refer only to the table's columns. */
+  /** The filter for a predicate, which may refer only to the table's columns. */
   def ofPredicate(sql: String): WorkloadFilter = attempt(sql) {
     val plan = shim.dataFrame(session, relation).where(sql).queryExecution.optimizedPlan
     val filter =
@@ -58,10 +58,10 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
   }
 
   /**
-   * The filter of a join's keys, as a query would derive it after broadcasting the other side.
+   * The filter for a join's keys, as a query would derive it after broadcasting the other side.
    *
-   * @param column      of the table, as SQL
-   * @param other       the rows of the other side; their column `_zorder_key` is joined to `column`
+   * @param column      a SQL expression over the table's columns
+   * @param other       the rows of the other side, whose column `_zorder_key` is joined to `column`
    * @param isBroadcast whether the workload is known to broadcast it; otherwise Spark's size limit
    *                    decides
    */
@@ -137,7 +137,10 @@ object WorkloadFilters {
 
   private val Scanned = "_zorder_scanned"
 
-  /** As in queries, no keys are used if the other side has more rows than this per allowed key. */
+  /**
+   * No keys are used if the other side has more distinct keys than this for each allowed key.
+   * Queries apply the same limit to its rows.
+   */
   private val RowsPerKey = 100
 
   private val Unproved = "it cannot skip files"

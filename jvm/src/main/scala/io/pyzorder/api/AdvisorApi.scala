@@ -40,9 +40,10 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * Resolves a name in a query, temporary views first. Returns an object with `columns` and, for a
-   * view, `isView`, `isTemporary`, `text` (null if a DataFrame defines it) and the `namespace` in
-   * which names in the text are resolved. The object is empty if there is no such relation.
+   * Resolves a name as a query would, so temporary views come first. Returns an object with
+   * `columns` and, for a view, `isView`, `isTemporary`, `text` (null if a DataFrame defines it) and
+   * the `namespace` in which names in the text are resolved. The object is empty if there is no
+   * such relation.
    */
   def relation(parts: JList[String]): String = {
     val item = mapper.createObjectNode()
@@ -72,9 +73,9 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * Adds a predicate to the reading that the next `read` completes. Returns an object with
-   * `columns` (the names of the columns whose statistics it uses) and `reason` (why the predicate
-   * skips nothing, else null).
+   * Adds a predicate to the scan that the next `read` completes. Returns an object with `columns`
+   * (the names of the columns whose statistics it uses) and `reason` (why the predicate skips
+   * nothing, else null).
    */
   def predicate(sql: String): String = add(sql, advisor.predicate(sql))
 
@@ -82,7 +83,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   def join(sql: String, column: String, other: shim.DataFrame, isBroadcast: Boolean): String =
     add(s"$sql $column $isBroadcast", advisor.join(sql, column, other, isBroadcast))
 
-  /** Completes a reading, made up of the predicates and joins added since the last one. */
+  /** Completes a scan, which consists of the predicates and joins added since the last call. */
   def read(): Unit = {
     advisor.read(asked.map(_.filter))
     asked = Vector.empty
@@ -90,8 +91,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
 
   /**
    * The current files, as an object with `files`, `bytes`, `rows`, `newFiles` (the number that an
-   * OPTIMIZE would write), `clusteredBy` (see AdvisedFiles) and `verdict` (the sentence on whether
-   * an OPTIMIZE without arguments pays).
+   * OPTIMIZE would write), `clusteredBy` (see AdvisedFiles) and `verdict` (a sentence that says
+   * whether an OPTIMIZE without arguments pays off).
    */
   def files(): String = {
     val item = mapper.createObjectNode()
@@ -104,7 +105,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     mapper.writeValueAsString(item)
   }
 
-  /** An array of the names of the columns that the readings filter. */
+  /** An array of the names of the columns that the scans filter and OPTIMIZE can cluster by. */
   def columns(): String = {
     val names = mapper.createArrayNode()
     put(names, advisor.columns.map(_.name))
@@ -112,8 +113,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * Samples these columns, of which there must be at least one. Returns an object with the number
-   * of rows `drawn` and of simulated files `judged`.
+   * Samples `columns`, of which there must be at least one. Returns an object with the number of
+   * rows `drawn` and of simulated files `judged`.
    */
   def draw(limit: Long): String = {
     val rows = advisor.draw(limit)
@@ -123,7 +124,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     mapper.writeValueAsString(item)
   }
 
-  /** An array of the bytes that each reading opens in a layout by some of `columns`. */
+  /** An array of the bytes that each scan opens in a layout by some of `columns`. */
   def openedOf(by: JList[String], linear: Boolean): String =
     numbers(advisor.openedOf(by.asScala.toList.map(columnOf), linear))
 
@@ -131,10 +132,12 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   def growth(layouts: JList[JList[String]]): String =
     numbers(advisor.growth(layouts.asScala.toList.map(_.asScala.toList.map(columnOf))))
 
-  /** An array of the bytes that each reading opens of the files now; see AdvisedFiles.present. */
+  /** An array of the bytes that each scan opens in the current files; see AdvisedFiles.present. */
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
 
-  /** An array with an object for each reading: the share of rows kept, by filtered column. */
+  /**
+   * An array with an object for each scan, which maps filtered columns to the share of rows kept.
+   */
   def selectivity(atMost: Int): String = {
     val list = mapper.createArrayNode()
     advisor.selectivity(atMost).foreach { shares =>

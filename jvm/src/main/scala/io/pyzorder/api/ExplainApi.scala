@@ -25,8 +25,9 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    * Reports data skipping for each scan of a query, in plan order with subqueries last. Returns a
    * JSON array of objects with `table`, the numbers of files `total`, `selected`, `skipped`,
    * `skippedByJoins`, `unindexed` and `answered`, then `selectedBytes`, `totalBytes`,
-   * `milliseconds`, `indexFilter`, `joinKeys` (the number of keys from each join, once the query
-   * has run), `reasons` (why the index or part of the predicate was not used) and `opened` (paths).
+   * `milliseconds`, `indexFilter`, `joinKeys` (the keys from each join in words, such as `3
+   * values`, once the query has run), `reasons` (why the index or part of the predicate was not
+   * used) and `opened` (paths).
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()

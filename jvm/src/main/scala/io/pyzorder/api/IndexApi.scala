@@ -55,7 +55,7 @@ object IndexApi {
     IndexStore.publish(session, folder, _ => indexed, _ => entries).version
   }
 
-  /** Removes the entries with these paths, as a writer that removes files does. */
+  /** Removes the entries with these paths. Returns the version of the new snapshot. */
   def remove(session: shim.SparkSession, root: String, paths: JList[String]): Long = {
     val gone = paths.asScala.toSet
     IndexStore.publish(

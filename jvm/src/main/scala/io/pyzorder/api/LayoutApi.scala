@@ -22,7 +22,7 @@ import io.pyzorder.skipping.predicate.{PredicateBox, PredicateRules}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Provides the data for plots and reports of a table. Targets are written as for
+ * Provides the data for plots and reports of a table. A target is written as in
  * skipping_index('…').
  *
  * JSON values follow Spark's internal representation: days, microseconds, months and nanoseconds
@@ -34,9 +34,10 @@ object LayoutApi {
 
   /**
    * The files of a table, as a JSON object with `table`, `target` (its name in statements), `index`
-   * (whether it has one), `root`, `format`, `zone`, `columns` (each with `name` and `type`) and
-   * `files`. Each file has `path`, `size`, `indexed`, `rows` (null if unknown), `clusteredBy`, and
-   * for each column `bounds` (null if absent or unknown) and `empty` (only nulls and NaN).
+   * (whether it has a usable one), `root`, `format`, `zone`, `columns` (each with `name` and
+   * `type`) and `files`. Each file has `path`, `size`, `indexed`, `rows` (null if unknown),
+   * `clusteredBy`, and for each column `bounds` (null if absent or unknown) and `empty` (only nulls
+   * and NaN).
    *
    * @param names see TableLayout.of
    */
@@ -68,7 +69,7 @@ object LayoutApi {
   }
 
   /**
-   * Predicts whether an OPTIMIZE pays, as an object with `kind` and `sentence`.
+   * Predicts whether an OPTIMIZE pays off, as an object with `kind` and `sentence`.
    *
    * @param columns the columns as in ZORDER BY; empty for an OPTIMIZE without ZORDER BY
    */
@@ -86,7 +87,7 @@ object LayoutApi {
     mapper.writeValueAsString(node)
   }
 
-  /** The table's rows, to build queries whose selected files are then reported. */
+  /** The table's rows. The caller builds queries on them and reports which files these select. */
   def rows(session: shim.SparkSession, target: String): shim.DataFrame = {
     val table = TableFunctions.tableOf(session, target)
     table.identifier match {
@@ -96,8 +97,9 @@ object LayoutApi {
   }
 
   /**
-   * The box to which a query's filters restrict its (first) table. Returns a JSON array with the
-   * least and the greatest value for each column, null where the filters set no limit.
+   * The box to which a query's filters restrict its table, or its leftmost table in a join. Returns
+   * a JSON array with a pair of the least and the greatest value for each column, in which null
+   * stands for no limit.
    *
    * @param names column names, spelled as `layout` returns them
    */

@@ -24,8 +24,9 @@ object ClusteringColumns {
   private val Property = "zorder.clusterBy"
 
   /**
-   * Resolves `names` to column paths, spelled as in the table's schema. Throws if a column is
-   * unknown, named twice, a partition column, or of a type that has no order.
+   * Resolves `names` to column paths, spelled as in the table's schema. Throws if there are too
+   * many, or if one is unknown, ambiguous, named twice, a partition column, or of a type that has
+   * no order.
    *
    * @param table      the table's name for messages
    * @param files      the columns in the table's files
@@ -64,7 +65,7 @@ object ClusteringColumns {
       .getOrElse(Nil)
 
   /**
-   * The columns of the table's last OPTIMIZE according to the journal, else the ones by which most
+   * The columns of the table's last OPTIMIZE according to the journal, else those by which most
    * files in the index are clustered. Nil if neither is known, or if the table no longer has these
    * columns or they are now denied.
    */

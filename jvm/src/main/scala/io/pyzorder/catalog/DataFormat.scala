@@ -42,7 +42,10 @@ object DataFormat {
         else Iterator.empty
     }
 
-  /** Spark's rule, by which a leading dot or underscore hides a file or a whole folder. */
+  /**
+   * Spark's rule: a leading dot hides a file or folder, and so does a leading underscore unless the
+   * name contains `=`.
+   */
   private def isHidden(name: String): Boolean =
     name.startsWith(".") || (name.startsWith("_") && !name.contains("="))
 

@@ -59,8 +59,8 @@ final case class ResolvedTable(
 
   /**
    * Makes Spark drop its cached listings of the table and reload its cached data. A failure means
-   * that the table was renamed or dropped in the meantime, and does not make the command that ran
-   * before fail.
+   * that the table was renamed or dropped in the meantime. It is only logged, so that the command
+   * that has just run does not fail.
    */
   def refresh(session: shim.SparkSession): Unit =
     try {

@@ -9,7 +9,7 @@ import io.pyzorder.index.store.{IndexStore, ListedTable}
 import io.pyzorder.publish.reading.{JournaledListing, SelectedPartitions}
 import io.pyzorder.storage.FileRef
 
-/** Lists the current data files of a table, with a fresh listing through its journal. */
+/** Lists the current data files of a table, with a fresh listing that respects its journal. */
 object TableFiles {
 
   /** All data files of the table, in all partitions. */
@@ -25,7 +25,7 @@ object TableFiles {
       isWhole = !table.relation.location.isInstanceOf[CatalogFileIndex], Nil)
   }
 
-  /** All data files of the table, and since when they were listed. */
+  /** All data files of the table, with the time at which the listing began. */
   def listed(session: shim.SparkSession, table: ResolvedTable): ListedTable = {
     val begun = beginListing(session, table)
     val folder = table.folder(session)

@@ -23,7 +23,7 @@ import io.pyzorder.layout.write.TypeConflicts
 import io.pyzorder.parser.PathTarget
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
-/** Resolves a catalog entry or a path to a ResolvedTable, or throws the reason why it cannot. */
+/** Resolves a catalog entry or a path to a ResolvedTable, or throws an error that says why not. */
 final class TargetLookup(session: shim.SparkSession) {
 
   /** Resolves a catalog entry, which must be stored as plain Parquet or ORC. */
@@ -65,7 +65,7 @@ final class TargetLookup(session: shim.SparkSession) {
   /** Resolves a table's folder. If `provider` is None, the format is inferred from the files. */
   def ofPath(text: String, provider: Option[String]): ResolvedTable =
     try lookUp(text, provider)
-    catch { // a folder deleted concurrently fails in various ways; the second lookup finds out
+    catch { // deleting the folder meanwhile causes various failures; a second lookup finds it gone
       case _: IOException =>
         try lookUp(text, provider)
         catch {
@@ -111,7 +111,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** Resolves a target outside a statement, given by a name or a path. */
+  /** Resolves a target that is given outside a statement, as a name or a path. */
   def ofTarget(target: LogicalPlan): ResolvedTable = target match {
     case PathTarget(path, provider) => ofPath(path, provider.map(_.toLowerCase(Locale.ROOT)))
     case table: UnresolvedTableOrView => ofName(table.multipartIdentifier)
@@ -133,7 +133,10 @@ final class TargetLookup(session: shim.SparkSession) {
     ofCatalog(entry)
   }
 
-  /** The table format whose log is in the folder, if any. Files of such a table are off limits. */
+  /**
+   * The table format whose metadata is in the folder, if any. The files of such a table must not be
+   * touched.
+   */
   def foreignFormat(root: Path): Option[String] = {
     val fs = storeOf(root)
     if (fs.exists(new Path(root, "_delta_log"))) Some("delta")
@@ -150,7 +153,10 @@ final class TargetLookup(session: shim.SparkSession) {
   /** The path with its file system's scheme and authority. */
   def qualified(path: Path): Path = storeOf(path).makeQualified(path)
 
-  /** The path's file system. Hadoop throws many exceptions if it is unknown or cannot be opened. */
+  /**
+   * The path's file system. Hadoop throws many kinds of exceptions if it is unknown or cannot be
+   * opened.
+   */
   private def storeOf(path: Path): FileSystem =
     try path.getFileSystem(hadoopConf)
     catch { case NonFatal(failure) => throw ZOrderErrors.noSuchStore(path.toString, failure) }

@@ -14,8 +14,8 @@ import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, Vac
 /**
  * Claims OPTIMIZE and VACUUM statements that Delta's parser took. If Delta's extension is listed
  * after pyzorder's, Delta's parser comes first and takes every such statement that it understands,
- * whatever the table. This rule replaces those on plain tables and on paths with pyzorder's
- * statements. If a path turns out to be a Delta table, ResolveZOrderStatements hands it back.
+ * whatever the table. For plain tables and for paths, this rule substitutes pyzorder's statements.
+ * If a path turns out to be a Delta table, ResolveZOrderStatements hands it back.
  *
  * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them by
  * reflection. If that fails, the command is left to Delta, which reports that the table is not a
@@ -49,7 +49,7 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
     OptimizeStatement(target, full, predicate, columns, dryRun = false, original)
   }
 
-  /** None: the statement has clauses that only Delta supports. */
+  /** Returns None if the statement uses something that only Delta supports. */
   private def ofVacuum(
       command: LogicalPlan,
       target: LogicalPlan,
@@ -61,7 +61,9 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
         target, hours.map(_.toInt), read[Boolean](command, "dryRun"), original))
   }
 
-  /** The target of a Delta command as pyzorder's statements have it; None: not for pyzorder. */
+  /**
+   * The target of a Delta command, as pyzorder's statements represent it; None: leave it to Delta.
+   */
   private def target(named: LogicalPlan): Option[LogicalPlan] = named match {
     case table: ResolvedCatalogTable =>
       val plain = CatalogAccess.catalogTable(table.table).flatMap(TargetLookup.plainProvider)

@@ -13,7 +13,7 @@ final case class ColumnHealth(averageOverlap: Double, maxDepth: Int)
 
 object ColumnHealth {
 
-  /** None: there are no ranges. */
+  /** Returns None if there are no ranges. */
   def of(dataType: DataType, ranges: Seq[(Any, Any)]): Option[ColumnHealth] =
     if (ranges.isEmpty) {
       None
@@ -21,8 +21,9 @@ object ColumnHealth {
       val order = TypeUtils.getInterpretedOrdering(dataType)
       val mins = ranges.map(_._1).sorted(order).toArray
       val maxs = ranges.map(_._2).sorted(order).toArray
-      // Walk over both ends. A range that begins where another one ends overlaps it. When a range
-      // begins, it overlaps all open ones, so each pair is counted once, at the later beginning.
+      // Sweep over the sorted beginnings and ends. A range that begins where another one ends
+      // overlaps it. When a range begins, it overlaps all open ones, so each pair is counted once,
+      // at the later beginning.
       var pairs = 0L
       var depth = 0
       var maxDepth = 0

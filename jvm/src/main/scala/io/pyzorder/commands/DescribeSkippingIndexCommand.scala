@@ -87,8 +87,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     }
 
   /**
-   * What an OPTIMIZE by the table's default columns would do now, and whether it would pay. If the
-   * table has none, the columns are those that most files are clustered by.
+   * Says what an OPTIMIZE by the table's default columns would do now, and whether it would pay
+   * off. If the table has none, the columns are those that most files are clustered by.
    */
   private def adviceFor(
       session: shim.SparkSession,

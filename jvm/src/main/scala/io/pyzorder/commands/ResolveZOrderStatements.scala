@@ -25,9 +25,10 @@ import io.pyzorder.parser.{RefreshSkippingIndexStatement, RestoreStatement, Vacu
 import io.pyzorder.parser.ZOrderStatement
 
 /**
- * Turns a parsed statement into its command once the analyzer has resolved the target. Errors in a
- * statement are raised here, before anything runs. A statement on a Delta, Iceberg or Hudi table is
- * passed on to the next parser.
+ * Turns a parsed statement into its command once the analyzer has resolved the target. Targets that
+ * cannot be used and errors in an OPTIMIZE are reported here, before anything runs; the columns of
+ * a CREATE SKIPPING INDEX are checked when it runs. A statement on a Delta, Iceberg or Hudi table
+ * is passed on to the next parser.
  */
 case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -87,7 +88,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
   private def foreign(provider: String): Option[String] =
     TableFormats.foreignExtensions.keys.find(provider.contains)
 
-  /** The next parser's plan, which the analyzer continues with. */
+  /** The next parser's plan, with which the analyzer continues. */
   private def toOwner(s: ZOrderStatement, table: String, format: String): LogicalPlan =
     try s.original.parse()
     catch {

@@ -21,8 +21,9 @@ import io.pyzorder.storage.FileRef
 
 /**
  * RESTORE … TO BEFORE OPTIMIZE: brings back the files that the last OPTIMIZE replaced, in place of
- * those it wrote. Files that others have added since are kept. It is a run like any other, whose
- * new files are copies of the retired ones, so both sets are complete whenever it is killed.
+ * those it wrote. Files that others have added since are kept. It is a journal run like any other,
+ * whose new files are copies of the retired ones, so both sets of files are complete whenever it is
+ * killed.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
@@ -112,7 +113,9 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     told(last.retire, last.add)
   }
 
-  /** Switches partitions to new folders with such copies. */
+  /**
+   * Switches partitions to new folders with copies of the replaced files and of those added since.
+   */
   private def switchBack(writer: Writer, last: LastSwitch.OfPartitions): Row = {
     SwitchingTables.check(session, table)
     val places = last.switch.moves.map(move => folder.relativize(move.to) -> move).toMap

@@ -13,8 +13,8 @@ import io.pyzorder.storage.FileRef
 /**
  * One data file of a layout.
  *
- * @param entry   statistics of the file; None: it could not be read
- * @param indexed whether the index has a valid entry of the file with all requested columns
+ * @param entry   statistics of the file; None if it could not be read
+ * @param indexed whether the index has a valid entry for the file with all requested columns
  */
 final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: Boolean) {
 
@@ -25,10 +25,10 @@ final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: B
 
 /**
  * The ranges that each data file of a table covers in some columns, for display. Statistics of
- * files without index entries are collected as CREATE SKIPPING INDEX would do, but not stored.
+ * files without index entries are collected as CREATE SKIPPING INDEX would, but not stored.
  *
  * @param isIndexed whether the table has a usable index
- * @param files     of all partitions, by path
+ * @param files     the files of all partitions, sorted by path
  */
 final case class TableLayout(
     isIndexed: Boolean,
@@ -40,8 +40,8 @@ object TableLayout {
   /**
    * @param names columns as in ZORDER BY; empty: those that most files are clustered by, else those
    *              that the table declares, else the first two that can be indexed
-   * @throws ZOrderException unknownColumn, ambiguousColumn, partitionColumn, unsupportedType,
-   *                         duplicateColumn
+   * @throws ZOrderException syntax, unknownColumn, ambiguousColumn, partitionColumn,
+   *                         unsupportedType, duplicateColumn
    */
   def of(session: shim.SparkSession, table: ResolvedTable, names: Seq[String]): TableLayout = {
     val files = TableFiles.list(session, table).sortBy(_.path)

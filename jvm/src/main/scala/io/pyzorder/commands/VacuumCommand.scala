@@ -21,7 +21,7 @@ import io.pyzorder.publish.relocate.PreviousLocations
  * VACUUM: deletes files that OPTIMIZE replaced and whose retention has expired, and leftovers of
  * dead writers. Returns the deleted files.
  *
- * @param retainHours hours to keep replaced files; None: as set by the retention setting
+ * @param retainHours hours to keep replaced files; None for the value of the retention setting
  * @param dryRun      only return the files, without taking the lock
  */
 case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun: Boolean)
@@ -61,8 +61,8 @@ private final class VacuumAction(
   }
 
   /**
-   * Taking the lock writes a few records. If the disk is full, this first makes room by deleting
-   * files that can be deleted without the lock.
+   * Taking the lock writes a few records. If that fails because the disk is full, this makes room
+   * by deleting files that can be deleted without the lock, and tries again.
    */
   override def begin(): Writer =
     try super.begin()

@@ -14,8 +14,8 @@ private[pyzorder] object BoundedJson {
   /**
    * Parses JSON, rejecting long texts with more tokens than a file of pyzorder of that length can
    * have. A tree needs more memory than its text, most of all for a text such as `[],[],[]…`.
-   * Genuine files always pass: in a record each file has a time of 13 digits and three field names,
-   * and in a pointer each column has two field names and a line for each.
+   * Genuine files always pass: in a record, each file takes three field names and a time of 13
+   * digits, and in a pointer, each column takes two field names, each on a line of its own.
    */
   def tree(text: Array[Byte]): JsonNode = {
     if (text.length > FewBytes) {

@@ -11,15 +11,17 @@ import org.slf4j.LoggerFactory
 /**
  * Loads all of pyzorder's classes, and the error messages in its jar, while that is possible. When
  * a client of the Thrift server disconnects, Hive closes the session's class loader, which is the
- * one that holds the jars of `--jars` and `spark.jars`. Classes that are loaded by then keep
- * working, but no others can be loaded, and every later query of the server would fail. Code that
+ * one that holds the jars of `--jars` and `spark.jars`. Classes that are already loaded keep
+ * working, but no others can be loaded, so every later query of the server would fail. Code that
  * reads a class file again, as Spark does for closures, fails nevertheless; see TaskFunction.
  */
 private[pyzorder] object EagerClasses {
 
   private val log = LoggerFactory.getLogger("pyzorder")
 
-  /** Loads them once per JVM, unless the jar is on the class path, whose loader stays open. */
+  /**
+   * Loads the classes once per JVM, unless the jar is on the class path, whose loader stays open.
+   */
   def load(): Unit = loaded
 
   private lazy val loaded: Unit = {

@@ -18,7 +18,9 @@ private[common] object ErrorConditions {
    */
   final case class Entry(condition: String, state: String, text: String) {
 
-    /** The message with its parameters filled in. Requires exactly the parameters it names. */
+    /**
+     * The message with its parameters filled in. `parameters` must be exactly those that it names.
+     */
     def sentence(parameters: Map[String, String]): String = {
       val named = Placeholder.findAllMatchIn(text).map(_.group(1)).toSet
       require(named == parameters.keySet,

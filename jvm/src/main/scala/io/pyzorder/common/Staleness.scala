@@ -7,7 +7,7 @@ import org.apache.spark.sql.internal.SQLConf
  *
  * @param earliest the earliest time from which knowledge may come, in milliseconds since the epoch;
  *                 Long.MinValue if there is no bound, Long.MaxValue if the store must be asked
- * @param now      the current time; a later time comes from a wrong clock and is not believed
+ * @param now      the current time; a later time comes from a wrong clock and is not trusted
  */
 final case class Staleness(earliest: Long, now: Long) {
 

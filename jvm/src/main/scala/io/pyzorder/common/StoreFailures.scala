@@ -7,12 +7,12 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.fs.Path
 import org.apache.hadoop.security.AccessControlException
 
-/** Classifies store failures, which Java, Hadoop and Spark report by many different exceptions. */
+/** Classifies store failures, which Java, Hadoop and Spark report as many different exceptions. */
 object StoreFailures {
 
   /**
    * Runs a command that writes into the table's folder. Throws noSpace or notWritable if the store
-   * refuses, and conflict if the folder or a file in it disappears meanwhile.
+   * refuses to write, and conflict if the folder or a file in it disappears meanwhile.
    */
   def told[T](root: Path)(command: => T): T =
     try command
@@ -52,7 +52,9 @@ object StoreFailures {
   private val Denied =
     "Permission denied|Operation not permitted|Read-only file system|Access ?Denied".r
 
-  /** The first line of the innermost matching cause. Spark's messages go on with stack traces. */
+  /**
+   * The first line of the innermost matching cause. Spark's messages continue with stack traces.
+   */
   private def said(failure: Throwable, says: Throwable => Boolean): String =
     causes(failure).filter(says).lastOption.map {
       case denied: AccessDeniedException if denied.getReason == null =>

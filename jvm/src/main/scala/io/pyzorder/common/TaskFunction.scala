@@ -1,8 +1,8 @@
 package io.pyzorder.common
 
 /**
- * A function for Spark tasks that Spark's ClosureCleaner leaves alone, because its class name is
- * not that of a closure. The cleaner would read the class file of the code that encloses a closure,
+ * A function for Spark tasks. Spark's ClosureCleaner leaves it alone, because its class name is not
+ * that of a closure. For a closure, the cleaner would read the class file of the enclosing code,
  * which is impossible once the class loader is closed (see EagerClasses). Everything that `f`
  * captures must therefore be serializable without cleaning.
  */

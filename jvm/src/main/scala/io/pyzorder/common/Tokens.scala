@@ -121,7 +121,10 @@ private[pyzorder] final class TokenReader(tokens: IndexedSeq[Token], at: Int)
   override def pos: Position = TokenPosition(first.start)
 }
 
-/** The position of a token, by which the combinators keep the failure furthest into the text. */
+/**
+ * The position of a token. The combinators compare positions to keep the failure that is furthest
+ * into the text.
+ */
 private[pyzorder] final case class TokenPosition(start: Int) extends Position {
   override def line: Int = 1
   override def column: Int = start + 1

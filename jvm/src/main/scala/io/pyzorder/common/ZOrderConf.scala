@@ -140,7 +140,7 @@ object ZOrderConf {
       "the index.",
     bytes)
 
-  /** Milliseconds. */
+  /** In milliseconds. */
   val indexMaxStaleness: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.maxStaleness",
     "0s",

@@ -10,7 +10,7 @@ import org.apache.spark.SparkThrowable
 import org.apache.spark.sql.types.DataType
 
 /**
- * Creates every error that pyzorder raises, which the caller then throws. The messages are in
+ * Creates every error that pyzorder raises; the caller throws it. The messages are in
  * pyzorder/error_conditions.json.
  */
 object ZOrderErrors {
@@ -72,7 +72,7 @@ object ZOrderErrors {
   def pathNotFound(path: String): ZOrderException =
     error("ZORDER_PATH_NOT_FOUND", "path" -> path)
 
-  /** `failure` was thrown when opening the store. */
+  /** `failure` was thrown while opening the store. */
   def noSuchStore(path: String, failure: Throwable): ZOrderException = {
     val reason = ExceptionUtils.getThrowables(failure).flatMap(t => Option(t.getMessage)).lastOption
       .getOrElse(failure.toString).takeWhile(_ != '\n').stripSuffix(".")
@@ -208,7 +208,7 @@ object ZOrderErrors {
 
   // ---- publishing -----------------------------------------------------------------------------
 
-  /** `who` describes the lock's holder, `since` is its start, `lease` is in milliseconds. */
+  /** `who` describes the lock's holder, `since` says when it began, `lease` is in milliseconds. */
   def concurrentOptimize(who: String, since: String, lease: Long, run: Long): ZOrderException =
     error("ZORDER_CONCURRENT_OPTIMIZE", "who" -> who, "since" -> since,
       "seconds" -> (lease / 1000).toString,
@@ -300,7 +300,7 @@ object ZOrderErrors {
     error("ZORDER_CANNOT_SWITCH_LOCATION.READERS_BY_PATH", "table" -> table,
       "key" -> ZOrderConf.readersByPath.property, "property" -> publishMethod)
 
-  /** `folder` is the table's; it has no parent, or its parent is a table's folder. */
+  /** `folder` is the table's; it has no parent, or is named like a partition's (`column=value`). */
   def switchNoSibling(table: String, folder: String): ZOrderException =
     error("ZORDER_CANNOT_SWITCH_LOCATION.NO_SIBLING",
       "table" -> table, "folder" -> folder, "property" -> publishMethod)
@@ -336,7 +336,7 @@ object ZOrderErrors {
   def restorePartitionGone(folder: String, partition: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.PARTITION_GONE", "folder" -> folder, "partition" -> partition)
 
-  /** For a partition that was moved by a location switch. */
+  /** For a partition that was dropped or moved after an OPTIMIZE had switched its location. */
   def restorePartitionChanged(folder: String, partition: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.PARTITION_CHANGED", "folder" -> folder, "partition" -> partition)
 
@@ -361,7 +361,7 @@ object ZOrderErrors {
   def unknownStore(scheme: String): ZOrderException =
     error("ZORDER_UNSUPPORTED_STORE.SCHEME", "scheme" -> scheme)
 
-  /** `failure` was thrown when creating a hard link. */
+  /** `failure` was thrown while creating a hard link. */
   def noHardLinks(path: String, failure: Throwable): ZOrderException =
     error("ZORDER_UNSUPPORTED_STORE.HARD_LINKS",
       "path" -> path, "reason" -> String.valueOf(failure.getMessage))
@@ -370,7 +370,7 @@ object ZOrderErrors {
 
   // ---- construction ---------------------------------------------------------------------------
 
-  /** `name` is that of a catalogue entry; `parameters` must cover all of its placeholders. */
+  /** `name` is that of a catalogue entry; `parameters` must be exactly its placeholders. */
   private def error(name: String, parameters: (String, String)*): ZOrderException = {
     val entry = ErrorConditions.entry(name)
     val safe = parameters.map { case (key, value) => key -> shown(value) }.toMap

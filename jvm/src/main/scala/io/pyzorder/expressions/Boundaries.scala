@@ -9,9 +9,9 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /**
- * A column's sorted distinct boundaries, which rank any value among them. Numbers are stored as one
- * long[] (`OrderedBytes.longOf`). All other types are stored as whole bytes together with a long[]
- * of their first eight, so that most searches compare only longs.
+ * Sorted distinct boundaries of a column, and the rank of values among them. Values of at most 64
+ * bits are stored as one long[] (`OrderedBytes.longOf`). All others are stored as whole bytes
+ * together with a long[] of their first eight, so that most searches compare only longs.
  *
  * @param dataType the column's type
  * @param longs    the boundaries, or the longs made of their first eight bytes, in ascending order
@@ -27,8 +27,10 @@ final class Boundaries private (
   def size: Int = longs.length
 
   /**
-   * The position of boundary i as a number, in the order of the boundaries. It is proportional to
-   * the value for numbers and times, and to the first eight bytes for all other types.
+   * The position of boundary i as a number, in the order of the boundaries. It is linear in the
+   * value for integers, dates, times, intervals and decimals of at most 18 digits, and linear in
+   * the first eight bytes for types stored as bytes. For float and double, which are ordered by
+   * their bits, it grows roughly with the logarithm of the magnitude.
    */
   def position(i: Int): Double = longs(i).toDouble
 
@@ -43,7 +45,9 @@ final class Boundaries private (
     else rangeIdOfBytes(OrderedBytes.wholeOf(value, dataType))
   }
 
-  /** The range id of a value given as `OrderedBytes.longOf`. Only for types that are `isLong`. */
+  /**
+   * The range id of a value, given as its `OrderedBytes.longOf`. Only for types that are `isLong`.
+   */
   def rangeIdOfLong(value: Long): Int = 1 + countUpTo(value)
 
   /** The range id of a string that is ordered by its bytes. */
@@ -54,7 +58,9 @@ final class Boundaries private (
     else 1 + below
   }
 
-  /** The range id of a value given as `OrderedBytes.wholeOf`. Not for types that are `isLong`. */
+  /**
+   * The range id of a value, given as its `OrderedBytes.wholeOf`. Not for types that are `isLong`.
+   */
   def rangeIdOfBytes(value: Array[Byte]): Int = {
     val prefix = ByteArray.getPrefix(value) ^ Long.MinValue
     val below = countBelow(prefix)
@@ -68,8 +74,8 @@ final class Boundaries private (
   /**
    * The longs are divided into buckets that each span 2^shift numbers, starting from the least
    * long, and bucket b begins at `starts(b)`. If the longs are spread evenly, a search takes a step
-   * or two, and otherwise no longer than without buckets. There are about two buckets per long, so
-   * the whole structure stays in the processor's cache.
+   * or two, and otherwise no longer than without buckets. There are at most two buckets per long
+   * and at most MaxBuckets in all, so the buckets stay in the processor's cache.
    */
   private val shift: Int =
     if (size < 2) 0
@@ -94,9 +100,7 @@ final class Boundaries private (
   /** The bucket of a number that lies between the least and the greatest long. */
   private def bucketOf(value: Long): Int = ((value - longs(0)) >>> shift).toInt
 
-  /**
-   * The number of `longs` <= `value`. The only branch that can be mispredicted is the loop's exit.
-   */
+  /** The number of `longs` <= `value`. */
   private def countUpTo(value: Long): Int = {
     val sorted = longs
     if (sorted.length == 0 || value < sorted(0)) 0
@@ -104,6 +108,7 @@ final class Boundaries private (
     else searchBucket(sorted, value)
   }
 
+  /** Searches one bucket. The only branch that can be mispredicted is the loop's exit. */
   private def searchBucket(sorted: Array[Long], value: Long): Int = {
     val bucket = bucketOf(value)
     var base = starts(bucket)

@@ -3,7 +3,7 @@ package io.pyzorder.expressions
 import org.apache.spark.unsafe.types.ByteArray
 
 /**
- * A box in the space of columns' ordered bits, intersected by the z-order curve.
+ * A box in the space of the columns' ordered bits, which the z-order curve enters and leaves.
  *
  * @param low  the least bits of each column, unsigned
  * @param high the greatest bits of each column, unsigned
@@ -26,7 +26,8 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
     else {
       val from = low.clone()
       val to = high.clone()
-      // The least z-value of the part of the box that exceeds `least` at an earlier bit.
+      // The least z-value of the part of the box that exceeds `least` at an earlier bit; null if
+      // there is no such part.
       var above: Array[Long] = null
       var k = 0
       while (k < 64 * n) {

@@ -1,14 +1,14 @@
 package io.pyzorder.expressions
 
 /**
- * Interleaves the bits of several columns, starting with the first column, which makes one z-value
- * of several values. sql/FORMAT.md specifies the format, and pyzorder/interleave.py mirrors this
- * implementation.
+ * Interleaves the bits of several columns into one z-value, taking the first column's bit first.
+ * sql/FORMAT.md specifies the format, and pyzorder/interleave.py mirrors this implementation.
  */
 object InterleaveBits {
 
   /**
-   * The maximum size of a z-value in bytes. With more than 128 columns, the last bits are left out.
+   * The maximum size of a z-value in bytes. With more than 128 columns, the lowest bits are
+   * dropped.
    */
   val MaxBytes = 1024
 
@@ -17,8 +17,8 @@ object InterleaveBits {
 
   /**
    * `spreadTables(n)(b)` is the byte b with its bits spread n places apart and the lowest bit in
-   * place. Bits beyond 64 are dropped. Sixteen tables would fill a level-1 cache, but only those
-   * for the number of columns in use are ever accessed.
+   * place. Bits that would not fit in 64 are dropped. Sixteen tables would fill a level-1 cache,
+   * but only those for the number of columns in use are ever accessed.
    */
   private val spreadTables: Array[Array[Long]] = Array.tabulate(LongBits + 1, 256) { (n, byte) =>
     (0 until 8).foldLeft(0L) { (spread, bit) =>
@@ -64,8 +64,8 @@ object InterleaveBits {
   }
 
   /**
-   * Interleaves byte strings of any length, each zero-padded on the right to the longest. The
-   * result has the longest length times the number of columns in bytes, at most 1024. Null is
+   * Interleaves byte strings of any length, each zero-padded on the right to the longest. The size
+   * of the result in bytes is the longest length times the number of columns, at most 1024. Null is
    * treated as empty.
    */
   def ofBytes(columns: Array[Array[Byte]]): Array[Byte] = {

@@ -17,22 +17,26 @@ object OrderedBytes {
 
   private val SignBit = Long.MinValue
 
-  /** The leading bits of a magnitude, the first included, that a wide decimal's bits represent. */
+  /** The number of leading bits of a magnitude, including the first, that a wide decimal keeps. */
   private val MantissaBits = 57
 
-  /** The width of a decimal in bytes by precision: the least that holds sign and all digits. */
+  /**
+   * The width in bytes of a decimal of each precision: the least that holds the sign and all
+   * digits.
+   */
   private val decimalWidths: Array[Int] = Array.tabulate(DecimalType.MAX_PRECISION + 1) { p =>
     BigInteger.TEN.pow(p).subtract(BigInteger.ONE).bitLength / 8 + 1
   }
 
-  /** Whether values of `dataType` have an order and an encoding here. All atomic types do. */
+  /** Whether values of `dataType` have an order and an encoding here. */
   def supports(dataType: DataType): Boolean =
     isLong(dataType) || isBytes(dataType) || dataType.isInstanceOf[DecimalType]
 
   /**
    * The 64 ordered bits of `value`, left-aligned, to be compared unsigned. Null, and only null, has
    * the bits 0: a value whose bits would be 0 has the bits 1. A greater value never has lesser
-   * bits. Different strings, binaries and decimals of more than 18 digits may share their bits.
+   * bits. Different strings, binaries and decimals of more than 18 digits may share their bits, as
+   * do the two least values of a type that is a 64-bit integer.
    */
   def of(value: Any, dataType: DataType): Long = {
     if (value == null) 0L
@@ -139,12 +143,13 @@ object OrderedBytes {
   def shift(dataType: DataType): Int = 64 - bits(dataType)
 
   /**
-   * The mask that turns signed into unsigned order after the shift: the sign bit, or 0 without one.
+   * The mask that turns signed into unsigned order after the shift: the sign bit, or 0 for types
+   * without one.
    */
   def flip(dataType: DataType): Long =
     if (dataType == BooleanType || isTime(dataType)) 0L else SignBit
 
-  /** Whether `dataType` is TIME, in nanoseconds of a day, which Spark has from 4.1 on. */
+  /** Whether `dataType` is TIME, in nanoseconds of a day, which Spark has since 4.1. */
   private def isTime(dataType: DataType): Boolean =
     dataType.getClass.getName == "org.apache.spark.sql.types.TimeType"
 

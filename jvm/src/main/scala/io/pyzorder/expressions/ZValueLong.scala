@@ -59,7 +59,7 @@ case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression
 
 /**
  * The contribution of each range id of each column to the z-value, looked up rather than computed
- * by division and spreading for every row. Only the counts are serialized to the executors.
+ * by division and spreading for every row. Only the counts are sent to the executors.
  */
 final class ZValueParts(counts: Array[Int]) extends Serializable {
 

@@ -130,7 +130,9 @@ object StatementGrammar extends NameGrammar {
       case Token(text, _, Token.Quoted) => QuotedTarget(text)
     }
 
-  /** Everything up to a ZORDER BY, DRY RUN or end of statement outside parentheses. */
+  /**
+   * Everything up to a ZORDER BY, a final DRY RUN or the end of the statement, outside parentheses.
+   */
   private def predicate: Parser[(Int, Int)] =
     rep1(not(afterPredicate).withFailureMessage("expected a predicate") ~> balanced) ^^ { parts =>
       (parts.head._1, parts.last._2)

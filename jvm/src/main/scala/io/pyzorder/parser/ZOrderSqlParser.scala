@@ -23,7 +23,10 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
   override protected def parse(sql: String, parseNext: String => LogicalPlan): LogicalPlan =
     if (ZOrderSqlParser.mayBeOurs(sql)) ours(sql, parseNext) else parseNext(sql)
 
-  /** Parses with pyzorder's grammar, else with the next parser. If both fail, throws our error. */
+  /**
+   * Parses with pyzorder's grammar, else with the next parser. If both fail, throws pyzorder's
+   * error.
+   */
   private def ours(written: String, parseNext: String => LogicalPlan): LogicalPlan = {
     val sql = new VariableSubstitution().substitute(written)
     StatementGrammar.parse(sql) match {

@@ -4,11 +4,13 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, UnaryCommand}
 
 /**
- * A statement's original text, which is passed to the next parser if the target turns out to be a
+ * A statement as the user wrote it. It goes to the next parser if the target turns out to be a
  * table of another format.
  *
- * @param text  the text as the user wrote it
- * @param parse parses the text with the next parser; throws that parser's ParseException
+ * @param text  for display: the text after variable substitution, or the description of Delta's
+ *              command
+ * @param parse parses the statement with the next parser, or returns what that parser made of it;
+ *              throws that parser's ParseException
  */
 final class OriginalStatement(val text: String, val parse: () => LogicalPlan) {
   override def toString: String = text
@@ -28,7 +30,9 @@ case class PathTarget(path: String, provider: Option[String]) extends LeafNode {
   override lazy val resolved: Boolean = false
 }
 
-/** A parsed statement. Spark's analyzer resolves its target, ResolveZOrderStatements the rest. */
+/**
+ * A parsed statement. Spark's analyzer resolves its target, and ResolveZOrderStatements the rest.
+ */
 sealed trait ZOrderStatement extends UnaryCommand {
 
   /** The statement's leading keywords, for messages. */
@@ -58,7 +62,10 @@ case class OptimizeStatement(
     copy(target = newChild)
 }
 
-/** CREATE SKIPPING INDEX. Empty `columns` select every column that can have statistics. */
+/**
+ * CREATE SKIPPING INDEX. If `columns` is empty, the first columns that can have statistics are
+ * indexed, up to spark.sql.zorder.index.maxColumns.
+ */
 case class CreateSkippingIndexStatement(
     target: LogicalPlan,
     ifNotExists: Boolean,

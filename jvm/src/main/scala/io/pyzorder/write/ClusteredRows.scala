@@ -19,9 +19,9 @@ import io.pyzorder.storage.TableFolder
  *
  * @param clusteredBy names of the clustering columns
  * @param direct      see ClusteringKeys
- * @param targetSize  bytes of a file
- * @param sampleSize  number of rows to sample
- * @param root        the table's folder; None: it does not exist yet
+ * @param targetSize  the size in bytes of the files to write
+ * @param sampleSize  approximate number of rows to sample
+ * @param root        the table's folder; None if it does not exist yet
  */
 final case class WriteLayout(
     clusteredBy: Seq[String],
@@ -32,7 +32,7 @@ final case class WriteLayout(
     root: Option[Path])
 
 /**
- * The rows of a query that is written to a table, with each file's rows in a separate task.
+ * The rows of a query that is written to a table, arranged so that each task holds one file's rows.
  *
  * @param columns    the clustering columns
  * @param partitions the table's partition columns
@@ -100,7 +100,10 @@ case class ClusteredRowsExec(
       PartitionNumber(partitions, sparkContext.broadcast(numbers), unseen)
     }
 
-  /** Bytes of a row in a file: the average of the indexed files, or a guess if there are none. */
+  /**
+   * The size of a stored row in bytes: the average in the indexed files, or a guess if there are
+   * none.
+   */
   private def bytesOfRow(drawn: RowSample): Double = {
     val session = this.session.asInstanceOf[shim.SparkSession]
     val known = for {
@@ -120,9 +123,12 @@ case class ClusteredRowsExec(
 
 object ClusteredRowsExec {
 
-  /** Tasks for the rows of partitions that no row was drawn from, which are probably few. */
+  /**
+   * Number of tasks for the rows of partitions from which no row was drawn. Such rows are probably
+   * few.
+   */
   private val UnseenPartitions = 16
 
-  /** Rough size of an encoded and compressed row, as a share of its size in Spark's memory. */
+  /** The rough size of an encoded and compressed row, as a share of its size in Spark's memory. */
   private val StoredShare = 0.3
 }

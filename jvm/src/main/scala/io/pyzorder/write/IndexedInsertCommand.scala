@@ -28,9 +28,9 @@ import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable, SnapshotRef}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * Spark's insert command, which afterwards adds entries of the new files to the table's index. If
- * there is none, a clustered write creates it. The command has exactly the parameters of Spark's,
- * since Spark copies commands with them.
+ * Spark's insert command, which afterwards adds entries for the new files to the table's index. If
+ * there is no index, a clustered write creates one. The command has exactly the parameters of
+ * Spark's, since Spark copies commands with them.
  *
  * The entries are published like any snapshot, without the table's lock. If that fails, the write
  * still succeeds, because queries read files without entries.
@@ -53,7 +53,10 @@ final class IndexedInsertCommand(
       options, query, mode, catalogTable, fileIndex, outputColumnNames) {
   import IndexedInsertCommand._
 
-  /** Never equal to the Spark command with the same parameters, which it replaces. */
+  /**
+   * Makes the Spark command that this one replaces, which has the same parameters, unequal to it.
+   * Spark's plan transformations would otherwise keep the original.
+   */
   override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedInsertCommand]
 
   override protected def withNewChildInternal(
@@ -108,7 +111,7 @@ final class IndexedInsertCommand(
         insert(session, child, pauses.tail)
     }
 
-  /** The index's columns, or the default ones without an index; Nil: index nothing. */
+  /** The index's columns, or the default ones without an index; Nil to index nothing. */
   private def indexed(
       session: shim.SparkSession,
       before: Option[SnapshotRef]): Seq[IndexedColumn] = {
@@ -151,7 +154,7 @@ final class IndexedInsertCommand(
       val lie = folders.flatMap(_.lie.values).map(refOf(folder, _)).toSet
       val known = folders.flatMap(_.path).map(folder.relativize).toSet
       val paths = entries.map(_.path).toSet
-      // Not after an append: entries of an OPTIMIZE at work come before its files.
+      // Not after an append: a running OPTIMIZE publishes entries before it moves its files here.
       def isGone(entry: FileEntry): Boolean =
         mode == SaveMode.Overwrite && known(entry.file.folder) && !lie(entry.file)
       val lacksEntries = entries.length < files.length || overwritesPartly
@@ -178,7 +181,7 @@ final class IndexedInsertCommand(
     }
   }
 
-  /** The folders that the write has changed, with their current files. */
+  /** The folders that the write has changed, each with its current files. */
   private def foldersOf(
       session: shim.SparkSession,
       folder: TableFolder,
@@ -211,19 +214,19 @@ final class IndexedInsertCommand(
   private def refOf(folder: TableFolder, file: FileStatus): FileRef =
     FileRef(folder.relativize(file.getPath), file.getLen, file.getModificationTime)
 
-  /** Removes the coverage of the index, which does not know the written files. */
+  /** Removes the coverage of the index, which has no entries for the written files. */
   private def uncover(session: shim.SparkSession, folder: TableFolder): Unit =
     IndexStore.publish(session, folder, identity, identity, properties, voids = true)
 
   /**
-   * The locations of the table's partitions. None: the table is not in the catalog, or tasks may
-   * write several files at once, in which case the partition of a new file is not known.
+   * The locations of the table's partitions. None if the table is not in the catalog, or if tasks
+   * may write several files at once, because the partition of a new file is then not known.
    */
   private def partitionsElsewhere(session: shim.SparkSession): Option[PartitionFolders] =
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
       .map(new PartitionFolders(session, _, partitionColumns))
 
-  /** Whether the index has a valid entry of a file that says it has no rows. */
+  /** Tests whether the index has a valid entry for a file that says that the file has no rows. */
   private def withoutRows(
       folder: TableFolder,
       before: Option[SnapshotRef],

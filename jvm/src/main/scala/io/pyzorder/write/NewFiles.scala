@@ -16,8 +16,8 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 /**
  * A file that a task of a write has written.
  *
- * @param folder     its folder below the table's, with parts joined by "/"; or its partition's
- *                   values, if the partition lies outside of the table's folder
+ * @param folder     its folder relative to the table's, with parts joined by "/"; or its
+ *                   partition's values, if the partition lies outside the table's folder
  * @param statistics by IndexedColumn.name
  */
 final case class NewFile(
@@ -27,11 +27,11 @@ final case class NewFile(
     statistics: Map[String, ColumnStatistics])
 
 /**
- * Collects statistics of every file that is written, in addition to what Spark's tracker counts.
+ * Collects statistics of every file that is written, in addition to the counts of Spark's tracker.
  *
  * @param depth   number of partition columns, and thus of folders between the table's and a file
- * @param columns to collect statistics of
- * @param schema  of the files
+ * @param columns the columns to collect statistics of
+ * @param schema  the schema of the files
  * @param format  "parquet" or "orc"
  * @param millis  whether Parquet timestamps are stored in milliseconds
  */
@@ -112,8 +112,9 @@ object NewFiles {
   private val Elsewhere = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-(.+)".r
 
   /**
-   * The final name of a file whose partition lies outside of the table's folder. The committer
-   * moves `.spark-staging-…/<uuid>-<name>` there. None: the file stays below the table's folder.
+   * The final name of a file whose partition lies outside the table's folder. The committer moves
+   * the file there from `.spark-staging-…/<uuid>-<name>`. None if it stays below the table's
+   * folder.
    */
   private[write] def nameElsewhere(file: Path): Option[String] = file.getName match {
     case Elsewhere(name) if file.getParent.getName.startsWith(".spark-staging-") => Some(name)
@@ -121,10 +122,11 @@ object NewFiles {
   }
 
   /**
-   * The folder of a task's file after the commit, which is the end of its temporary folder, such as
-   * `day=1` of `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts are counted,
-   * not recognized by name, because a partition may have the name of a committer's folder. Spark
-   * makes one folder for each partition column and escapes slashes in values.
+   * The folder of a task's file after the commit, which is the end of its temporary folder's path,
+   * such as `day=1` of `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts are
+   * counted and not recognized by name, because a partition may be named like one of the
+   * committer's folders. Spark makes one folder for each partition column and escapes slashes in
+   * values.
    */
   private[write] def folderOf(folder: Path, depth: Int): String =
     folder.toUri.getPath.split('/').takeRight(depth).mkString("/")

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.{DataType, IntegerType}
  * The number of a row's table partition.
  *
  * @param columns the partition columns
- * @param numbers numbers of the known partitions, from 0
+ * @param numbers the numbers of the known partitions, from 0
  * @param unseen  how many further numbers all other partitions share
  */
 case class PartitionNumber(

@@ -20,12 +20,12 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * Clusters the rows of writes to tables that ask for it, and makes writes to a folder with a
- * `_zorder` folder add entries of their files to its index. All overwrites use the same command,
- * since they may run into an OPTIMIZE. Other writes are left unchanged.
+ * `_zorder` folder add entries of their files to its index. Every overwrite uses the same command,
+ * because it may collide with an OPTIMIZE. Other writes are left unchanged.
  *
- * Every INSERT into plain files, from SQL or a DataFrame, is one of the Spark commands matched
- * here. CREATE TABLE AS SELECT is matched too, because the insert that it runs does not know the
- * table's properties.
+ * Spark runs every INSERT into its own file formats, from SQL or a DataFrame, as one of the
+ * commands matched here. CREATE TABLE AS SELECT is matched too, because the insert that it runs
+ * does not know the table's properties.
  */
 case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -54,7 +54,8 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
         insert.query, insert.outputColumnNames, insert.partitionColumns.map(_.name), properties,
         insert.catalogTable.map(_.identifier.quotedString).getOrElse(s"'$root'"), Some(root))
     def isOurs = root.getFileSystem(conf).exists(new TableFolder(root).zorder)
-    // An overwrite counts even without `_zorder`: a first OPTIMIZE may begin meanwhile.
+    // An overwrite is replaced even without `_zorder`, because a first OPTIMIZE may begin
+    // meanwhile.
     if (rows.isEmpty && insert.mode != SaveMode.Overwrite && !isOurs) insert
     else new IndexedInsertCommand(
       insert.outputPath, insert.staticPartitions, insert.ifPartitionNotExists,
@@ -63,7 +64,7 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
       insert.outputColumnNames)
   }
 
-  /** The query's rows, clustered. None: the table does not ask for that. */
+  /** The query's rows, clustered; None if the table does not ask for that. */
   private def laidOut(
       query: LogicalPlan,
       names: Seq[String],

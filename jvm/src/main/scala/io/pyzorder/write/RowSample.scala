@@ -17,8 +17,8 @@ import io.pyzorder.layout.cells.Sample
  *
  * @param sample     the clustering keys of the drawn rows
  * @param partitions the partition values of the table partitions that rows were drawn from
- * @param numRows    estimated number of rows of each of these
- * @param rowSize    average bytes of a row in Spark's memory
+ * @param numRows    estimated number of rows in each of these
+ * @param rowSize    average size of a row in Spark's memory, in bytes
  */
 final case class RowSample(
     sample: Sample,
@@ -42,7 +42,7 @@ object RowSample {
    * Each task draws the same number of rows (reservoir sampling, Vitter's Algorithm R). The driver
    * then thins out the draws of tasks with fewer rows, which gives every row the same probability.
    *
-   * @param size approximate number of rows that are drawn
+   * @param size approximate number of rows to draw
    */
   def take(
       rows: SparkPlan,

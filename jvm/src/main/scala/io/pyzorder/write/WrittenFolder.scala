@@ -3,21 +3,21 @@ package io.pyzorder.write
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * A folder that a write has put files into, or replaced the files of.
+ * A folder into which a write has put files, or whose files it has replaced.
  *
- * @param path    None: it cannot be told
+ * @param path    None if it is not known
  * @param lie     the data files in it after the write, by name
- * @param written by this write
+ * @param written the files that this write has put there
  */
 private[write] final case class WrittenFolder(
     path: Option[Path],
     lie: Map[String, FileStatus],
     written: Seq[NewFile]) {
 
-  /** The files in it that are not of this write. */
+  /** The files in it that are not from this write. */
   def others: Iterable[FileStatus] = (lie -- written.map(_.name)).values
 
-  /** The written files as they lie. */
+  /** The written files that are in the folder, with their current status. */
   def placed: Seq[(NewFile, FileStatus)] =
     written.flatMap(file => lie.get(file.name).map(file -> _))
 }

@@ -13,7 +13,7 @@ import io.pyzorder.storage.{CopyFile, FileSystems, Links, MetadataFiles}
 private[commands] object FileCopies {
 
   /**
-   * @param files   each file's future path in the table, and its current one
+   * @param files   each file's future path in the table, and its current path
    * @param command name of the command for the job's description, such as RESTORE
    */
   def stage(

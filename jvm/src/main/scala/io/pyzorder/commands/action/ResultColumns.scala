@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
  * The columns of a statement's result. Each has a comment, which clients show and from which the
- * reference of the statements is generated.
+ * statement reference is generated.
  */
 final class ResultColumns private (val schema: StructType) {
 

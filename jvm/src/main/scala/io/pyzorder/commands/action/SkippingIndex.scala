@@ -18,7 +18,7 @@ private[commands] object SkippingIndex {
   def required(session: shim.SparkSession, table: ResolvedTable): SnapshotRef =
     latest(session, table).getOrElse(throw ZOrderErrors.indexNotFound(table.name))
 
-  /** The columns of an index if none are named. */
+  /** The columns to index if the statement names none. */
   def default(session: shim.SparkSession, table: ResolvedTable): Seq[IndexedColumn] = {
     val conf = session.sessionState.conf
     val denied = DeniedColumns.of(conf, table.properties)
@@ -27,9 +27,9 @@ private[commands] object SkippingIndex {
   }
 
   /**
-   * The columns of the index after a refresh. They are the columns it had, even if it is unusable,
-   * with the table's current types, or the default ones if the table has none of them any more.
-   * None: there is no index.
+   * The columns of the index after a refresh. They are the columns that the index had, even if it
+   * is unusable, with the table's current types. If the table has none of them any more, they are
+   * the default columns. None if there is no index.
    */
   def columnsToRefresh(
       session: shim.SparkSession,
@@ -51,7 +51,7 @@ private[commands] object SkippingIndex {
     entries.filter(entry => now(entry.file))
   }
 
-  /** Publishes entries of all files of the table. Collects those that are missing or invalid. */
+  /** Publishes entries for all files of the table. Collects those that are missing or invalid. */
   def update(
       session: shim.SparkSession,
       table: ResolvedTable,

@@ -12,13 +12,14 @@ import io.pyzorder.publish.relocate.{CoLocatedTables, PartitionLocationSwitch, P
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * Support for tables that are published by switching their location, or that of their partitions.
+ * Support for tables whose files are replaced by switching the table's location, or that of its
+ * partitions.
  */
 private[commands] object SwitchingTables {
 
   /**
-   * Whether the settings ask to publish by a switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they
-   * do and the table does not allow it.
+   * Whether the settings ask for a switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they do and the
+   * table does not allow it.
    */
   def asks(session: shim.SparkSession, table: ResolvedTable): Boolean = {
     val conf = session.sessionState.conf

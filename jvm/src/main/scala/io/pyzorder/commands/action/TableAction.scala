@@ -10,7 +10,8 @@ import io.pyzorder.publish.Writer
  * What a statement does to a table under the table's lock. Its life cycle is validate, begin, run,
  * end.
  *
- * @param operation the operation that the lock names as its purpose, such as OPTIMIZE
+ * @param operation the command for which the lock is taken, such as OPTIMIZE, as shown to other
+ *                  writers
  * @tparam T the statement's result
  */
 private[commands] abstract class TableAction[T](
@@ -19,15 +20,15 @@ private[commands] abstract class TableAction[T](
     operation: String) {
 
   /**
-   * Throws, before the lock is taken, if the statement cannot be executed. Some: there is nothing
-   * to write, and this is the result.
+   * Throws, before the lock is taken, if the statement cannot be executed. Returns the statement's
+   * result if there is nothing to write.
    */
   def validate(): Option[T]
 
   /** Takes the lock, after recovering the run of a dead writer. */
   def begin(): Writer = Writer.begin(session, table.folder(session), operation)
 
-  /** Executes the statement. Afterwards, `writer` aborts if it has not published. */
+  /** Executes the statement. If `writer` has not published by the end, it is aborted. */
   def run(writer: Writer): T
 
   /** Runs last, whether `run` succeeded or not. */

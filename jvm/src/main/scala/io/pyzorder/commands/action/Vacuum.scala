@@ -22,7 +22,7 @@ private[commands] object Vacuum {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** Deletes what is past the table's retention. Only logs failures. Requires the lock. */
+  /** Deletes the files whose retention has ended. Failures are only logged. Requires the lock. */
   def expired(session: shim.SparkSession, table: ResolvedTable, writer: Writer): Unit = {
     val conf = session.sessionState.conf
     val least = if (ZOrderConf.vacuumCheck.get(conf)) 1 else 0
@@ -42,7 +42,7 @@ private[commands] object Vacuum {
     new ExpiredFiles(session.sessionState.newHadoopConf(), folder, outside)
   }
 
-  /** What `delete` would delete. Requires no lock. */
+  /** The files that `delete` would return. Requires no lock. */
   def find(session: shim.SparkSession, table: ResolvedTable, hours: Int): Seq[FileStatus] = {
     val journal = Journal.read(session.sessionState.newHadoopConf(), table.folder(session))
     val (kept, now) = (TimeUnit.HOURS.toMillis(hours.toLong), System.currentTimeMillis())
@@ -51,7 +51,10 @@ private[commands] object Vacuum {
       previous(session, table).garbage(kept, now)
   }
 
-  /** Deletes and returns what was retired or left behind `hours` ago. Requires the lock. */
+  /**
+   * Deletes and returns the files that were retired or left behind at least `hours` hours ago. Also
+   * deletes index snapshots that were replaced that long ago. Requires the lock.
+   */
   def delete(
       session: shim.SparkSession,
       table: ResolvedTable,

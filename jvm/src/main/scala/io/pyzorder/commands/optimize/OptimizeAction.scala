@@ -30,7 +30,7 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
   /**
    * Throws ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS, ZORDER_CANNOT_SWITCH_LOCATION or
-   * ZORDER_SLOWER_LOOKUPS. Batches published before stay.
+   * ZORDER_SLOWER_LOOKUPS. Batches that were already published stay.
    */
   override def run(writer: Writer): OptimizeMetrics =
     try {
@@ -55,7 +55,7 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
   /**
    * Estimates what `run` would do. Samples the rows if it would cluster them. Throws
-   * ZORDER_CONFLICT if others delete files meanwhile.
+   * ZORDER_CONFLICT if another process deletes files meanwhile.
    */
   private def estimate(): OptimizeMetrics =
     try estimated()
@@ -87,6 +87,6 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
 private[optimize] object OptimizeAction {
 
-  /** The operation that the lock names as its purpose. */
+  /** The command for which the lock is taken, as shown to other writers. */
   val Operation: String = "OPTIMIZE"
 }

@@ -48,7 +48,9 @@ private[optimize] final class OptimizeContext(
   /** What the next OPTIMIZE remembers of this one. */
   def layout: Option[LayoutRecord] = Some(settings.record(zOrderBy))
 
-  /** Lists the table's current data files. Throws ZORDER_SHARED_FOLDER. */
+  /**
+   * Lists the table's current data files. Throws ZORDER_SHARED_FOLDER if partitions share a folder.
+   */
   def list(): Seq[PartitionFiles] = {
     val listed = PartitionListing.list(table.relation.location, folder, where)
     listed.groupBy(_.folder).values.find(_.length > 1).foreach { several =>
@@ -73,7 +75,10 @@ private[optimize] final class OptimizeContext(
     IndexedColumn(path, fields.get.last.dataType)
   }
 
-  /** The index's columns, or the default ones without an index, and the clustering columns. */
+  /**
+   * The columns of the index, or the default ones without an index, and the clustering columns. Nil
+   * if Spark finds the table's columns by field id or by position.
+   */
   lazy val statisticsColumns: Seq[IndexedColumn] =
     if (ReadSettings.matchesFieldIds(session, table.fileSchema) ||
       ReadSettings.matchesPositions(session, table.options)) {
@@ -86,10 +91,11 @@ private[optimize] final class OptimizeContext(
     }
 
   /**
-   * The column of the direct method's z-values. None: another method is used, or a clustering
-   * column may be read with other values than were written, depending on the read settings.
+   * The column of the direct method's z-values. None if another method is used, if a clustering
+   * column has no statistics or may be read with values other than those written, depending on the
+   * read settings, or if the table has a column of the same name.
    *
-   * @param timestamps the type that timestamps are written as, as in InputFooters
+   * @param timestamps the type in which timestamps are written, as in InputFooters
    */
   def curveColumn(timestamps: Option[String]): Option[IndexedColumn] = {
     val curve = ZValueColumn(zOrderBy)

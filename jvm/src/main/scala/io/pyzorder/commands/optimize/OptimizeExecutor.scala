@@ -14,8 +14,9 @@ import io.pyzorder.publish.{Filled, StagedFile, Writer}
 /**
  * The files to rewrite, and their footers.
  *
- * @param groups  each with at least one row, and with no more files to write than rows
- * @param footers by the files' paths
+ * @param groups  the groups to rewrite, each with at least one row and with no more files to write
+ *                than rows
+ * @param footers the footers, by file path
  */
 private[optimize] final case class RewriteInput(
     groups: Seq[RewriteGroup],
@@ -31,8 +32,8 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
   import context._
 
   /**
-   * Reads the footers of the groups' files. If they cannot be rewritten, throws
-   * ZORDER_INCOMPATIBLE_TYPES, ZORDER_OTHER_DEFAULT or what InputFooters throws.
+   * Reads the footers of the groups' files. If these cannot be rewritten, throws
+   * ZORDER_INCOMPATIBLE_TYPES, ZORDER_OTHER_DEFAULT or an error of InputFooters.
    */
   def inspect(groups: Seq[RewriteGroup]): RewriteInput = {
     val paths = groups.flatMap(_.files).map(_.getPath.toString)
@@ -52,7 +53,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
     if (input.groups.isEmpty) Nil
     else rewriting(input) { (session, _) => planOf(relation(session, input), input).files }
 
-  /** Writes the new files. Throws ZORDER_NO_SPACE. */
+  /** Writes the new files. Throws ZORDER_NO_SPACE if too little space is free. */
   def write(writer: Writer, input: RewriteInput): Seq[WrittenFile] = {
     writer.checkSpace(input.groups.flatMap(_.files).map(_.getLen).sum)
     val footers = input.footers.values
@@ -85,7 +86,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
       columnsWith(hasCurve = written.headOption.exists(_.statistics.contains(curve))))
   }
 
-  /** Runs `body` with a session of RewriteSession.of and the new files' type of timestamps. */
+  /** Runs `body` with a session of RewriteSession.of and the timestamp type of the new files. */
   private def rewriting[T](input: RewriteInput)(
       body: (shim.SparkSession, Option[String]) => T): T = {
     val timestamps = InputFooters.timestampType(input.footers.values)

@@ -8,7 +8,7 @@ import io.pyzorder.commands.action.ResultColumns
 import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
 
 /**
- * What an OPTIMIZE did or would do, which it returns as one row in the form of Delta's.
+ * What an OPTIMIZE did or would do. It is returned as one row in the form of Delta's metrics.
  *
  * @param path         the table's folder
  * @param added        bytes of each new file
@@ -21,12 +21,12 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param strategy     `zorder`, `hilbert`, `linear` or `compaction`
  * @param clusteredBy  names of the clustering columns
  * @param tableColumns number of the table's columns
- * @param withStatistics number of columns that new files have statistics of
+ * @param withStatistics number of columns for which the new files have statistics
  * @param tasks        number of files that the rows were assigned to
  * @param started      milliseconds since the epoch
  * @param ended        milliseconds since the epoch
  * @param estimates    for each clustering column, the shares of files that queries open before and
- *                     after; empty: not estimated
+ *                     after; empty if they were not estimated
  * @param remark       the verdict of a DRY RUN, and a sentence on poorly clustered files that stay
  */
 final case class OptimizeMetrics(

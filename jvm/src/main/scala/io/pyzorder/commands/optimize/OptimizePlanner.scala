@@ -12,11 +12,11 @@ import io.pyzorder.layout.select.{IncrementalPlanner, KnownFiles, LayoutEstimate
 import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
 import io.pyzorder.storage.FileRef
 
-/** Decides which files an OPTIMIZE rewrites, and judges whether that pays. */
+/** Decides which files an OPTIMIZE rewrites, and judges whether that pays off. */
 private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   import context._
 
-  /** Plans the rewrite. Collects statistics of files that the index does not know. */
+  /** Plans the rewrite. Collects statistics of files that are not in the index. */
   def plan(files: Seq[PartitionFiles]): RewritePlan = plan(files, known)
 
   private def plan(files: Seq[PartitionFiles], known: => KnownFiles): RewritePlan =
@@ -24,14 +24,14 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     else if (full) RewritePlan.everything(files, targetSize)
     else IncrementalPlanner.of(known, settings, targetSize).choose(files)
 
-  /** What `plan` would choose, and its verdict, from the index alone. */
+  /** What `plan` would choose and the verdict on it, judged by the index alone. */
   def outlook(): (RewritePlan, LayoutVerdict) = {
     val files = list()
     val chosen = plan(files, indexed)
     (chosen, verdict(files, chosen))
   }
 
-  /** Whether the plan pays, from the index alone. */
+  /** Whether the plan pays off, judged by the index alone. */
   def verdict(files: Seq[PartitionFiles], plan: RewritePlan): LayoutVerdict = {
     val every = files.flatMap(_.files)
     val number = every.zipWithIndex.toMap
@@ -43,9 +43,10 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * Whether the plan pays, judging the new files by a sample. Only `verdict` decides about harm.
+   * Whether the plan pays off, judging the new files by a sample. Only `verdict` decides about
+   * harm.
    *
-   * @param planned the files that the plan's groups are laid out in
+   * @param planned the files that the plan would write, as estimated from the sample
    */
   def sampledVerdict(
       files: Seq[PartitionFiles],
@@ -70,7 +71,9 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     (known.boxes(every), known.boxes(every.filterNot(replaced)) ++ planned)
   }
 
-  /** The shares that queries on each clustering column open now and after the plan. */
+  /**
+   * For each clustering column, the shares of files that queries on it open now and after the plan.
+   */
   def estimates(
       files: Seq[PartitionFiles],
       plan: RewritePlan,
@@ -103,12 +106,12 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 
   private lazy val indexed: KnownFiles = knowing(_ => Map.empty)
 
-  /** Known files that get the statistics of unindexed ones from `collect`. */
+  /** KnownFiles that gets the statistics of unindexed files from `collect`. */
   private def knowing(
       collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]): KnownFiles =
     new KnownFiles(folder, clusteringColumns, index, collect)
 
-  /** Collects statistics of files that the index does not know, by path. */
+  /** Collects statistics of files that are not in the index, by path. */
   private def collect(files: Seq[FileRef]): Map[String, Seq[ColumnStatistics]] = {
     val can = clusteringColumns.filter(statisticsColumns.contains)
     Collector.collect(session, TableFiles.toIndex(session, table, files), can).map { entry =>
@@ -120,14 +123,14 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 
 private[pyzorder] object OptimizePlanner {
 
-  /** What an OPTIMIZE by these columns would rewrite, and whether that pays. Reads no rows. */
+  /** What an OPTIMIZE by these columns would rewrite, and whether that pays off. Reads no rows. */
   def outlook(
       session: shim.SparkSession,
       table: ResolvedTable,
       columns: Seq[Seq[String]]): (RewritePlan, LayoutVerdict) =
     new OptimizePlanner(new OptimizeContext(session, table, None, columns, full = false)).outlook()
 
-  /** Whether an OPTIMIZE by the table's default columns pays. */
+  /** Whether an OPTIMIZE by the table's default columns pays off. */
   def verdict(session: shim.SparkSession, table: ResolvedTable): LayoutVerdict =
     outlook(session, table, ClusteringColumns.default(session, table))._2
 }

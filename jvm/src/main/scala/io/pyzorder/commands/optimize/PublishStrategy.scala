@@ -10,8 +10,8 @@ import io.pyzorder.publish.Writer
 import io.pyzorder.storage.FileRef
 
 /**
- * How the new files of an OPTIMIZE replace the old ones, which is by renames within the table's
- * folder, or by switching the catalog to new folders of the table or of its partitions.
+ * How the new files of an OPTIMIZE replace the old ones: by renames within the table's folder, or
+ * by switching the table or its partitions to new folders in the catalog.
  */
 private[optimize] trait PublishStrategy {
 
@@ -19,7 +19,7 @@ private[optimize] trait PublishStrategy {
   def check(files: Seq[PartitionFiles]): Unit
 
   /**
-   * Writes and publishes the new files. What was published before a failure stays.
+   * Writes and publishes the new files. Anything published before a failure stays.
    *
    * @param writer holds the table's lock
    * @param files  all considered files
@@ -43,7 +43,10 @@ private[optimize] final case class Published(files: Seq[WrittenFile], root: Path
 
 private[optimize] object PublishStrategy {
 
-  /** The strategy that the table's settings ask for. Throws ZORDER_CANNOT_SWITCH_LOCATION. */
+  /**
+   * The strategy that the settings ask for. Throws ZORDER_CANNOT_SWITCH_LOCATION if the table does
+   * not allow it.
+   */
   def of(context: OptimizeContext, executor: OptimizeExecutor): PublishStrategy =
     if (!SwitchingTables.asks(context.session, context.table)) {
       new PublishByRename(context, executor)

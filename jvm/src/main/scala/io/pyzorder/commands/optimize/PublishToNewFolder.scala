@@ -6,7 +6,10 @@ import io.pyzorder.layout.select.{PartitionFiles, RewritePlan}
 import io.pyzorder.layout.write.WrittenFile
 import io.pyzorder.publish.Writer
 
-/** Publishes to a new folder, which gets the new files and copies of those not rewritten. */
+/**
+ * Publishes to a new folder, which gets the new files and copies of the files that are not
+ * rewritten.
+ */
 private[optimize] final class PublishToNewFolder(
     context: OptimizeContext,
     executor: OptimizeExecutor)

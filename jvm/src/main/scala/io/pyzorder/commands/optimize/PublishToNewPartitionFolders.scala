@@ -8,7 +8,7 @@ import io.pyzorder.storage.FileRef
 
 /**
  * Publishes to new folders of the partitions with rewritten files. Each gets the partition's new
- * files and copies of those not rewritten.
+ * files and copies of the files that are not rewritten.
  */
 private[optimize] final class PublishToNewPartitionFolders(
     context: OptimizeContext,

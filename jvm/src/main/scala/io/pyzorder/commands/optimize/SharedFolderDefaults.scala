@@ -10,16 +10,16 @@ import io.pyzorder.layout.write.InputFooters
 import io.pyzorder.publish.relocate.CoLocatedTables
 
 /**
- * Guards the values of columns that files lack. Such a column reads as null, or as the default with
- * which it was added to the table that reads the file. A rewritten file stores the values of the
- * table that OPTIMIZE names, so it would change the answers of another table in the same folder
- * that has a different default.
+ * Protects the values of columns that are missing from some files. Such a column reads as null, or
+ * as the default with which it was added to the table that reads the file. A rewritten file stores
+ * the values of the table that OPTIMIZE names, so it would change the answers of another table in
+ * the same folder that has a different default.
  */
 private[optimize] object SharedFolderDefaults {
 
   /**
-   * Throws ZORDER_OTHER_DEFAULT if a table of the same database, or of the current database for a
-   * path, has a different default.
+   * Throws ZORDER_OTHER_DEFAULT if another table in the same folder has a different default. Only
+   * tables of the same database, or of the current database for a path, are compared.
    */
   def check(session: shim.SparkSession, table: ResolvedTable, facts: Seq[InputFooters]): Unit = {
     val conf = session.sessionState.conf

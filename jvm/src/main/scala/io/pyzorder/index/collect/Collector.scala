@@ -15,19 +15,22 @@ import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.storage.FileRef
 
 /**
- * Collects the statistics of data files, from footers where these are provably right, and otherwise
- * by one scan of the affected columns and files.
+ * Collects the statistics of data files from footers where these are provably right, and otherwise
+ * with one scan of the affected columns and files.
  */
 object Collector {
 
   private val log = LoggerFactory.getLogger(getClass)
 
   /**
-   * The entries of `data.files`. A file that has no readable footer, no longer exists, or was
-   * modified in the meantime has no entry, so it stays unindexed and is always read.
+   * The entries of `data.files`. A file without a readable footer, such as one that no longer
+   * exists, has no entry, so it stays unindexed and is always read. The same holds for a file whose
+   * number of rows changes before it is scanned. A file that disappears before it is scanned makes
+   * this fail.
    *
-   * The entries are valid for the given sizes and modification times, so the files must have been
-   * listed before this call.
+   * The entries are valid for the given sizes and modification times. The files must therefore have
+   * been listed before this call, so that the entry of a file that was modified since does not
+   * match it.
    *
    * @param columns columns of `data.dataSchema`, spelled as in that schema
    */
@@ -87,8 +90,8 @@ object Collector {
 
   /**
    * The part of a scan's statistics that is valid for other scans too. Under the rebase mode
-   * EXCEPTION the scan has read dates as stored, where a query would fail or, if the file records
-   * its calendar, read other values. Only modern dates are the same for all scans.
+   * EXCEPTION, the scan has read dates and timestamps as stored, where a query would fail or, if
+   * the file records its calendar, read other values. Only modern ones are the same for all scans.
    */
   private def readable(
       session: shim.SparkSession,
@@ -106,7 +109,10 @@ object Collector {
     else known.copy(bounds = None, exact = false, settingsDependent = true)
   }
 
-  /** Whether columns are found by name. Other ways depend on more than this index records. */
+  /**
+   * Whether columns are found by name. How else they are found depends on more than the index
+   * records.
+   */
   private def findsByName(session: shim.SparkSession, data: DataFiles): Boolean =
     !ReadSettings.matchesFieldIds(session, data.dataSchema) &&
       !ReadSettings.matchesPositions(session, data.options)

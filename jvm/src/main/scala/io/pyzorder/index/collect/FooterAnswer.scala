@@ -15,7 +15,7 @@ object FooterAnswer {
   /**
    * The footer does not suffice, but Spark can read the column, so it should be scanned.
    *
-   * @param settingsDependent whether other temporal read settings may read other values
+   * @param settingsDependent whether a scan with other temporal settings may read other values
    */
   final case class Scan(settingsDependent: Boolean) extends FooterAnswer
 
@@ -63,7 +63,7 @@ final case class FileFooter(numRecords: Long, answers: Array[FooterAnswer])
  * What to read from the footers. It is sent to the executors.
  *
  * @param caseSensitive  how names are compared
- * @param datetimeRebase the rebase mode of Parquet files that do not record their calendar
+ * @param datetimeRebase the rebase mode for Parquet files that do not record their calendar
  */
 final case class FooterQuestion(
     columns: Array[FooterColumn],

@@ -81,9 +81,10 @@ private[index] object OrcFooterStatistics {
   }
 
   /**
-   * The bounds of a column with values, or None if Spark must scan it. Floats are always scanned,
-   * because writers differ in their treatment of NaN and the sign of zero. Timestamps are scanned
-   * because their bounds use another zone and precision. Binaries have no bounds.
+   * The bounds of a column that has values, or None if Spark must scan it. Floats are always
+   * scanned, because writers differ in their treatment of NaN and the sign of zero. Timestamps are
+   * scanned because their bounds use another zone and precision, and binaries because ORC keeps no
+   * bounds of them.
    */
   private def bounds(
       reader: Reader,
@@ -133,9 +134,9 @@ private[index] object OrcFooterStatistics {
   }
 
   /**
-   * A bound that the footer stores in full. A footer truncates long bounds (then there is no
-   * minimum or maximum) and stores text as characters. In it, bytes that are not valid UTF-8 have
-   * become U+FFFD, which sorts differently.
+   * A bound that the footer stores unchanged; None otherwise. For a bound that the writer
+   * truncated, the reader returns no minimum or maximum. Bytes that are not valid UTF-8 have become
+   * U+FFFD, which sorts differently.
    */
   private def text(bound: String): Option[Array[Byte]] =
     Option(bound).filter(_.indexOf('\ufffd') < 0).map(UTF8String.fromString(_).getBytes)
@@ -152,7 +153,7 @@ private[index] object OrcFooterStatistics {
         nullCount)
     }
 
-  /** Whether ORC's own conversion preserves the values, or none takes place. */
+  /** Whether ORC reads the values unchanged, with or without a conversion of its own. */
   private def isReadable(leaf: TypeDescription, dataType: DataType): Boolean =
     (leaf.getCategory, dataType) match {
       case (Category.BOOLEAN, BooleanType) => true

@@ -5,11 +5,11 @@ import org.apache.parquet.hadoop.metadata.FileMetaData
 /**
  * The properties of a Parquet file's writer that affect how Spark reads the values.
  *
- * @param byParquetMr    whether the writer is parquet-mr; then the footer's bounds are values of
+ * @param byParquetMr    whether the writer is parquet-mr. If so, the footer's bounds are values of
  *                       the file unless the type allows truncation, and INT96 is not converted
  *                       between zones
  * @param datetimeRebase how dates and INT64 timestamps are read: CORRECTED, LEGACY or EXCEPTION
- * @param datetimeByFile whether the file itself determines this, regardless of settings
+ * @param datetimeByFile whether the file itself says CORRECTED, so that settings do not matter
  * @param int96ByFile    whether the file itself records that its INT96 timestamps are not rebased
  */
 private[index] final case class ParquetOrigin(

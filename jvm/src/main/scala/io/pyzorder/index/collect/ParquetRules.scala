@@ -49,7 +49,7 @@ private[index] object ParquetRules {
     }
   }
 
-  /** Whether bounds of the column are usable, rather than only its null counts. */
+  /** Whether the column's bounds can be used, and not only its null counts. */
   def hasBounds(column: FooterColumn): Boolean = column.dataType match {
     case _ if column.isChar => false
     case string: StringType => IndexedColumns.isBinaryOrdered(string)
@@ -59,8 +59,8 @@ private[index] object ParquetRules {
   /**
    * Whether the values that Spark reads from the column may depend on the temporal settings. INT96
    * values do unless the file records that it is not rebased and Spark does not convert for its
-   * writer. Dates and INT64 timestamps do unless the file records its calendar or all values are
-   * modern (which the scan determines).
+   * writer. Dates and INT64 timestamps do unless the file itself says CORRECTED (see
+   * ParquetOrigin); timestamps that are not adjusted to UTC always do.
    */
   def scanDependsOnSettings(leaf: PrimitiveType, origin: ParquetOrigin): Boolean =
     (leaf.getPrimitiveTypeName, leaf.getLogicalTypeAnnotation) match {
@@ -71,7 +71,7 @@ private[index] object ParquetRules {
       case _ => false
     }
 
-  /** The bounds of row groups that each have a value and the writer's bounds for it. */
+  /** The bounds of a column, from row groups that each have a value and bounds by the writer. */
   def bounds(
       groups: Seq[Statistics[_]],
       leaf: PrimitiveType,
@@ -120,8 +120,8 @@ private[index] object ParquetRules {
   /**
    * The bounds of dates and INT64 timestamps. If the file says CORRECTED or the least value is
    * modern, Spark reads values as stored. Otherwise it reads them as stored only with the setting
-   * CORRECTED. Another setting reads other values, and the setting EXCEPTION would make a scan
-   * fail.
+   * CORRECTED. With LEGACY it reads other values, and with EXCEPTION a query fails, so the column
+   * is scanned.
    */
   private def temporal(
       groups: Seq[Statistics[_]],
@@ -155,8 +155,9 @@ private[index] object ParquetRules {
   }
 
   /**
-   * The bounds of decimals. Footers order decimals stored as INT32 and INT64 numerically, but
-   * decimals stored as bytes only if parquet-mr wrote them.
+   * The bounds of decimals. Footers order decimals numerically if they are stored as INT32 or
+   * INT64, or if parquet-mr stored them as FIXED_LEN_BYTE_ARRAY. Decimals stored otherwise are
+   * scanned.
    */
   private def decimals(
       groups: Seq[Statistics[_]],

@@ -103,7 +103,7 @@ private[index] object ScannedStatistics {
     })
   }
 
-  /** The format's own reader without our wrapper: it reads exactly these files or fails. */
+  /** The format's own reader, without pyzorder's wrapper. It reads exactly these files or fails. */
   private def formatOf(format: String): FileFormat =
     if (format == "orc") new OrcFileFormat else new ParquetFileFormat
 

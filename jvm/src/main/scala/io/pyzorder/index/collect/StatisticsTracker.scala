@@ -18,7 +18,8 @@ final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], A
  * `result` describes the values that were passed in, and `written` describes what Spark will read
  * of them.
  *
- * Values too long to store become bounds that enclose them. See TruncatedBounds.
+ * Values that are too long to store are replaced by shorter bounds that enclose them. See
+ * TruncatedBounds.
  *
  * @param columns the columns to track
  * @param schema  the rows' schema, in which the columns' paths are spelled
@@ -71,7 +72,10 @@ final class StatisticsTracker(
     }
   }
 
-  /** Adds all values of the columns that `isTold` selects, by their position in the schema. */
+  /**
+   * Adds all values of the columns that `isTold` selects. `bytes` is called with each column's
+   * position in the schema.
+   */
   def tell(bytes: Int => BytesStatistics): Unit = told.foreach { i =>
     val known = bytes(ordinals(i).head)
     cells(i).nulls += known.nullCount
@@ -91,8 +95,9 @@ final class StatisticsTracker(
    * In Parquet with the rebase mode CORRECTED, every value is read as it was written under any
    * settings, because the file records its calendar and its writer. Only TIMESTAMP_MILLIS truncates
    * microseconds to milliseconds. Truncation preserves order, so the bounds are truncated too. ORC
-   * stores timestamps in the writer's zone and old dates in the hybrid calendar. Its bounds depend
-   * on the settings and are unknown if they precede the point from which both calendars agree.
+   * stores timestamps in the writer's zone and old dates in the hybrid calendar. Its bounds
+   * therefore depend on the settings, and are unknown if they precede the point from which both
+   * calendars agree.
    *
    * @param format          "parquet" or "orc"
    * @param timestampMillis whether the file stores timestamps in milliseconds

@@ -57,7 +57,7 @@ final class ColumnArrays(
     withFlags(flag => ((flag & kept) | unknown).toByte)
   }
 
-  /** The same statistics, except that a file with only nulls is unknown. */
+  /** The same statistics, except that a file with only nulls and NaN is unknown. */
   def withoutAllNull: ColumnArrays = {
     val counts = Array.tabulate(numFiles)(i => if (empty(i)) -1L else nullCounts(i))
     val changed = withFlags(flag =>
@@ -93,7 +93,7 @@ object ColumnArrays {
   /** Some value is or may be NaN. */
   val NanSeen: Byte = 4
 
-  /** There is provably nothing but nulls and NaN. */
+  /** The column provably holds nothing but nulls and NaN. */
   val Empty: Byte = 8
 
   /** The bounds are valid only for scans with the entry's temporal read settings. */

@@ -14,7 +14,7 @@ import io.pyzorder.storage.TableFolder
  *
  * @param columns the columns that have statistics
  * @param files   the properties of each file other than column statistics
- * @param loader  loads a column's arrays, or returns None (and reports it) if they cannot be read
+ * @param loader  loads a column's arrays, or warns and returns None if they cannot be read
  * @param readPaths reads the files' paths, relative to the table's folder; they are not cached
  * @param grown   called after a column has been loaded
  */

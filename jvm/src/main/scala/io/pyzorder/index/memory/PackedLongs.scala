@@ -1,8 +1,8 @@
 package io.pyzorder.index.memory
 
 /**
- * Longs stored in as few bytes as their range needs, as distances from the least one. The sizes,
- * times and counts of one table's files lie close together.
+ * Longs stored as distances from the least one, each in as few bytes as their range needs. The
+ * sizes, times and counts of one table's files lie close together.
  */
 sealed abstract class PackedLongs {
 

@@ -7,10 +7,10 @@ import org.apache.spark.sql.catalyst.expressions.XXH64
 import org.apache.spark.unsafe.Platform
 
 /**
- * Finds the number of a path by 128 bits of its hash. The paths themselves would take most of an
- * index's memory. Among a million paths, the chance that two share these 128 bits is 10^-26, and
- * one file is mistaken for another only if their sizes and modification times are equal too. Each
- * JVM draws new seeds for the two halves, so nobody can construct two colliding names.
+ * Finds the number of a path by its 128-bit hash. The paths themselves would take most of an
+ * index's memory. Among a million paths, the chance that two share a hash is about 10^-27, and one
+ * file is mistaken for another only if their sizes and modification times are equal too. Each JVM
+ * draws new random seeds for the two halves, so nobody can construct two names that collide.
  */
 final class PathTable private (hashes: Array[Long], slots: Array[Int]) {
 

@@ -3,7 +3,7 @@ package io.pyzorder.index.model
 import org.apache.spark.sql.catalyst.util.RebaseDateTime
 import org.apache.spark.sql.types._
 
-/** Tells which dates and timestamps read the same in whatever calendar a file was written. */
+/** Tells which dates and timestamps read the same, whatever calendar a file was written in. */
 private[pyzorder] object Calendars {
 
   private val MicrosPerMilli = 1000L
@@ -15,8 +15,8 @@ private[pyzorder] object Calendars {
   /**
    * Whether the value lies at or after the point from which the hybrid and the proleptic Gregorian
    * calendars agree in every zone (1582-10-15 for dates, about 1900 for timestamps). Spark's
-   * rebasing leaves this value and all later ones unchanged. Spark's own check in EXCEPTION mode is
-   * the same.
+   * rebasing leaves this value and all later ones unchanged, and Spark's own check in EXCEPTION
+   * mode uses the same point.
    */
   def isModern(value: Any, dataType: DataType): Boolean = (value, dataType) match {
     case (days: Int, DateType) => days >= RebaseDateTime.lastSwitchJulianDay
@@ -30,7 +30,8 @@ private[pyzorder] object Calendars {
     statistics.bounds.exists { case (least, _) => isModern(least, dataType) }
 
   /**
-   * Marks the bounds as valid only under the same settings, and drops bounds that are not modern.
+   * Marks the bounds of dates and timestamps as valid only under the same settings, and drops
+   * bounds that are not modern.
    */
   def dependent(statistics: ColumnStatistics, dataType: DataType): ColumnStatistics =
     if (!isTemporal(dataType) || statistics.empty) statistics

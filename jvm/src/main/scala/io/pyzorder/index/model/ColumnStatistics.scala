@@ -12,9 +12,11 @@ import org.apache.spark.sql.types.DataType
  * @param exact             whether both bounds are values of the file, rather than limits that
  *                          enclose them
  * @param nullCount         the number of nulls, or None if unknown
- * @param nanSeen           whether some value is or may be NaN (always false for types without NaN)
+ * @param nanSeen           whether some value is or may be NaN (has no meaning for types without
+ *                          NaN)
  * @param empty             whether the column is proved to hold no value other than nulls and NaN
- * @param settingsDependent whether other read settings (see ReadSettings) may read other values
+ * @param settingsDependent whether a scan with other read settings (see ReadSettings) may read
+ *                          other values
  */
 final case class ColumnStatistics(
     bounds: Option[(Any, Any)],

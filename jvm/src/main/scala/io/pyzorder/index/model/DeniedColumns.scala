@@ -7,7 +7,8 @@ import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 /**
  * The columns whose values an index must not hold, neither in bounds nor in z-values. Denying a
  * struct denies its fields. Names are compared without regard to case, whatever the session's
- * setting: denying a column by mistake costs a file read, whereas missing one leaks a secret.
+ * setting: denying a column by mistake costs only extra file reads, whereas missing one leaks its
+ * values.
  */
 final class DeniedColumns private (paths: Seq[Seq[String]]) {
 

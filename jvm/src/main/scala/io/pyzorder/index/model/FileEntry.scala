@@ -6,8 +6,8 @@ import io.pyzorder.storage.FileRef
  * One data file's row in the index table.
  *
  * @param path             relative to the table's folder, parts joined by "/", not URL-encoded
- * @param size             the size in bytes, which with `modificationTime` decides whether the
- *                         entry is valid
+ * @param size             the size in bytes; with `modificationTime`, it decides whether the entry
+ *                         is valid
  * @param modificationTime milliseconds since the epoch, as reported by the file system
  * @param numRecords       the number of rows in the file
  * @param clusteredBy      the names, in order, of the clustering columns of the OPTIMIZE that wrote

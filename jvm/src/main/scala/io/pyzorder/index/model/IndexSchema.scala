@@ -12,7 +12,7 @@ object IndexSchema {
   val ClusteredBy: String = "clustered_by"
   val ReadSettings: String = "read_settings"
 
-  /** The columns that describe a file, whichever columns are indexed. */
+  /** The columns that describe a file, regardless of which columns are indexed. */
   val fileFields: Seq[StructField] = Seq(
     StructField(Path, StringType, nullable = false),
     StructField(Size, LongType, nullable = false),
@@ -32,7 +32,10 @@ object IndexSchema {
   /** Whether the type has NaN, so that the index table has a `nan_seen` column for it. */
   def hasNan(dataType: DataType): Boolean = dataType == FloatType || dataType == DoubleType
 
-  /** The columns for one indexed column's statistics. Their names never collide with another's. */
+  /**
+   * The columns for one indexed column's statistics. Their names never collide with those for
+   * another column.
+   */
   def columnFields(column: IndexedColumn): Seq[StructField] = {
     val nan =
       if (hasNan(column.dataType)) Seq(StructField(nanSeen(column), BooleanType, nullable = false))

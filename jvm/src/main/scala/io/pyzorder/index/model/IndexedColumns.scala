@@ -25,10 +25,10 @@ object IndexedColumns {
     case other => isTime(other)
   }
 
-  /** Whether the type is TIME(p), which the oldest supported Spark does not have. */
+  /** Whether the type is TIME(p), which Spark has since 4.1. */
   def isTime(dataType: DataType): Boolean = dataType.typeName.matches("time\\(\\d+\\)")
 
-  /** Whether strings of the type compare as unsigned bytes, which other collations do not. */
+  /** Whether strings of the type compare as unsigned bytes, as they do without a collation. */
   def isBinaryOrdered(string: StringType): Boolean = string == StringType
 
   /**

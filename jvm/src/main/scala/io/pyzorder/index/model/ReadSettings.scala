@@ -10,10 +10,10 @@ import org.apache.spark.sql.types.StructType
 /**
  * The settings of a scan that decide what values a file's bytes are read as.
  *
- * @param structural which column of a file a name refers to, and as what it is read; a file's
- *                   statistics are valid only for scans with the same text
- * @param temporal   how stored dates and timestamps become Spark's; must be the same only for
- *                   columns whose statistics are `settingsDependent`
+ * @param structural which column of a file a name refers to, and the type that it is read as; a
+ *                   file's statistics are valid only for scans with the same text
+ * @param temporal   how stored dates and timestamps are converted to Spark's; must be the same only
+ *                   for columns whose statistics are `settingsDependent`
  */
 final case class ReadSettings(structural: String, temporal: String) {
 
@@ -114,7 +114,8 @@ object ReadSettings {
     def option(name: String): Option[String] = lowered.get(name.toLowerCase(Locale.ROOT))
 
     /**
-     * A Hadoop key's value. In Spark, options override session settings, and these the context's.
+     * A Hadoop key's value. As in Spark, options override session settings, which override the
+     * context's.
      */
     def other(key: String): String =
       option(key)

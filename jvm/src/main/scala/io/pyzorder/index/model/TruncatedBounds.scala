@@ -73,7 +73,7 @@ private[index] object TruncatedBounds {
     try Some(UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes)).toString)
     catch { case _: CharacterCodingException => None }
 
-  /** A prefix of the value, not cut within a character if the bytes are UTF-8. */
+  /** A prefix of the value. If the bytes are UTF-8, it does not end within a character. */
   private def cut(value: Array[Byte]): Array[Byte] = {
     var end = MaxBytes
     while (end > MaxBytes - 4 && (value(end) & 0xc0) == 0x80) end -= 1

@@ -7,9 +7,10 @@ import org.apache.spark.sql.types.BinaryType
 import io.pyzorder.common.ColumnNames
 
 /**
- * The column of the index table that holds the least and greatest z-values of the rows in files
- * laid out by the direct method. Its name is `zorder_value(a, b.c)`, and its values are those of
- * the SQL function. It is not a column of the data files, and no query references it.
+ * The indexed column that stands for the z-values of the rows in files laid out by the direct
+ * method, of which the index table holds the least and the greatest. It is named after the
+ * expression, `zorder_value(a, b.c)`, and its values are those of that SQL function. It is not a
+ * column of the data files, and no query references it.
  */
 object ZValueColumn {
 

@@ -4,12 +4,12 @@ import io.pyzorder.index.model.FileEntry
 import io.pyzorder.storage.FileRef
 
 /**
- * Says that a snapshot knows all data files of some folders: each file that a listing found there
- * has an entry, and so has each file that writers with pyzorder have added since.
+ * States that a snapshot covers all data files of some folders: each file that a listing found
+ * there has an entry, and so has each file that writers with pyzorder have added since.
  *
  * @param listedAt when the listing began, in milliseconds since the epoch
  * @param isWhole  whether the table's folder was listed with everything below it. If not, only
- *                 folders that hold a file with an entry are covered: other folders may not be
+ *                 folders with a file that has an entry are covered, because others may not be
  *                 partitions of the table yet
  */
 final case class Coverage(listedAt: Long, isWhole: Boolean)
@@ -33,15 +33,18 @@ object Coverage {
 }
 
 /**
- * Every data file of a table.
+ * A listing of all data files of a table.
  *
  * @param at      when the listing began, in milliseconds since the epoch
- * @param since   the version of the index when the listing began, 0 without an index
+ * @param since   the version of the index when the listing began; 0 without an index
  * @param isWhole as in Coverage
  */
 final case class ListedTable(at: Long, since: Long, isWhole: Boolean, files: Seq[FileRef]) {
 
-  /** Whether all changes to the table since the listing began are entries of this snapshot. */
+  /**
+   * Whether this snapshot's entries reflect all changes by pyzorder's writers since the listing
+   * began.
+   */
   def holds(snapshot: Option[SnapshotRef]): Boolean =
     snapshot.forall(ref => ref.coverableSince <= since && since <= ref.version)
 }

@@ -28,8 +28,8 @@ import io.pyzorder.storage.{MetadataFiles, RunNumber, TableFolder}
 
 /**
  * A table's index: immutable snapshots under `_zorder/_index`, each consisting of a data file and a
- * pointer. The pointer is written last, and only if it does not exist yet. The pointer with the
- * greatest version is current.
+ * pointer. The pointer is written last, and only if no other writer has created it. The pointer
+ * with the greatest version is current.
  */
 object IndexStore {
 
@@ -45,7 +45,7 @@ object IndexStore {
   private val ObjectBytes = 700L
   private val ColumnBytes = 100L
 
-  /** The last known incarnation of each table. */
+  /** The incarnation that was last read for each table. */
   private val lives: Cache[TableFolder, String] =
     CacheBuilder.newBuilder().maximumSize(10000).build[TableFolder, String]()
 
@@ -54,11 +54,11 @@ object IndexStore {
     CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()
 
   /**
-   * Pointers by folder, version, size and modification time. A pointer's file is never changed, so
-   * while a listing shows the same size and time, its contents are the same. Only a pointer that
-   * was `SettledMillis` old when it was read is kept: if the index is dropped and created again
-   * within one tick of the store's clock, the new pointer may have the old one's version, size and
-   * time.
+   * Parsed pointers by folder, version, size and modification time. A pointer's file is never
+   * changed, so while a listing shows the same size and time, its contents are the same. Only a
+   * pointer that was `SettledMillis` old when it was read is kept: if the index is dropped and
+   * created again within one tick of the store's clock, the new pointer may have the old one's
+   * version, size and time.
    */
   private val parsed: Cache[(TableFolder, Long, Long, Long), SnapshotRef] =
     CacheBuilder.newBuilder().maximumSize(1000)
@@ -66,15 +66,15 @@ object IndexStore {
 
   private val SettledMillis = 10000L
 
-  /** More of a message, which may quote the index, is not logged. */
+  /** The maximum length of a logged message, which may quote the index. */
   private val MessageLength = 300
 
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
   /**
-   * The newest snapshot's pointer, found by one listing and one small read. Returns None if there
-   * is no index, or if the pointer is unreadable or belongs to another table or incarnation of the
-   * table, which logs a single warning.
+   * The newest snapshot's pointer, found by one listing and at most two small reads. Returns None
+   * if there is no index, or if the pointer is unreadable or belongs to another table or
+   * incarnation of the table, which logs a single warning.
    */
   def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -174,13 +174,13 @@ object IndexStore {
     published.get
   }
 
-  /** Removes the index. From then on the table's files are all read. */
+  /** Removes the index. From then on, queries read all of the table's files. */
   def drop(session: shim.SparkSession, folder: TableFolder): Unit =
     MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)
 
   /**
-   * Deletes the snapshots that were replaced by a given time, in milliseconds of the store's clock.
-   * They still contain minima and maxima of rows that no longer exist.
+   * Deletes the snapshots that were replaced at the time `by` or earlier, in milliseconds by the
+   * store's clock. They may still contain minima and maxima of rows that no longer exist.
    */
   def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -239,7 +239,7 @@ object IndexStore {
     val before = latest(conf, folder).filter(_.version == base)
     val loaded = before.flatMap(load(session, _))
     val snapshot = loaded.getOrElse(IndexSnapshot.empty)
-    val isUnknown = base > 0 && loaded.isEmpty // what writers have told of the table is lost
+    val isUnknown = base > 0 && loaded.isEmpty // what earlier writers recorded is lost
     loaded.foreach(all => checkObjects(before.get, all.columns.length))
     val kept = columns(snapshot.columns)
     val entries = change(withColumns(snapshot, kept)).sortBy(_.path)
@@ -329,7 +329,7 @@ object IndexStore {
 
   /**
    * Throws if all entries of the snapshot, as objects, would take most of the memory. Names and
-   * statistics that compress well take far less in the file.
+   * statistics that compress well take up far less in the file.
    */
   def checkObjects(ref: SnapshotRef, columns: Int): Unit = {
     val most = Runtime.getRuntime.maxMemory
@@ -421,8 +421,8 @@ object IndexStore {
   }
 
   /**
-   * The pointer, whose files are read next. Throws if one of them is a link or no file. That goes
-   * for the data file's checksum file too, which Hadoop opens when Spark reads the data file.
+   * The pointer, whose files are read next. Throws if one of them is a link or not a regular file.
+   * This includes the data file's checksum file, which Hadoop opens when Spark reads the data file.
    */
   private def checked(ref: SnapshotRef): SnapshotRef = {
     val data = dataFile(ref)
@@ -444,7 +444,8 @@ object IndexStore {
 
   /**
    * Deletes old snapshots, each one's pointer last. Recent ones stay for a while, since readers may
-   * still use them, except that those with values of a denied column are deleted at once.
+   * still use them. If columns are denied, however, those with statistics of such a column and
+   * those that cannot be read are deleted at once.
    */
   private def deleteOld(
       fileSystem: FileSystem,

@@ -4,7 +4,7 @@ import java.lang.ref.SoftReference
 
 /**
  * The bytes of a snapshot, from which a query reads the columns that it references. They are kept
- * while the driver has memory to spare, and are read again otherwise.
+ * while the driver has memory to spare, and read again when needed after that.
  *
  * @param read reads and verifies the bytes, or throws
  */

@@ -32,7 +32,7 @@ private[index] object SnapshotFiles {
     } finally in.close()
   }
 
-  /** Writes a file whose name nobody else knows yet. On error, the partial file is deleted. */
+  /** Writes a file whose name no other process knows yet. On error, the partial file is deleted. */
   def write(fileSystem: FileSystem, path: Path, bytes: Array[Byte]): Unit = {
     val fs = FileSystems.withoutChecksums(fileSystem)
     try {

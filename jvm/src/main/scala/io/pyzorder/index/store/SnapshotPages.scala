@@ -11,18 +11,20 @@ import org.xerial.snappy.Snappy
 
 /**
  * Decompresses the pages of a snapshot, which others may have written. Only the codecs that
- * pyzorder's writers use are accepted, because others compress a gigabyte to a few KiB, and a
- * page's length is checked before memory is allocated for it. It has no state, so all readers share
- * it.
+ * pyzorder's writers use are accepted, because others can compress a gigabyte to a few KiB. A
+ * page's length is checked before memory is allocated for it. The object has no state, so all
+ * readers share it.
  */
 private[store] object SnapshotPages extends CompressionCodecFactory {
 
-  /** The maximum length of a page. Both writers end a page after about 1 MiB. */
+  /**
+   * The maximum length of a page. The writers in Scala and in Python end a page after about 1 MiB.
+   */
   private val MaxPageBytes = 64 << 20
 
   /**
-   * The maximum ratio of lengths. Snappy's densest element is a copy of up to 64 bytes that takes
-   * 3 bytes, which is less than 22 bytes for each.
+   * The maximum ratio of a page's length to its compressed length. Snappy's densest element takes 3
+   * bytes and yields up to 64, which is less than 22 bytes per compressed byte.
    */
   private val MaxRatio = 22L
 
@@ -76,7 +78,7 @@ private[store] object SnapshotPages extends CompressionCodecFactory {
           "or too many")
     }
 
-  /** Decompresses `size` bytes between buffers, as Parquet does for memory outside of the heap. */
+  /** Decompresses `size` bytes between buffers, as Parquet does for off-heap memory. */
   private def decompress(
       pages: BytesInputDecompressor,
       from: ByteBuffer,

@@ -61,7 +61,7 @@ private[index] final class SnapshotReader(
       settings.result())
   }
 
-  /** The files' paths, of which `files` keeps only the hashes. */
+  /** The files' paths; `files` keeps only their hashes. */
   def paths(): Array[String] = {
     val values = new Array[String](numFiles)
     each(IndexSchema.Path)((i, reader) => values(i) = reader.getBinary.toStringUsingUTF8)
@@ -149,7 +149,10 @@ private[index] final class SnapshotReader(
     }
   }
 
-  /** The open file, if it is in memory. Parsing the footer for each column would be quadratic. */
+  /**
+   * The open file, if it is in memory. Parsing the footer again for each column would take
+   * quadratic time.
+   */
   private var opened = new SoftReference[ParquetFileReader](null)
 
   private def reading[T](read: ParquetFileReader => T): T = input() match {
@@ -196,8 +199,8 @@ private[index] final class SnapshotReader(
 private[index] object SnapshotReader {
 
   /**
-   * The maximum number of clustering columns. In Parquet, a forged list that repeats one name takes
-   * only a few bytes.
+   * A longer list of clustering columns is rejected. In Parquet, a forged list that repeats one
+   * name takes only a few bytes.
    */
   private val MaxListLength = 10000
 
@@ -237,7 +240,8 @@ private[index] object SnapshotReader {
     }
 
   /**
-   * Keeps Parquet from loading Hadoop's configuration files for each reader. None of them matter.
+   * Keeps Parquet from loading Hadoop's configuration files for each reader. They have no effect
+   * here.
    */
   private val noSettings = new Configuration(false)
 

@@ -20,9 +20,10 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  * @param checksum    the CRC-32 of the data file
  * @param numFiles    the number of entries in the data file
  * @param columns     the columns with statistics
- * @param coverage    None: there may be files without an entry anywhere
+ * @param coverage    None if there may be files without an entry anywhere
  * @param coverableSince the last version whose writer added files without an entry, or deleted or
- *                    moved files; 0 if there is none. What was listed before covers nothing
+ *                    moved files; 0 if there is none. A listing that began before that version
+ *                    covers nothing
  */
 final case class SnapshotRef(
     folder: TableFolder,
@@ -114,9 +115,9 @@ object SnapshotRef {
   }
 
   /**
-   * The type of an indexed column, which is atomic, and so a text in JSON. Anything else is
-   * rejected before Spark parses it: types can be nested deeply, and a user-defined type names a
-   * class, which Spark would load.
+   * The type of an indexed column, which is atomic and therefore a string in JSON. Anything else is
+   * rejected before Spark parses it, because a type can be nested deeply, and a user-defined type
+   * names a class that Spark would load.
    */
   private def typeOf(json: JsonNode): DataType = {
     if (!json.isTextual) throw new IllegalArgumentException("a column's type is not atomic")

@@ -22,7 +22,7 @@ import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexSchema, Indexe
 /** Writes entries as the Parquet bytes of a snapshot, in memory and with Spark's own row writer. */
 object SnapshotWriter {
 
-  /** Fixed because session settings must not change the format, which is read without them. */
+  /** Settings that are fixed, because snapshots are read without the writing session's settings. */
   private val fixedSettings: Seq[(String, String)] = Seq(
     SQLConf.PARQUET_OUTPUT_TIMESTAMP_TYPE.key -> "TIMESTAMP_MICROS",
     SQLConf.PARQUET_REBASE_MODE_IN_WRITE.key -> "CORRECTED",
