@@ -13,7 +13,8 @@ import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartition
 import io.pyzorder.storage.TableFolder
 
 /**
- * Finds the files for the scans of a plan, by viewing Spark's own file index through the journal.
+ * Finds the files for the scans of a plan. It applies the journal to what Spark's own file index
+ * lists.
  *
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
@@ -40,8 +41,9 @@ private[skipping] final class FileSource(
 
   /**
    * Makes sure that the state has the partitions that these filters select. All scans of a plan do
-   * this while it is optimized, so that the state that is fixed has what each of them needs. Rules
-   * that run later make filters stricter; should one select more, those partitions are listed now.
+   * this while it is optimized, so that the state has what each of them needs by the time it is
+   * fixed. Rules that run later usually make filters stricter; if one selects more partitions,
+   * those are listed now.
    */
   private[files] def select(partitionFilters: Seq[Expression]): Unit =
     if (!selected.contain(partitionFilters)) {
@@ -79,8 +81,9 @@ private[skipping] final class FileSource(
   def current(): TableState = state(Staleness.of(session.sessionState.conf, properties))
 
   /**
-   * The state for estimates. The files that the index covers are taken from it, however old, where
-   * Spark would have to list them. Otherwise the current state.
+   * The state for estimates, which is the fixed state, if any. Otherwise, if Spark would have to
+   * list the files, those that the index covers are taken from it, however old it is; if not, this
+   * is the current state.
    */
   def estimated: TableState = fixed.getOrElse {
     wrapped match {
@@ -116,8 +119,8 @@ private[skipping] final class FileSource(
 private[skipping] object FileSource {
 
   /**
-   * Fixes sources of one plan by one listing of all their files, so that they show one state. Those
-   * without a journal are left to Spark.
+   * Fixes sources of one plan from one listing of all their files, so that they show one state.
+   * Sources without a journal are left to Spark.
    */
   def listTogether(sources: Seq[FileSource]): Unit = {
     val listed = sources.filter(_.fixed.exists(_.listing.asOf.isDefined))
@@ -145,7 +148,7 @@ private[skipping] final class TableState(
     val listing: Listing,
     val staleness: Staleness) {
 
-  /** When the files were known to be these; None: just now, or as plain Spark knows them. */
+  /** When the files were last verified; None if just now, or if Spark's own index lists them. */
   def asOf: Option[Long] = listing.asOf.filter(_ => staleness.remembers && !listing.isFresh)
 
   /** Whether the store has just been listed, and no scan has made use of that. */

@@ -12,13 +12,13 @@ import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex
 /**
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
  * sizes and modification times, and the index snapshots that describe them. The first scan or
- * metadata answer to execute fixes the states of all tables for all scans in the plan, however much
- * later they start. If an OPTIMIZE moves a fixed file, the file is opened at its new place.
+ * metadata answer to execute fixes the states of all tables for all scans in the plan, however late
+ * they start. If an OPTIMIZE moves a fixed file, the file is opened at its new place.
  *
- * The plan rather than the execution owns the state, because a physical scan keeps its list of
- * files, so a plan that is executed again could mix old lists with new ones. A DataFrame that is
- * collected again therefore shows the state that it read first, as in plain Spark. Planning and
- * EXPLAIN fix nothing; describing a plan at the start of its execution does.
+ * The plan owns the state, not the execution: a physical scan keeps its list of files, so a plan
+ * that is executed again could otherwise mix old lists with new ones. A DataFrame that is collected
+ * again therefore shows the state that it read first, as in plain Spark. Planning and EXPLAIN fix
+ * nothing; describing a plan at the start of its execution does.
  *
  * A plan is what one QueryExecution optimizes, including subqueries, and whatever adaptive
  * execution makes of it later. The QueryExecution's tracker is available whenever the optimizer
@@ -75,10 +75,10 @@ private[skipping] final class PlanState {
   def select(source: FileSource, partitionFilters: Seq[Expression]): Unit =
     synchronized(source.select(partitionFilters))
 
-  /** Whether some scan of the plan, or answer, goes by the states as they are fixed. */
+  /** Whether a scan or metadata answer of the plan already uses the fixed states. */
   var isTaken: Boolean = false
 
-  /** Fixes all files by listings made now. */
+  /** Fixes the states of all sources again, from new listings. */
   def fixAnew(source: FileSource): Unit = synchronized {
     sources.foreach(_.fixed = None)
     fix(source, _.listedAnew())
@@ -133,9 +133,10 @@ private[skipping] object PlanState {
 
     /**
      * Whether both list the same files wherever both have looked. They do not if something changed
-     * between the two listings, nor if options such as pathGlobFilter leave files out of one; all
-     * that differ are then listed together. Lists of disjoint folders are as much one state as a
-     * single list of both would be, because that lists one folder after the other too.
+     * between the two listings, or if options such as pathGlobFilter exclude files from one of
+     * them; all sources that differ are then listed together. Lists of disjoint folders are as much
+     * one state as a single list of both would be, because that also lists one folder after the
+     * other.
      */
     def agrees(other: Listed): Boolean =
       !(roots.exists(other.above) || other.roots.exists(above)) ||

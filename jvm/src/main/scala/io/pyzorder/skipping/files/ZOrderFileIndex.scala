@@ -141,16 +141,16 @@ final class ZOrderFileIndex private (
 
   /**
    * Whether this runs for an execution of the plan. Spark then asks for the outcome before the
-   * first scan, to describe the plan, and the files are listed for both at once. Spark's planning
-   * of the whole plan's logic is over by then, so it is known what all scans select.
+   * first scan, to describe the plan, and the files are listed once for both. The whole logical
+   * plan has been optimized by then, so it is known what all scans select.
    */
   private def isExecuting: Boolean =
     session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
 
-  /** When the files were last verified; None if just now, or if Spark does not say. */
+  /** When the files were last verified; None if just now, or if Spark's own index lists them. */
   def asOf: Option[Long] = source.state.asOf
 
-  /** Whether all files in the store still match the listing, or did recently enough. */
+  /** Whether all files still match the listing in the store, or were verified recently enough. */
   def areUnchanged(files: Seq[FileStatus]): Boolean = asOf.isDefined ||
     ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator).isEmpty
 
@@ -159,7 +159,7 @@ final class ZOrderFileIndex private (
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
 
-  /** The same index for a scan below joins that use only rows from files with these keys. */
+  /** The same index for a scan below joins, which also skips files that hold none of these keys. */
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)
@@ -217,7 +217,10 @@ final class ZOrderFileIndex private (
       state.asOf, state.staleness)
   }
 
-  /** A column in both schemas has the value from the folder's name, whatever the files hold. */
+  /**
+   * The columns that are read from the files. A column in both schemas is a partition column, whose
+   * value comes from the folder's name, whatever the files hold.
+   */
   private def ownSchema: StructType = {
     val same = session.sessionState.conf.resolver
     StructType(dataSchema.filterNot(f => partitionSchema.exists(p => same(p.name, f.name))))

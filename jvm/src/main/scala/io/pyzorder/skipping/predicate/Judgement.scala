@@ -55,10 +55,13 @@ final class Judgement private[skipping] (
   private def any(outcomes: Int): IndexFilter =
     Seq(Null, True, False).filter(o => (outcomes & o) != 0).map(may).reduce(IndexFilter.or)
 
-  /** Selects the files to read, which have a row that makes the predicate TRUE. */
+  /** Selects the files that may have a row that makes the predicate TRUE. They must be read. */
   def mayBeTrue: IndexFilter = may(True)
 
-  /** Selects the files with a row that WHERE excludes. Metadata-only answers must read them. */
+  /**
+   * Selects the files that may have a row that WHERE excludes. They must be read even for answers
+   * from metadata.
+   */
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
   /**
