@@ -6,9 +6,9 @@ import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
 
 /**
  * Lists enough files for `LIMIT limit` without an order, where any rows that pass the filters will
- * do. If files all of whose rows pass have enough rows, no other file is opened, whatever it holds,
- * so it does not matter whether the index is still valid for the others. Otherwise every file that
- * may have a matching row is opened.
+ * do. If the files all of whose rows pass have enough rows, no other file is opened, whatever it
+ * holds, so only the chosen files are checked in the store. Otherwise every file that may have a
+ * matching row is opened.
  */
 final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFileIndex(scan) {
 
