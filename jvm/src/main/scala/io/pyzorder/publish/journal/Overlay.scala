@@ -28,12 +28,12 @@ final class Overlay private[publish] (
 
   /**
    * The files that make up the table, whether or not a listing shows them. Files that listings
-   * always hide are left out, namely SummaryFiles and any that a forged record names.
+   * always hide are left out: SummaryFiles, and any hidden names in a forged record.
    */
   val shown: Seq[FileRef] =
     (if (commit) record.add else record.retire).filterNot(file => Marker.isHidden(file.path))
 
-  /** The files that are not part of the table, unless another file has the name by now. */
+  /** The run's files that are not part of the table. A later file with such a name may be. */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet
 
   /** The run's new files, which are hidden as well if their folder was overwritten. */
