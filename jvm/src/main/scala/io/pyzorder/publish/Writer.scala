@@ -31,7 +31,7 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  *    RunFiles) are retired, and those are hidden. The markers and the incarnation were checked
  *    after the moves, and the run can only go forward.
  *  - DONE: a plain listing. The markers are deleted after it.
- * The next writer undoes the run before COMMIT and completes it afterwards.
+ * The next writer undoes a run that was killed before COMMIT, and completes any other.
  */
 final class Writer private (session: shim.SparkSession, lock: TableLock) {
   import lock.{lease, owner}
@@ -51,10 +51,10 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** The layout of the files that this run publishes, recorded for the next OPTIMIZE. */
   var layout: Option[LayoutRecord] = None
 
-  /** All files of the table as this run found them. With it, the index can cover the table. */
+  /** All files of the table as this run found them, for the index to record that it covers them. */
   var listed: Option[ListedTable] = None
 
-  /** The index before this run's entries were published, and then: its version with them. */
+  /** The index before this run's entries were published, and its version once they were. */
   private var before: Option[SnapshotRef] = None
   private var indexed: Option[Long] = None
 
@@ -237,7 +237,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         } else {
           Recovery.complete(session, files, _ => ())(moving, () => lease.held, _ => ())
         }
-        Recovery.close(records, files) // even after another writer did, which may miss markers
+        Recovery.close(records, files) // even if another writer did, as it may have missed markers
       } else {
         moving.foreach(_.undo())
       }
@@ -309,7 +309,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       life = Some(incarnation),
       coverage = (replaced, _) => {
         before = replaced
-        None // for a while, there are entries of files that are not the table's yet, or no more
+        None // until the run ends, some entries are of files that are not in the table
       },
       voids = true)
     indexed = Some(published.version)
@@ -370,7 +370,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       end()
     }
 
-  /** Ends the run. Failures are harmless: all readers see the new files in place by now. */
+  /** Ends the run. A failure is harmless, because all readers see the new files in place by now. */
   private def close(): Unit =
     try Recovery.close(records, files)
     catch {
