@@ -29,7 +29,7 @@ final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFil
     }
   }
 
-  /** The first files that together have enough rows, or None if there are not enough known rows. */
+  /** The first files all of whose rows pass that together have enough rows; None if too few. */
   private def enough(files: Seq[ExaminedFile]): Option[Seq[FileStatus]] = {
     var rows = 0L
     val chosen = files.filter { file =>

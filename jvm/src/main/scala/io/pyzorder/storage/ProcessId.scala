@@ -53,8 +53,8 @@ object ProcessId {
   }
 
   /**
-   * Clock ticks from boot to the process's start; None if it has ended, as a zombie has, or if the
-   * system does not tell.
+   * Clock ticks from boot to the process's start; None if the process has ended (a zombie has) or
+   * if its start is unknown.
    */
   private def startOf(pid: Long): Option[Long] =
     text(Paths.get(s"/proc/$pid/stat")).flatMap { stat =>

@@ -37,8 +37,8 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  *  - An OPTIMIZE is *harmful* if it replaces files that an earlier run has clustered and makes
  *    lookups cost more than `Harm` times what they cost now. The increase must also reach
  *    `Noticed`, since one more tiny file per lookup does not matter. Joining 10,000 files of 10 KB
- *    is therefore harmful only if they were clustered, and if lookups open few of them. Joining the
- *    16 files of a clustered table into one is harmful if a lookup opens four of them.
+ *    is therefore harmful only if they were clustered, and if lookups open few of them. Joining 16
+ *    clustered files of 1 MB into one is harmful if a lookup opens four of them.
  *  - It *pays off* if `Lookups` lookups save as many bytes as it rewrites. This holds for a whole
  *    table as well as for a few new files.
  *  - It also pays off if it reduces the number of files, and they take longer to open than to read

@@ -51,7 +51,7 @@ object InputFooters {
 
   /**
    * Reads the footers of files in one Spark job and returns them in the same order. Throws
-   * ZORDER_UNREADABLE_FILE.
+   * ZORDER_UNREADABLE_FILE if a file cannot be read.
    */
   def read(
       session: shim.SparkSession,

@@ -138,7 +138,10 @@ object TypeConflicts {
       finally reader.close()
     }
 
-  /** All columns and nested fields with their types, each struct, array and map without content. */
+  /**
+   * All columns and nested fields with their types. Structs, arrays and maps appear without their
+   * fields and elements, which are listed separately.
+   */
   private def flat(prefix: String, struct: StructType): Seq[(String, DataType)] =
     struct.toSeq.flatMap(field => flat(prefix + field.name, field.dataType))
 

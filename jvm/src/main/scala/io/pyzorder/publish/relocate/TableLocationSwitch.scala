@@ -36,7 +36,7 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  * writing command. If `from` was overwritten around the moment of the switch, the switch is
  * reverted, unless other writers have changed the files in `to` since.
  *
- * @param from   the table's folder when the run began; not partitioned
+ * @param from   the table's folder when the run began; the table is not partitioned
  * @param run    the run's number in the journal of `from`
  * @param record the run's record in that journal
  */

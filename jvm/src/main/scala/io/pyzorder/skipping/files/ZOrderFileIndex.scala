@@ -126,9 +126,9 @@ final class ZOrderFileIndex private (
   /**
    * Makes the choice of files, or of answers from the index, that an execution of the plan uses,
    * after fixing the state that the plan reads. If that state comes from an earlier moment, the
-   * chosen files are checked. If one is gone, the tables are listed and the choice is made again,
-   * unless another scan of the plan already uses the earlier state. In that case the task that
-   * opens the file fails, as in plain Spark.
+   * chosen files are checked. If one is gone or has changed, the tables are listed and the choice
+   * is made again, unless another scan of the plan already uses the earlier state. In that case the
+   * file is read as in plain Spark, which fails in the task if the file is gone.
    */
   def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
     val choice = choose
