@@ -252,7 +252,7 @@ object Records {
       .toVector
 
   /**
-   * Rejects a file such as `file:/x`, directly below the root of its store. FileRef.folder of it is
+   * Rejects a file such as `file:/x`, directly below the root of its store. Its FileRef.folder is
    * `file:`, which would be taken for a folder inside the table's.
    */
   private def fileOf(file: FileRef): FileRef =

@@ -57,7 +57,7 @@ final class PartitionLocationSwitch private[publish] (
       new Path(table.zorder, s"_carried/_$run/${what.to.split('/').map("_" + _).mkString("/")}"),
       record.to.takeRight(8))
 
-    /** What others changed in the table or in the files that were read; None if nothing. */
+    /** What others changed in the files that were read; None if nothing. */
     def changed: Option[String] =
       try {
         new RunFiles(hadoopConf, table, run, RetireRecord(record.incarnation, read, Nil, Nil))

@@ -94,8 +94,8 @@ private[relocate] final class PreviousPartitionLocations(
     } yield file
 
   /**
-   * Deletes the files in `garbage`, and folders that are then empty. Skips a run if one of its
-   * folders contains rows that others have added since, and all runs after it.
+   * Deletes the files in `garbage`, and folders that are then empty. Skips a run, and all later
+   * ones, if one of its folders contains files that others have added since.
    *
    * @param deleted called after each file with the number of files of that run deleted so far
    */

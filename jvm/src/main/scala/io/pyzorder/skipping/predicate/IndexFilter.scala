@@ -128,7 +128,7 @@ object IndexFilter {
     override def toString: String = column.plain.sql("_num_nulls") + " > 0"
   }
 
-  /** `c IS NOT NULL`, or anything that is NULL for a null, is TRUE only for a value or NaN. */
+  /** `c IS NOT NULL`, and any predicate that is NULL for a null, is TRUE only for values or NaN. */
   final case class HasValue(column: FilterColumn) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
       override def mayMatch(file: Int): Boolean = facts.mayHaveValue(file)

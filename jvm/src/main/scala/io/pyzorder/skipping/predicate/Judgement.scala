@@ -65,7 +65,7 @@ final class Judgement private[skipping] (
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
   /**
-   * The outcomes in a snapshot's files. Columns that `facts` does not know may have all outcomes.
+   * The outcomes in a snapshot's files. Where `facts` does not know a column, all are possible.
    */
   def bind(facts: FilterColumn => Option[ColumnStatisticsView]): FileOutcomes =
     new FileOutcomes(may(True).bind(facts), may(False).bind(facts), may(Null).bind(facts))
