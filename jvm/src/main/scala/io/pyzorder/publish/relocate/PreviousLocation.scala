@@ -52,8 +52,8 @@ private[publish] final class PreviousLocation(
 
   /**
    * Copies the files in `late` to `target` and marks them as carried over. A file that cannot be
-   * read yet may still be being written and is left for the next time. A copy's name is unique to
-   * the run, so the copy is found again after a kill between the copy and its mark.
+   * read yet may be incomplete and is left for the next time. A copy's name is unique to the run,
+   * so the copy is found again after a kill between the copy and its mark.
    *
    * @param target a folder of the same store, in which a `_zorder` is created if missing
    */

@@ -97,8 +97,8 @@ private[relocate] final class PreviousTableLocations(
 
   /**
    * The table's files, and pyzorder's own, in folders whose retention has ended. Skips a folder
-   * into which others have written rows, and all later ones, whose records say where these rows
-   * belong.
+   * into which others have written rows or that another table now has, and all later ones, whose
+   * records say where these rows belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, by the store's clock
