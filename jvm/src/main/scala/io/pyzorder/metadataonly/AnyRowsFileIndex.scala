@@ -6,9 +6,9 @@ import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
 
 /**
  * Lists enough files for `LIMIT limit` without an order, where any rows that pass the filters will
- * do. If files all of whose rows pass have enough rows, no other file is opened, whatever it holds,
- * so it does not matter whether the index is still valid for the others. Otherwise every file that
- * may have a matching row is opened.
+ * do. If the files all of whose rows pass have enough rows, no other file is opened, whatever it
+ * holds, so only the chosen files are checked in the store. Otherwise every file that may have a
+ * matching row is opened.
  */
 final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFileIndex(scan) {
 
@@ -29,7 +29,7 @@ final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFil
     }
   }
 
-  /** The first files that together have enough rows, or None if there are not enough known rows. */
+  /** The first files all of whose rows pass that together have enough rows; None if too few. */
   private def enough(files: Seq[ExaminedFile]): Option[Seq[FileStatus]] = {
     var rows = 0L
     val chosen = files.filter { file =>

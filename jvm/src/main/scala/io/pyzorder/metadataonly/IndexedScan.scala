@@ -14,8 +14,8 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, PredicateRules}
 
 /**
- * A scan of an indexed relation below deterministic projections and filters only. The rows of the
- * plan are exactly the file rows for which all filters are TRUE.
+ * A plan that consists of a scan of an indexed relation and deterministic projections and filters
+ * above it. The rows of the plan are exactly the file rows for which all filters are TRUE.
  *
  * @param partitionFilters the filters on partition columns only, which the listing applies
  * @param dataFilters      all other filters, with names spelled as in the relation
@@ -125,7 +125,7 @@ object IndexedScan {
       case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
     }
 
-  /** Whether the filter's result does not depend on when, or where in a file, a row is read. */
+  /** Whether the filter's result for a row is the same whenever and wherever the row is read. */
   private def isPlain(filter: Expression, relation: LogicalRelation): Boolean =
     filter.deterministic && filter.resolved &&
       !filter.exists(_.isInstanceOf[PlanExpression[_]]) &&

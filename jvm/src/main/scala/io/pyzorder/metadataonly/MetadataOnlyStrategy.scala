@@ -16,7 +16,7 @@ import io.pyzorder.skipping.plan.SkippingStrategy
 /**
  * Plans COUNT, MIN and MAX on an indexed relation without grouping, so that files for which the
  * index has the answer are not read. It is a strategy rather than a rewrite of the logical plan, so
- * whatever Spark merges, caches and reuses by comparing logical plans sees no difference.
+ * that merging, caching and reuse, for which Spark compares logical plans, are not affected.
  */
 final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkStrategy {
 

@@ -57,7 +57,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
   /**
    * The listed files, with what the index knows about them.
    *
-   * @param asked whether to check in the store that the files are still those that the index knows
+   * @param asked whether to check in the store that the files are still the ones the index knows
    */
   protected final def examined(asked: Boolean = true): IndexedSeq[ExaminedPartition] =
     scan.index.examine(scan.partitionFilters, scan.dataFilters, asked)
@@ -118,7 +118,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
 object PlanBoundFileIndex {
 
-  /** EXPLAIN and the UI request the decision several times for a single text. */
+  /** How long a preview is reused. EXPLAIN and the UI request it several times for one text. */
   private val ShownNanos = 1000000000L
 
   /** @param partitions the files, each with a flag that tells whether it must be opened */

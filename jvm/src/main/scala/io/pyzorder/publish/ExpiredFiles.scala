@@ -42,7 +42,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * Finds the expired files that can be deleted without the lock, which are those that a finished
-   * run replaced. Only RESTORE would read them, so there are none during a RESTORE.
+   * run replaced. Only RESTORE still reads such files, so none are returned while a RESTORE runs.
    */
   def replaced(kept: Long): Seq[FileStatus] = {
     val journal = Journal.read(hadoopConf, table)
@@ -59,7 +59,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     val ended = Journal.ended(hadoopConf, table)
     val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
     idle.flatMap { case (run, isRetired, folder) =>
-      // Whoever can write into the table's journal may have no right to delete elsewhere.
+      // Someone who can forge DONE in the table's journal may have no right to delete files outside
+      // the table's folder. There, the retention starts no earlier than the run folder's own time.
       val own = TableFolder.isAtOrBelow(folder.getPath, table.root)
       val made = folder.getModificationTime
       val since = if (own) ended.getOrElse(run, made) else ended.get(run).fold(made)(made.max)
@@ -113,6 +114,6 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
 private object ExpiredFiles {
 
-  /** The age, in milliseconds, from which a temporary file certainly has no writer any more. */
+  /** The age, in milliseconds, from which a temporary file is certain to have no writer. */
   private val SurelyDead = 3600L * 1000
 }

@@ -7,7 +7,7 @@ import io.pyzorder.publish.journal.{Journal, JournalState, Records, RetireRecord
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * The last OPTIMIZE that is not undone yet and can still be undone.
+ * The last OPTIMIZE that has not been undone, and that still can be.
  *
  * @param record the files that it replaced and those that replaced them
  */
@@ -16,8 +16,9 @@ final case class LastOptimize(run: Long, record: RetireRecord)
 object LastOptimize {
 
   /**
-   * Finds it among the runs before `writer`'s. Throws ZORDER_CANNOT_RESTORE if there is none, if
-   * others have replaced the files that it wrote, or if the files that it replaced are gone.
+   * Finds the last OPTIMIZE before `writer`. Throws ZORDER_CANNOT_RESTORE if there is none, if
+   * others have replaced the files that it wrote, if the files that it replaced are gone, or if one
+   * of their partitions is.
    */
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder
@@ -31,8 +32,8 @@ object LastOptimize {
     written.named.find(!folder.holds(_)).foreach { gone =>
       throw ZOrderErrors.restorePartitionGone(root, gone)
     }
-    // Files that a later RESTORE brought back are copies with their own modification times. So, on
-    // some stores, are files that any run moved.
+    // Files that a later RESTORE brought back are copies with their own modification times. On some
+    // stores, so is every file that a run has moved.
     val since = runs.filter(_.run >= last.run).flatMap { run =>
       (if (isCommitted(run)) run.said.get.add else Nil) ++ run.placed
     }.map(file => file.path -> file).toMap

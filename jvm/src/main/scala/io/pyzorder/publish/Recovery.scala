@@ -15,8 +15,9 @@ import io.pyzorder.storage.{FailPoints, FileRef, Incarnation, TableFolder}
 
 /**
  * Finishes a run that was left unfinished, on behalf of a writer that is about to take the lock.
- * The run is undone before COMMIT and completed after it. COMMIT and ABORT are one create-if-absent
- * object, so if the run's own writer wakes up, it cannot commit what is being undone here.
+ * The run is completed if there is a COMMIT, and undone otherwise. COMMIT and ABORT are one
+ * create-if-absent object, so if the run's own writer wakes up, it cannot commit what is being
+ * undone here.
  */
 private[publish] object Recovery {
 
@@ -91,7 +92,8 @@ private[publish] object Recovery {
    * Completes a committed run: moves the new files in, retires the late old ones, removes the
    * entries of old files from the index, and finally switches locations in the catalog, if any.
    *
-   * @param coverage what the index covers afterwards, by the snapshot before and the entries
+   * @param coverage computes what the index covers afterwards from the index's previous snapshot
+   *                 and its new entries
    */
   def complete(
       session: shim.SparkSession,
@@ -150,8 +152,8 @@ private[publish] object Recovery {
     }
 
   /**
-   * Removes the entries of files that are gone from the index, and updates the modification times
-   * of files that changed them when moved. A failure must not keep the run from ending: stale
+   * Removes from the index the entries of files that are gone, and updates the modification times
+   * of files for which a move changed them. A failure must not keep the run from ending: stale
    * entries are harmless because no file has their name, and a file whose time differs from its
    * entry's is read.
    */

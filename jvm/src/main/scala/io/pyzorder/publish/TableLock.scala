@@ -90,7 +90,7 @@ private[publish] object TableLock {
     }
   }
 
-  /** Finishes the run of a dead writer; throws if the writer is alive. */
+  /** Finishes the run of a dead writer; throws if the writer may be alive. */
   private def takeOver(session: shim.SparkSession, state: JournalState, length: Long): Unit = {
     val declaredDead =
       ZOrderConf.journalTakeOver.get(session.sessionState.conf) == state.run.toString

@@ -27,11 +27,11 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  *    Readers look at none of these. The entries are published this early to keep the statistics of
  *    a run that is killed after COMMIT; an entry applies only to a file of its name, size and time.
  *  - RETIRE: the old files, at either place, in every folder that still has its marker.
- *  - COMMIT: the new files, at either place. By now all old files except the late ones (see
- *    RunFiles) are retired, and those are hidden. The markers and the incarnation were checked
- *    after the moves, and the run can only go forward.
+ *  - COMMIT: the new files, at either place. By now all old files are retired, except the late ones
+ *    (see RunFiles), which are hidden. The markers and the incarnation were checked after the
+ *    moves, and the run can only go forward.
  *  - DONE: a plain listing. The markers are deleted after it.
- * The next writer undoes the run before COMMIT and completes it afterwards.
+ * The next writer undoes a run that was killed before COMMIT, and completes any other.
  */
 final class Writer private (session: shim.SparkSession, lock: TableLock) {
   import lock.{lease, owner}
@@ -51,10 +51,10 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** The layout of the files that this run publishes, recorded for the next OPTIMIZE. */
   var layout: Option[LayoutRecord] = None
 
-  /** All files of the table as this run found them. With it, the index can cover the table. */
+  /** All files of the table as this run found them, for the index to record that it covers them. */
   var listed: Option[ListedTable] = None
 
-  /** The index before this run's entries were published, and then: its version with them. */
+  /** The index before this run's entries were published, and its version once they were. */
   private var before: Option[SnapshotRef] = None
   private var indexed: Option[Long] = None
 
@@ -88,8 +88,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Replaces files of the table by staged ones and ends this writer. Replaces all of the files, or
-   * throws and replaces none. The one exception is a folder that another writer overwrites
-   * meanwhile. It stays as that writer left it, and an error is thrown as well.
+   * throws and replaces none, with two exceptions that throw as well. A folder that another writer
+   * overwrites meanwhile stays as that writer left it. A failure after COMMIT leaves a run that the
+   * next writing command completes.
    *
    * @param retire  the files that were read, as seen then; SummaryFiles are retired with them
    * @param staged  the files that contain the same rows
@@ -122,7 +123,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Publishes by switching the table's location to a folder that `fill` writes, and ends this
-   * writer. Switches the location, or throws and changes nothing.
+   * writer. Switches the location, or throws and changes nothing, except that a failure after
+   * COMMIT leaves a switch that the next writing command completes.
    *
    * @param table the table in the session catalog, with its database
    * @param read  every file of the table, as it was read
@@ -139,9 +141,10 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Publishes by switching the partitions' locations to folders for which `fill` writes the files,
-   * and ends this writer. Switches all of the partitions, or throws and switches none. The one
-   * exception is a partition that another writer overwrites meanwhile. It stays as that writer left
-   * it, and an error is thrown as well.
+   * and ends this writer. Switches all of the partitions, or throws and switches none, with two
+   * exceptions that throw as well. A partition that another writer overwrites meanwhile stays as
+   * that writer left it. A failure after COMMIT leaves a run that the next writing command
+   * completes.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions
@@ -237,7 +240,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         } else {
           Recovery.complete(session, files, _ => ())(moving, () => lease.held, _ => ())
         }
-        Recovery.close(records, files) // even after another writer did, which may miss markers
+        Recovery.close(records, files) // even if another writer did, as it may have missed markers
       } else {
         moving.foreach(_.undo())
       }
@@ -309,7 +312,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       life = Some(incarnation),
       coverage = (replaced, _) => {
         before = replaced
-        None // for a while, there are entries of files that are not the table's yet, or no more
+        None // until the run ends, some entries are of files that are not in the table
       },
       voids = true)
     indexed = Some(published.version)
@@ -370,7 +373,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       end()
     }
 
-  /** Ends the run. Failures are harmless: all readers see the new files in place by now. */
+  /** Ends the run. A failure is harmless, because all readers see the new files in place by now. */
   private def close(): Unit =
     try Recovery.close(records, files)
     catch {

@@ -18,7 +18,8 @@ private[pyzorder] object CopyFile {
    */
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {
     val (source, target) = (from.getFileSystem(hadoopConf), to.getFileSystem(hadoopConf))
-    val checksum = FileSystems.checksumFile(from) // which the source opens, and a pipe would block
+    // The source file system opens the checksum file, which would block if that is a pipe.
+    val checksum = FileSystems.checksumFile(from)
     if (FileSystems.isSpecial(checksum)) throw new FileNotFoundException(s"$checksum is not a file")
     if (target.getUri.getScheme != "file") {
       FileUtil.copy(source, from, target, to, false, true, hadoopConf)

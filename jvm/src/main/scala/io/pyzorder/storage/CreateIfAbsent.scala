@@ -36,7 +36,7 @@ object CreateIfAbsent {
 
   private def temporaryName: String = Temporary + UUID.randomUUID()
 
-  /** The implementation for the path's store. Throws for stores not known to support one. */
+  /** The implementation for the path's store. Throws if the store is not known to support it. */
   def of(hadoopConf: Configuration, path: Path): CreateIfAbsent = {
     val fs = path.getFileSystem(hadoopConf)
     if (Links.inOwn(path)) throw ZOrderErrors.linked(path.toString)

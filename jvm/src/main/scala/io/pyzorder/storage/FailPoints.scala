@@ -13,8 +13,8 @@ import io.pyzorder.common.ZOrderConf
 object FailPoints {
 
   /**
-   * All points of a run, of recovery, of VACUUM, of a run that switches the table's location, and
-   * of REFRESH SKIPPING INDEX, each group in execution order.
+   * All points of a run, of recovery, of VACUUM, of a run that switches locations, and of an index
+   * update such as REFRESH SKIPPING INDEX, each group in execution order.
    */
   val all: Seq[String] = Seq(
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",

@@ -10,7 +10,7 @@ import scala.util.control.NonFatal
 import com.google.common.io.ByteStreams
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FileSystem, LocalFileSystem, Path}
 
-/** File-system helpers that treat a missing file as a result rather than an error. */
+/** Reads, lists and looks up files, without following links below `_zorder`. */
 object FileSystems {
 
   /** The maximum size of a pyzorder file that is read whole; a record of a million files fits. */
@@ -68,7 +68,10 @@ object FileSystems {
 
   def exists(fs: FileSystem, path: Path): Boolean = status(fs, path).isDefined
 
-  /** A file's status; None if it does not exist. An unreachable store is an error, not None. */
+  /**
+   * A file's status; None if it does not exist or is below `_zorder` and reached by a link. An
+   * unreachable store is an error, not None.
+   */
   def status(fs: FileSystem, path: Path): Option[FileStatus] =
     if (Links.inOwn(path)) None
     else

@@ -34,7 +34,7 @@ private[pyzorder] object Links {
    * Whether `file`, or a folder on the way to it from `root`, is a link whose owner differs from
    * its target's. Anyone with write access to the table's folder can link to a file that only
    * others may read; a command run by those others must not copy the file, or its minima and
-   * maxima, into the table's folder.
+   * maxima, into the table's folder. If `file` is not below `root`, only `file` itself is checked.
    */
   def strange(root: Path, file: Path): Boolean = isLocal(root) && {
     val (above, parts) = (partsOf(root), partsOf(file))

@@ -26,7 +26,7 @@ object MetadataFiles {
 
   private val log = LoggerFactory.getLogger(getClass)
 
-  /** The time in milliseconds within which the creator of a table's folder starts to use it. */
+  /** How long, in milliseconds, a folder must stay unchanged to be considered unused. */
   private val MomentMillis = 500L
   private val Moments = 4
 
@@ -68,7 +68,10 @@ object MetadataFiles {
     }
   }
 
-  /** Deletes an empty folder once it stays unchanged for a moment; gives up after a few moments. */
+  /**
+   * Deletes an empty folder that nobody seems to be filling: it must stay unchanged for
+   * `MomentMillis`. Gives up after `Moments` attempts.
+   */
   def removeUnused(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
     def changed: Option[Long] = FileSystems.status(fs, folder).map(_.getModificationTime)

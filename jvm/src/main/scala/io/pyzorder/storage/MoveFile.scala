@@ -11,8 +11,8 @@ import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Moves one file within a store without ever replacing another. At every moment the file exists
- * under one of its two names, and a move can be repeated after a kill at any point.
+ * Moves one file within a store without replacing another. At every moment the file exists under at
+ * least one of its two names, and a move can be repeated after a kill at any point.
  */
 private[pyzorder] object MoveFile {
 
@@ -77,7 +77,10 @@ private[pyzorder] object MoveFile {
     }
   }
 
-  /** The fallback where hard links are not allowed (another user's file, some mounted stores). */
+  /**
+   * The fallback where hard links are not allowed (another user's file, some mounted stores). It is
+   * not atomic: a file that another process creates at `target` after the check is replaced.
+   */
   private def renameLocal(source: java.nio.file.Path, target: java.nio.file.Path): Unit =
     if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)
     else Files.move(source, target, ATOMIC_MOVE)
@@ -112,7 +115,7 @@ private[pyzorder] object MoveFile {
         } else TargetTaken
     }
 
-  /** Compares sizes and etags, and the contents if the etags differ, as those of copies may. */
+  /** Compares sizes, then etags, then contents, because a copy may have a different etag. */
   private def sameBytes(fs: FileSystem, one: FileStatus, other: FileStatus): Boolean =
     one.getLen == other.getLen && (etag(one).exists(etag(other).contains) || {
       val in = new BufferedInputStream(fs.open(one.getPath), BufferSize)

@@ -52,7 +52,10 @@ object ProcessId {
     s"$name/$boot/$space"
   }
 
-  /** Clock ticks from boot to the process's start; None if it has ended. A zombie has ended. */
+  /**
+   * Clock ticks from boot to the process's start; None if the process has ended (a zombie has) or
+   * if its start is unknown.
+   */
   private def startOf(pid: Long): Option[Long] =
     text(Paths.get(s"/proc/$pid/stat")).flatMap { stat =>
       val fields = stat.drop(stat.lastIndexOf(')') + 2).split(' ')

@@ -57,7 +57,7 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
     homes(path).exists(Links.between(_, path))
   }
 
-  /** Whether a file, or a folder of the table on the way to it, is a link as in Links.strange. */
+  /** Whether a file, or a folder of the table on the way to it, is a link per Links.strange. */
   def isStrange(file: Path): Boolean = (homes(file) :+ file).exists(Links.strange(_, file))
 
   /**
@@ -81,10 +81,10 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
   /** The file that holds the id of the table's incarnation; overwriting the table deletes it. */
   val incarnation: Path = new Path(zorder, "_incarnation")
 
-  /** Where the OPTIMIZE with number `run` writes its new files before they are published. */
+  /** Where run number `run` writes its new files before they are published. */
   def staging(run: Long): Path = new Path(zorder, s"_staging/_$run")
 
-  /** Where the OPTIMIZE with number `run` keeps the files it replaced. */
+  /** Where run number `run` keeps the files it replaced. */
   def retired(run: Long): Path = new Path(zorder, s"_retired/_$run")
 
   /**
@@ -99,7 +99,7 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
   def stagedPath(run: Long, relative: String): Path =
     hidden(s"_staging/_$run", relative, ".staged")
 
-  /** The path of the data file (or folder) with this name; the table's folder if it is empty. */
+  /** The path of the data file (or folder) with this name; an empty name is the table's folder. */
   def resolve(relative: String): Path =
     if (relative.isEmpty) root
     else if (TableFolder.isWhole(relative)) new Path(relative)
@@ -152,9 +152,10 @@ object TableFolder {
   def isWhole(relative: String): Boolean = Whole.findFirstIn(relative).isDefined
 
   /**
-   * Whether a name is one that `relativize` never returns and that might lead out of the table's
-   * folder. These are relative names that are empty, absolute, or have empty, `.` or `..` parts,
-   * whole paths that are not in Hadoop's canonical form, and all names with a NUL character.
+   * Whether a name is one that `relativize` never returns for a data file and that might lead out
+   * of the table's folder. These are relative names that are empty, absolute, or have empty, `.` or
+   * `..` parts, whole paths that are not in Hadoop's canonical form, and all names with a NUL
+   * character.
    */
   def leaves(relative: String): Boolean =
     relative.indexOf(0) >= 0 || (if (isWhole(relative)) !isCanonical(relative)

@@ -53,7 +53,7 @@ final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 
   /**
    * The share of the data that has the same value as a row, averaged over the rows in the ranks
-   * from `low` to `high`. No file can be narrower than that.
+   * from `low` to `high`. Files of these rows cannot be narrower than that on average.
    */
   def grain(column: Int, low: Int, high: Int): Double = {
     val squares = sides(column).squares

@@ -33,7 +33,8 @@ final class Clustering(
 
   /**
    * A number that Spark's hash partitioning sends to the task of the row's file. The turn is hashed
-   * because rows of a heavy cell may arrive at regular intervals, such as every other row.
+   * because rows of a heavy cell may arrive at regular intervals, such as every other row, and
+   * would otherwise reach only some of the cell's files.
    */
   def shuffleKey(ids: Array[Int], partition: Int, turn: Int): Int = {
     val scattered = Murmur3_x86_32.hashInt(turn, Clustering.HashSeed) & Int.MaxValue
@@ -61,8 +62,8 @@ object Clustering {
   private val MinBoundaries = 1 << 13
 
   /**
-   * The maximum number of boundaries per column: 64 for each file, since boundaries that fit the
-   * processor's cache are searched faster.
+   * The maximum number of boundaries per column: 64 for each file, and not always `MaxBoundaries`,
+   * since boundaries that fit the processor's cache are searched faster.
    */
   private def boundariesFor(leaves: Int): Int =
     math.max(MinBoundaries, math.min(64L * leaves, MaxBoundaries).toInt)

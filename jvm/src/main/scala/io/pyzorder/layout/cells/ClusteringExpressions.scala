@@ -69,8 +69,8 @@ sealed abstract class RangeIdsExpression extends Expression {
 }
 
 /**
- * A number that Spark's hash partitioning sends to the task of the row's file. The rows of a cell
- * that is heavier than a file are dealt out to its files in turn.
+ * A number that Spark's hash partitioning sends to the task of the row's file. If a cell is heavier
+ * than a file, a hash of `turn` deals out its rows to its files.
  *
  * @param partition number of the table partition
  * @param turn      an INT that deals out the rows; None: each task counts its rows, which is safe

@@ -5,15 +5,18 @@ package io.pyzorder.layout.cells
  *
  * A lookup by one column opens one slab's share of the files, however the other columns are cut. In
  * a grid with k slabs of a column of spread s, lookups open the mean of s/k over the columns, which
- * is smallest where cells are equally long in every column. Few numbers of files are a product of
- * equal factors. Where cells have to be longer in some column, it is the last one.
+ * is smallest if cells are equally long in every column. Few numbers of files are a product of
+ * equal factors. If cells must be longer in one column, the last column is chosen.
  */
 private[layout] object Grid {
 
   /** Marks the last column that is cut, which gets as many slabs as the files allow. */
   val Rest = 0
 
-  /** Lookups may open this multiple of the smallest share if that makes first columns narrower. */
+  /**
+   * Lookups may open up to this multiple of the smallest share if cells are then narrower in the
+   * first columns.
+   */
   val Tolerated = 1.05
 
   /** Relative error of the spreads, which come from a sample. */
@@ -69,7 +72,7 @@ private[layout] object Grid {
       if last >= 1
     } yield counts :+ last
     if (found.nonEmpty) found
-    else { // every product exceeds the files; numbers rounded down never do
+    else { // every product exceeds the number of files; that of numbers rounded down does not
       val down = first.map(math.floor)
       Seq(down :+ leaves / down.product)
     }

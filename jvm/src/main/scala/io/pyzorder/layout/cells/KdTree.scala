@@ -30,7 +30,7 @@ final class KdTree private[layout] (
     cut(node) + (if (right(node) == 1) 0 else turn % right(node))
   }
 
-  /** The files of the rows of a column-wise table of ids; each row's number is its turn. */
+  /** The file of each row of a column-wise table of ids, with the row's number as its turn. */
   def leaves(columns: Array[Array[Int]]): Array[Int] = {
     val ids = new Array[Int](columns.length)
     Array.tabulate(columns.head.length) { row =>
@@ -54,7 +54,7 @@ object KdTree {
    * @param lexical  whether to split the first column as long as possible, then the second, which
    *                 gives the files of a plain sort. Otherwise the column with the largest
    *                 remaining spread is split, into the slabs of a grid, or in halves if lookups
-   *                 then open fewer files: frequent values can keep a grid from being even.
+   *                 then open clearly fewer files: frequent values can make a grid uneven.
    */
   def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree =
     build(columns, leaves, lexical, Region, (_, _) => 0)

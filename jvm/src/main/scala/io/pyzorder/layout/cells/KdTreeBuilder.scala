@@ -11,8 +11,8 @@ import scala.collection.mutable.ArrayBuffer
  *
  * @param ids     range ids, first by column, then by sampled row
  * @param lexical as in `KdTree.build`
- * @param inGrid  whether to cut into the slabs that `Grid` gives, as far as the ids allow even
- *                ones, instead of in halves
+ * @param inGrid  whether to cut into the slabs that `Grid` gives instead of in halves, as far as
+ *                the ids allow even slabs
  */
 private[layout] final class KdTreeBuilder(
     ids: Array[Array[Int]],
@@ -31,8 +31,9 @@ private[layout] final class KdTreeBuilder(
   def width: Double = widths
 
   /**
-   * @param leaves  of all regions together; each gets its rows' share, and at least one
-   * @param regions that each get a tree of their own
+   * @param leaves  number of leaves of all regions together; each region gets a share in proportion
+   *                to its rows, and at least one
+   * @param regions regions that each get their own subtree
    * @param idAt    the first id on the right side of a cut of a column at a value
    */
   def build(leaves: Int, regions: Regions, idAt: (Int, Any) => Int): KdTree = {
@@ -70,7 +71,8 @@ private[layout] final class KdTreeBuilder(
   /**
    * Adds the subtree of rows(from until to), whose files are numbered from `firstLeaf`.
    *
-   * @param slabs that each column is still to be cut into; Nil, or 1 for all: cut in halves
+   * @param slabs number of slabs that each column is still to be cut into; Nil, or 1 for all
+   *              columns: cut in halves
    */
   private def grow(from: Int, to: Int, firstLeaf: Int, leaves: Int, slabs: Seq[Int]): Unit =
     (if (leaves == 1) None else chooseSplit(from, to, leaves, slabs)) match {
@@ -93,7 +95,8 @@ private[layout] final class KdTreeBuilder(
 
   /**
    * Splits the widest column that can be cut into even files, else the one that can be cut most
-   * evenly. None: all rows have the same ids, so the cell is dealt out by count.
+   * evenly; for a plain sort, the first column with different ids. None: all rows have the same
+   * ids, so the cell is dealt out by count.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)

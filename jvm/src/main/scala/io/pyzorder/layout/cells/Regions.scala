@@ -30,7 +30,7 @@ final case class Cut(column: Int, value: Any, left: Regions, right: Regions) ext
 /**
  * A region and the clustered files in it.
  *
- * @param files their numbers in the space
+ * @param files numbers of the files in the space
  * @param low   lowest rank in each column
  * @param high  highest rank in each column
  */

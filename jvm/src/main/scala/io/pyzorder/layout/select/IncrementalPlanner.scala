@@ -11,7 +11,7 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
  * clustered, if the budget covers all clustered files, if the index lacks bounds of one of them, or
  * if there are many more files than the bytes need.
  *
- * @param targetSize bytes of a file
+ * @param targetSize bytes that a new file should have
  * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes;
  *                   infinite: partitions with new files are always rewritten as a whole
  * @param lexical    see KdTree.build
@@ -88,7 +88,8 @@ object IncrementalPlanner {
       targetSize: Long): IncrementalPlanner =
     new IncrementalPlanner(
       known, targetSize,
-      // Files in byte[] order are not boxes, so others cannot be laid out between them.
+      // A file of the direct method is a range of byte[] z-values, which is not a box, so new rows
+      // cannot be laid out around it.
       if (settings.isDirect) Double.PositiveInfinity else settings.rewriteFactor,
       lexical = settings.curve == "linear")
 

@@ -10,12 +10,12 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * The statistics that describe how a table's files are laid out. They come from the index or, for
- * files it has no valid entry of, from the files themselves.
+ * files without a valid entry there, from the files themselves.
  *
  * @param columns the clustering columns, in order
- * @param index   None: the table has none
- * @param collect collects every column's statistics of files, by their path in the table; files
- *                that cannot be read are missing
+ * @param index   the table's index; None if it has none
+ * @param collect collects the clustering columns' statistics in the given files, by path in the
+ *                table; files that cannot be read are missing from the result
  */
 final class KnownFiles(
     table: TableFolder,
@@ -36,12 +36,12 @@ final class KnownFiles(
   def isClustered(file: FileStatus): Boolean =
     entryOf(file).exists(entry => index.exists(_.clusteredBy(entry) == names))
 
-  /** Whether the index has bounds of every clustering column of the file. */
+  /** Whether the index has the file's bounds of every clustering column that has values in it. */
   def isIndexed(file: FileStatus): Boolean = entryOf(file).exists { entry =>
     indexed(entry).forall(column => column.bounds.isDefined || column.empty)
   }
 
-  /** The files as boxes, in the same order. Runs one job at most. */
+  /** The files as boxes, in the same order. Runs at most one job. */
   def boxes(files: Seq[FileStatus]): IndexedSeq[FileBox] = {
     val unknown = files.filter(entryOf(_).isEmpty).map(PartitionListing.refOf(table, _))
     val collected =

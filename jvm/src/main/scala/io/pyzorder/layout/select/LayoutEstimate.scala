@@ -22,7 +22,7 @@ object LayoutEstimate {
    * The shares of each column before and after a rewrite.
    *
    * @param before the current files
-   * @param after  the files after it, whose bounds determine the assumed distribution of values
+   * @param after  the files after the rewrite, whose bounds give the assumed distribution of values
    */
   def of(
       types: Seq[DataType],

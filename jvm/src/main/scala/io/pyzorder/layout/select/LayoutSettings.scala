@@ -31,7 +31,7 @@ final class LayoutSettings(
     .orElse(remembered.map(_.method).filter(_ => curve != "hilbert"))
     .getOrElse(ZOrderConf.method.default)
 
-  /** Whether z-values are made of the values' own bits. */
+  /** Whether z-values interleave the bits of the values themselves rather than of their ranks. */
   val isDirect: Boolean = method == "direct" && curve != "linear"
 
   val rewriteFactor: Double = ZOrderConf.rewriteFactor.get(conf, properties)
@@ -43,8 +43,8 @@ final class LayoutSettings(
     .orElse(remembered.flatMap(_.targetFileSize))
 
   /**
-   * Bytes of a file. A remembered size may be forged, so it is ignored if it would give too many
-   * files.
+   * The bytes that a new file should have. A remembered size may be forged, so it is ignored if it
+   * would give too many files.
    *
    * @param tableBytes  bytes of all the table's files; not evaluated if a setting gives the size
    * @param isClustered whether there are clustering columns, by which files can be skipped
@@ -63,7 +63,7 @@ object LayoutSettings {
   private val MaxRememberedFiles = 100000L
   private val Largest = ZOrderConf.targetFileSize.defaultValue
 
-  /** The number of files of a table, unless that makes them too small or too large. */
+  /** The number of files to divide a table into, unless they would be too small or too large. */
   private val Files = 32L
 
   /** Opening smaller files costs more than skipping them saves. */

@@ -24,8 +24,8 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  * over the files, where `BoxSpace.width` is the share of the values within a file's bounds. Each
  * file counts as slightly larger than it is, which favors merging small files that lie close
  * together. A new layout is assumed to fill the smallest box around its rows evenly, and to halve
- * the box's widest column, or the first one that can be cut if it is a plain sort, until the pieces
- * are files.
+ * the box's widest column, or the first one that can be cut if it is a plain sort, until there are
+ * as many pieces as files.
  */
 object MergeSelection {
 
@@ -44,8 +44,8 @@ object MergeSelection {
   /**
    * @param fresh      numbers of the new files, at least one
    * @param clustered  numbers of the clustered files, at least one
-   * @param targetSize bytes of a file
-   * @param factor     bytes of clustered files to rewrite, as a multiple of the new files' bytes
+   * @param targetSize bytes that a new file should have
+   * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes
    * @param lexical    see KdTree.build
    */
   def choose(

@@ -7,8 +7,8 @@ import org.apache.spark.sql.execution.datasources.FileIndex
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * The data files of one folder, which is that of a table partition or of an unpartitioned table.
- * With Spark's recursiveFileLookup, either may have several folders; rows stay in their folder.
+ * The data files of one folder. A table partition, or a table without partitions, usually has one
+ * folder. With Spark's recursiveFileLookup it may have several; rows then stay in their folder.
  *
  * @param folder the folder of these files and of new ones, as TableFolder.relativize gives it
  * @param files  at least one

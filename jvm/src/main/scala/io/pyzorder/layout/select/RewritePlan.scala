@@ -34,7 +34,7 @@ final case class RewritePlan(
   /** The files to replace that are not clustered as wanted. */
   def fresh: Seq[FileStatus] = groups.flatMap(_.files).filterNot(clustered.toSet)
 
-  /** The groups in order, in batches of up to `limit` bytes; a larger group is a batch alone. */
+  /** The groups in order, in batches of up to `limit` bytes; a larger group is its own batch. */
   def batches(limit: Long): Seq[Seq[RewriteGroup]] =
     groups.foldLeft(List.empty[List[RewriteGroup]]) {
       case (last :: before, group) if RewritePlan.sizeOf(group :: last) <= limit =>

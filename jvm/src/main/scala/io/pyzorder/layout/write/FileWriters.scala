@@ -80,7 +80,7 @@ final class FileWriters private (
     flat.getOrElse(factory.newInstance(path.toString, schema, context))
   }
 
-  /** Deletes a file in the staging folder and, where the table is gone, the folders around it. */
+  /** Deletes a file in the staging folder and, if the table is gone, the empty folders above it. */
   def discard(table: TableFolder, path: Path): Unit = {
     fileSystem(path) match {
       case disk: ChecksumFileSystem => // does not delete the checksums of a file that is gone

@@ -22,8 +22,8 @@ import io.pyzorder.index.collect.BytesStatistics
 
 /**
  * Writes the same Parquet file as Spark's writer in less CPU time. It writes a thousand rows at a
- * time, column by column, so that the processor works on one column's dictionary and one type of
- * value at once. The file's schema and metadata come from Spark's writer; pages, encodings,
+ * time, column by column, so that the processor works on only one column's dictionary and one type
+ * of value at a time. The file's schema and metadata come from Spark's writer; pages, encodings,
  * dictionaries, statistics and compression come from the same Parquet classes.
  *
  * @param context the schema and metadata that Spark's writer gives Parquet
@@ -85,7 +85,7 @@ private[layout] final class FlatParquetWriter private (
   /** Whether `bytesIn` can be called for a column of the schema. */
   def holdsBytes(column: Int): Boolean = columns(column).isBytes
 
-  /** Parquet's statistics of a column of strings or bytes. Only after `close`. */
+  /** Parquet's statistics of a column of strings or bytes. Call it only after `close`. */
   def bytesIn(column: Int): BytesStatistics = {
     val noted = file.getFooter.getBlocks.asScala.map(_.getColumns.get(column).getStatistics)
     val bounds = noted.filter(_.hasNonNullValue).map(s => (s.getMinBytes, s.getMaxBytes))
@@ -109,7 +109,7 @@ private[layout] final class FlatParquetWriter private (
         throw failure
     } finally codecs.release()
 
-  /** Closes the stream of a file that could not be ended. Parquet before 1.14 has no way to. */
+  /** Closes the stream of a file that could not be completed, which Parquet allows since 1.14. */
   private def closeStream(failure: Throwable): Unit = (file: Any) match {
     case open: AutoCloseable =>
       try open.close()
@@ -175,9 +175,10 @@ private[layout] object FlatParquetWriter {
     conf.getPropsWithPrefix("parquet.").keySet.asScala.map("parquet." + _)
 
   /**
-   * Opens a writer. None: Spark's writer has to write the file, because a column is nested or its
-   * values cannot be copied as they are, because a setting is not supported here (encryption, Bloom
-   * filters, page sizes), or because the row groups of all tasks might not fit into memory.
+   * Opens a writer. Returns None if Spark's writer must write the file: because a column is nested
+   * or its values cannot be copied as they are, because a setting is not supported here
+   * (encryption, Bloom filters, page sizes), or because the row groups of all tasks might not fit
+   * into memory.
    */
   def open(path: String, conf: Configuration, schema: StructType): Option[FlatParquetWriter] = {
     val heeded = settingsIn(conf).forall(key => Heeded(key) || key.startsWith(OfOneColumn))

@@ -25,8 +25,8 @@ import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
 /**
  * What the footer of a data file says about it.
  *
- * @param path       of the file
- * @param numRows    rows of the file
+ * @param path       the file
+ * @param numRows    number of rows
  * @param codec      as the format's option `compression` names it; None: the file has no data
  * @param timestamps how Parquet timestamps are stored, as spark.sql.parquet.outputTimestampType
  *                   names it
@@ -51,7 +51,7 @@ object InputFooters {
 
   /**
    * Reads the footers of files in one Spark job and returns them in the same order. Throws
-   * ZORDER_UNREADABLE_FILE.
+   * ZORDER_UNREADABLE_FILE if a file cannot be read.
    */
   def read(
       session: shim.SparkSession,
@@ -98,7 +98,7 @@ object InputFooters {
    * A table's options, with dictionaries disabled for the Parquet columns that have none in any
    * file, to spare the writer the attempt.
    *
-   * @param but columns whose values are re-sorted, so that a dictionary may pay now
+   * @param but columns whose values are re-sorted, so that a dictionary may now be worthwhile
    */
   def withoutDictionaries(
       options: Map[String, String],
@@ -108,7 +108,7 @@ object InputFooters {
     (plain -- but).map(FileWriters.dictionaryOf(_) -> "false").toMap ++ options
   }
 
-  /** The spark.sql.parquet.outputTimestampType that loses nothing of the files' timestamps. */
+  /** The spark.sql.parquet.outputTimestampType that can hold all timestamps of the files. */
   def timestampType(facts: Iterable[InputFooters]): Option[String] = {
     val types = facts.flatMap(_.timestamps).toSet
     Seq("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS").find(types)
@@ -182,7 +182,7 @@ object InputFooters {
     } finally reader.close()
   }
 
-  /** Compares the names in a file's schema with those in the table's. */
+  /** Compares a file's schema with the table's. */
   private final class Comparison(caseSensitive: Boolean) {
 
     private val found = LinkedHashSet.empty[String]

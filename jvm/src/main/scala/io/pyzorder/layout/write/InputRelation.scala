@@ -79,8 +79,8 @@ object InputRelation {
     among(options, "modifiedafter", "modifiedbefore", "pathglobfilter")
 
   /**
-   * The options that find files or tolerate missing and corrupt ones. They do not apply, because
-   * the files to read are already chosen.
+   * The options that find files or tolerate missing and corrupt ones. They must not apply: the
+   * files to read are already chosen, and a file that cannot be read must fail the rewrite.
    */
   private def forgiving(options: Map[String, String]): Seq[String] =
     among(options, "ignorecorruptfiles", "ignoremissingfiles", "path", "paths",
@@ -91,7 +91,10 @@ object InputRelation {
 
   private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"
 
-  /** The schema without the metadata that makes Spark pad CHAR values; defaults are kept. */
+  /**
+   * The schema, all nullable, without the metadata that makes Spark pad CHAR values. The metadata
+   * that holds the columns' defaults is kept.
+   */
   private[layout] def asStored(schema: StructType): StructType =
     StructType(schema.map { field =>
       field.copy(nullable = true,

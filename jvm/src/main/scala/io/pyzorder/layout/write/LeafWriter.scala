@@ -40,8 +40,8 @@ final case class WrittenFile(
  * @param folders    each file's folder, as TableFolder.relativize gives it
  * @param id         part of all file names of this command
  * @param millis     whether Parquet timestamps are stored in milliseconds
- * @param curve      for rows sorted by their z-value: the index's column of it, and the expression
- *                   that computes it
+ * @param curve      if the rows are sorted by their z-value, the z-value's column in the index and
+ *                   the expression that computes it
  */
 final class LeafWriter(
     writers: FileWriters,

@@ -77,7 +77,7 @@ final class Rewrite(
       write(rows, groups.map(_.folder).toArray, None))
   }
 
-  /** Drops all columns but the data's. Without others, adds no projection, which copies rows. */
+  /** Keeps only the data columns. Adds no projection if there are no others: it would copy rows. */
   private def onlyData(rows: SparkPlan, input: InputRelation): SparkPlan =
     if (rows.output.map(_.exprId) == input.data.map(_.exprId)) rows
     else ProjectExec(input.data, rows)

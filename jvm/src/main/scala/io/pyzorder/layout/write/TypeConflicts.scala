@@ -25,7 +25,7 @@ object TypeConflicts {
   /** The types of each column and struct field, each with the first file that has it. */
   private type Types = mutable.LinkedHashMap[String, mutable.LinkedHashMap[DataType, String]]
 
-  /** Whether such files may have caused a failure to read. Spark's readers word it differently. */
+  /** Whether such files may have caused the failure, which Spark's readers report in many ways. */
   def mayBe(failure: Throwable): Boolean =
     ExceptionUtils.getThrowables(failure)
       .exists(cause => Said.findFirstIn(cause.toString).isDefined)
@@ -34,7 +34,7 @@ object TypeConflicts {
     "ParquetDecodingException|sql[.]types[.]\\S+ cannot be cast|CANNOT_MERGE|" +
     "Failed merging schema|Failed to merge").r
 
-  /** The conflict among the files of a folder that no table declares the types of. */
+  /** Finds a conflict among the files of a folder for which no table declares types. */
   def among(
       session: shim.SparkSession,
       format: String,
@@ -46,7 +46,7 @@ object TypeConflicts {
       }
     }.toSeq.headOption
 
-  /** The conflict of a table's file with the types that the table declares. */
+  /** Finds a conflict between a table's files and the types that the table declares. */
   def of(
       session: shim.SparkSession,
       format: String,
@@ -89,7 +89,7 @@ object TypeConflicts {
   /**
    * The types in the files that can be read, by column name; runs one Spark job.
    *
-   * @param names of the columns, for Hive's ORC files, which have none
+   * @param names the names of the columns, for ORC files of Hive, which do not contain them
    */
   private def read(
       session: shim.SparkSession,
@@ -138,7 +138,10 @@ object TypeConflicts {
       finally reader.close()
     }
 
-  /** All columns and nested fields with their types, each struct, array and map without content. */
+  /**
+   * All columns and nested fields with their types. Structs, arrays and maps appear without their
+   * fields and elements, which are listed separately.
+   */
   private def flat(prefix: String, struct: StructType): Seq[(String, DataType)] =
     struct.toSeq.flatMap(field => flat(prefix + field.name, field.dataType))
 

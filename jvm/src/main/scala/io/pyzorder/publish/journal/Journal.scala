@@ -24,7 +24,7 @@ object Journal {
   def path(folder: TableFolder, run: Long, kind: String): Path =
     new Path(folder.journal, s"_$run.$kind")
 
-  /** Reads the last run by one listing; JournalState.none if there is no journal. */
+  /** Reads the last run with one listing; JournalState.none if there is no journal. */
   def read(hadoopConf: Configuration, folder: TableFolder): JournalState = {
     val fs = folder.journal.getFileSystem(hadoopConf)
     val all = records(fs, folder)
@@ -37,7 +37,7 @@ object Journal {
     }
   }
 
-  /** All runs of the journal, in no particular order, read by one listing. */
+  /** All runs of the journal, in no particular order, read with one listing. */
   private[publish] def runs(hadoopConf: Configuration, folder: TableFolder): Seq[JournalState] = {
     val fs = folder.journal.getFileSystem(hadoopConf)
     records(fs, folder).groupBy(_._1).toSeq.map { case (run, ofRun) =>
@@ -45,7 +45,7 @@ object Journal {
     }
   }
 
-  /** When each run finished, in milliseconds since the epoch by the store's clock. */
+  /** When each finished run ended, in milliseconds since the epoch by the store's clock. */
   private[publish] def ended(hadoopConf: Configuration, folder: TableFolder): Map[Long, Long] =
     records(folder.journal.getFileSystem(hadoopConf), folder)
       .collect { case (run, "done", status) => run -> status.getModificationTime }.toMap

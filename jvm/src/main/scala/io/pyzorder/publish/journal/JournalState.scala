@@ -81,6 +81,6 @@ final class JournalState private[publish] (
 
 object JournalState {
 
-  /** The state of a table that no OPTIMIZE has touched since it was last overwritten. */
+  /** The state of a table without any run since it was created or last overwritten. */
   val none: JournalState = new JournalState(null, null, 0L, Map.empty)
 }

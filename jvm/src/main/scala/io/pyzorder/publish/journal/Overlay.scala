@@ -11,7 +11,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * Before COMMIT, and after ABORT, the old files make up the table, wherever they are; after COMMIT
  * the new files do. Until COMMIT an old file moves only from its own place to its retired place,
  * and after ABORT only back; a new file moves only from its staged place to its own place. A move
- * creates the second name before it removes the first. A reader that looks at a file's own place
+ * never removes the old name before the new one exists. A reader that looks at a file's own place
  * (in a listing L), then at the other place, then at its own place again therefore finds the file
  * if it exists at all, whichever way it moves. The journal's token, equal before and after, proves
  * that the direction did not change.
@@ -28,12 +28,12 @@ final class Overlay private[publish] (
 
   /**
    * The files that make up the table, whether or not a listing shows them. Files that listings
-   * always hide are left out, namely SummaryFiles and any that a forged record names.
+   * always hide are left out: SummaryFiles, and any hidden names in a forged record.
    */
   val shown: Seq[FileRef] =
     (if (commit) record.add else record.retire).filterNot(file => Marker.isHidden(file.path))
 
-  /** The files that are not part of the table, unless another file has the name by now. */
+  /** The run's files that are not part of the table. A later file with such a name may be. */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet
 
   /** The run's new files, which are hidden as well if their folder was overwritten. */

@@ -86,7 +86,7 @@ final case class PartitionsRecord(
 /** How a run ended. It was aborted if `commit` is false. */
 final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
 
-/** Reads and writes the journal's records as JSON. A torn record reads as None, like no record. */
+/** Reads and writes the journal's records as JSON. A torn record reads as None, as if missing. */
 object Records {
 
   /** The operation that undoes an OPTIMIZE. */
@@ -252,7 +252,7 @@ object Records {
       .toVector
 
   /**
-   * Rejects a file such as `file:/x`, directly below the root of its store. FileRef.folder of it is
+   * Rejects a file such as `file:/x`, directly below the root of its store. Its FileRef.folder is
    * `file:`, which would be taken for a folder inside the table's.
    */
   private def fileOf(file: FileRef): FileRef =

@@ -57,7 +57,7 @@ private[publish] final class RunFiles(
     CreateIfAbsent.of(hadoopConf, marker).create(marker, Array.emptyByteArray)
   }
 
-  /** Deletes the markers. While the run is unfinished, a missing marker would be a conflict. */
+  /** Deletes the markers of a run that has ended. Before that, a missing marker is a conflict. */
   def unmark(): Unit = record.folders.foreach { folder =>
     try {
       val marker = Marker.path(table, run, record.incarnation, folder)

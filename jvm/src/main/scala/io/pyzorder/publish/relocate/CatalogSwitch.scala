@@ -23,7 +23,10 @@ private[publish] trait CatalogSwitch {
   /** Copies files that other writers have added since the folders were read. */
   def carry(): Unit
 
-  /** Deletes the filled folders. Called before COMMIT. */
+  /**
+   * Deletes the filled folders that the catalog does not name. Called if the run is undone, or if
+   * changes by other writers prevent the switch after COMMIT.
+   */
   def undo(): Unit
 
   /**

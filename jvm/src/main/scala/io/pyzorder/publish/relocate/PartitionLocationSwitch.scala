@@ -57,7 +57,7 @@ final class PartitionLocationSwitch private[publish] (
       new Path(table.zorder, s"_carried/_$run/${what.to.split('/').map("_" + _).mkString("/")}"),
       record.to.takeRight(8))
 
-    /** What others changed in the table or in the files that were read; None if nothing. */
+    /** What others changed in the files that were read; None if nothing. */
     def changed: Option[String] =
       try {
         new RunFiles(hadoopConf, table, run, RetireRecord(record.incarnation, read, Nil, Nil))
@@ -121,7 +121,7 @@ final class PartitionLocationSwitch private[publish] (
 
   override def undo(): Unit = remove(own)
 
-  /** Skips folders without the mark; they are finished, or the record is not that of a run. */
+  /** Skips folders without the mark: they are finished, or no run has written the record. */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
     val mine = own.filter(_.isMine)
     val problems = if (mine.isEmpty) Nil else complete(mine, alive, reach)
@@ -160,7 +160,8 @@ final class PartitionLocationSwitch private[publish] (
     alter(ready.map(move => move -> move.to))
     reach("after-switch")
     val conflicts = ready.flatMap(move => move.changed.map(move -> _))
-    // Switch back partitions that were overwritten during the switch, unless rows came in since.
+    // Switch back partitions that were overwritten during the switch, unless new files have been
+    // written to the new folder since.
     val back = conflicts.map(_._1).filter(move => whole.contains(move -> move.visible.toSet))
     if (back.nonEmpty) {
       alter(back.map(move => move -> move.from))
@@ -205,7 +206,10 @@ final class PartitionLocationSwitch private[publish] (
       partition.spec -> place
     }
 
-  /** Records the partition's previous location, and drops recorded locations that are gone. */
+  /**
+   * The partition's parameters, which also record its previous location. Recorded locations that
+   * are gone are dropped.
+   */
   private def parameters(
       partition: CatalogTablePartition,
       move: Move,
@@ -240,7 +244,7 @@ object PartitionLocationSwitch {
   /**
    * The prefix, followed by a run's number, of a partition parameter in the catalog that records
    * where the partition was before that run, if outside the table's folder. The table's journal
-   * records this too, but people may have write access to it who have none to that place.
+   * records this too, but someone with write access to the journal may have none to that location.
    */
   private val Left = "zorder.left."
 

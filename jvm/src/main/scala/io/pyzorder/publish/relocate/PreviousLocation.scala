@@ -34,7 +34,10 @@ private[publish] final class PreviousLocation(
   /** The files in the folder that engines read as data. */
   def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, path)
 
-  /** Files that were added after the folder was read and are not carried over yet. */
+  /**
+   * Files that were added after the folder was read and are not carried over yet. Ignores empty
+   * files and links that Links.strange rejects.
+   */
   def late: Seq[FileStatus] = visible.filterNot(status =>
     status.getLen == 0 || known(refOf(status)) || FileSystems.exists(fs, mark(status)) ||
       Links.strange(path, status.getPath))
@@ -49,8 +52,8 @@ private[publish] final class PreviousLocation(
 
   /**
    * Copies the files in `late` to `target` and marks them as carried over. A file that cannot be
-   * read yet is still being written and is left for the next time. A copy's name is unique to the
-   * run, so it is found again after a kill between the copy and its mark.
+   * read yet may be incomplete and is left for the next time. A copy's name is unique to the run,
+   * so the copy is found again after a kill between the copy and its mark.
    *
    * @param target a folder of the same store, in which a `_zorder` is created if missing
    */

@@ -29,7 +29,10 @@ private[relocate] final class PreviousPartitionLocations(
         _)
         .map { case (partition, place) => partition.spec -> place })
 
-  /** The switches in ascending order, each with the time of its DONE by the store's clock. */
+  /**
+   * The switches whose old folders VACUUM has not settled yet, in ascending order, each with the
+   * time of its DONE by the store's clock.
+   */
   private lazy val switches: Seq[(PartitionLocationSwitch, Long)] =
     if (table.isEmpty) Nil
     else {
@@ -46,7 +49,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   private lazy val named: Set[Path] = locations.values.toSet
 
-  /** Folders in which there is another table of the database by now; they are not this table's. */
+  /** Folders in which the database now has another table; they are no longer this table's. */
   private lazy val taken: Set[Path] = table.fold(Set.empty[Path]) { own =>
     val folders = committed.flatMap(_.moves.filter(move => folder.holds(move.what.from)))
       .map(_.from).toSet
@@ -91,8 +94,8 @@ private[relocate] final class PreviousPartitionLocations(
     } yield file
 
   /**
-   * Deletes the files in `garbage`, and folders that are then empty. Skips a run if one of its
-   * folders contains rows that others have added since, and all runs after it.
+   * Deletes the files in `garbage`, and folders that are then empty. Skips a run, and all later
+   * ones, if one of its folders contains files that others have added since.
    *
    * @param deleted called after each file with the number of files of that run deleted so far
    */
@@ -118,7 +121,10 @@ private[relocate] final class PreviousPartitionLocations(
       }
     }
 
-  /** Deletes a partition's folder and its ancestors below the table's while they are empty. */
+  /**
+   * Deletes the folder if it is empty, and then its empty ancestors, as long as their names are
+   * those of a partition (`name=value`) or of a folder that a switch created.
+   */
   private def clear(path: Path): Unit =
     if (path != folder.root && path.getName.contains("=") || SiblingFolder.isOne(path.getName)) {
       if (FileSystems.exists(fs, path) && FileSystems.list(fs, path).isEmpty) {

@@ -32,7 +32,7 @@ private[relocate] final class PreviousTableLocations(
     chain(folder, Set(folder)).map(switch => switch -> since(switch))
   }
 
-  /** Folders in which there is another table of the database by now; they are not this table's. */
+  /** Folders in which the database now has another table; they are no longer this table's. */
   private lazy val taken: Set[Path] =
     switches.map(_._1).groupBy(_.record.table.database.get).flatMap { case (database, those) =>
       CoLocatedTables.of(session, database, None, those.map(_.from.root).toSet).map(_._1)
@@ -97,8 +97,8 @@ private[relocate] final class PreviousTableLocations(
 
   /**
    * The table's files, and pyzorder's own, in folders whose retention has ended. Skips a folder
-   * into which others have written rows, and all later ones, whose records say where these rows
-   * belong.
+   * into which others have written rows or that another table now has, and all later ones, whose
+   * records say where these rows belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, by the store's clock

@@ -34,9 +34,9 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  * A catalog has no compare-and-swap. An INSERT that was planned before the switch and commits after
  * it writes into `from`. `carry` copies its files, either right after the switch or with the next
  * writing command. If `from` was overwritten around the moment of the switch, the switch is
- * reverted.
+ * reverted, unless other writers have changed the files in `to` since.
  *
- * @param from   the table's folder when the run began; not partitioned
+ * @param from   the table's folder when the run began; the table is not partitioned
  * @param run    the run's number in the journal of `from`
  * @param record the run's record in that journal
  */
@@ -95,7 +95,7 @@ private[publish] final class TableLocationSwitch(
 
   override def strange: Option[String] = None
 
-  /** Does nothing without the mark; the switch is finished, or the record is not that of a run. */
+  /** Does nothing without the mark: the switch is finished, or no run has written the record. */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] =
     if (!isMine) Nil
     else {

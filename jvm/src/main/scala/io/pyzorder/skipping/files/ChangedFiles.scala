@@ -14,7 +14,7 @@ private[skipping] object ChangedFiles {
 
   /**
    * Returns the files that no longer match the listing. Spark keeps a listing for the whole session
-   * and would otherwise read whatever has replaced such a file.
+   * and reads whatever has replaced such a file, so the file must not be skipped.
    */
   def among(conf: Configuration, files: Iterator[FileStatus]): Set[Path] = {
     val folders = files.toSeq.groupBy(_.getPath.getParent).toArray

@@ -17,8 +17,8 @@ final case class ExaminedFile(
 
 /**
  * The files of one partition, with the values of the partition columns. The files are evaluated
- * eagerly. Spark 3.5 may return partitions as a lazy sequence, of which only the first element
- * would have been evaluated by the time the results are added up.
+ * eagerly, because Spark 3.5 may return partitions as a lazy sequence, of which only the first
+ * element would be evaluated by the time the results are added up.
  */
 final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[ExaminedFile]) {
 

@@ -14,7 +14,7 @@ import io.pyzorder.skipping.predicate.{JoinKeyFilter, PredicateRules, ZValueRang
 
 /**
  * Removes the files from a listing that their index entries prove to hold no matching row. A file
- * is kept exactly if it has no valid entry or the filter says "may match".
+ * without a valid entry is always kept.
  *
  * @param table      the table's name, for messages
  * @param dataSchema the columns stored in the files, as the scan reads them
@@ -107,9 +107,9 @@ final class FilePruner(
   }
 
   /**
-   * Makes files with such a result unindexed if they have changed since they were listed. Does not
-   * ask the store if the files were verified recently enough: by a listing, or by an index whose
-   * snapshot covers all of them.
+   * Marks files as unindexed if they have changed since they were listed. Checks only files whose
+   * result `matters`, and none if the files were verified recently enough: by a listing, or by an
+   * index whose snapshot covers all of them.
    */
   private def forgetChanged(
       listed: ListedPartitions,

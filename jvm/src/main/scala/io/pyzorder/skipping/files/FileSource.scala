@@ -14,7 +14,8 @@ import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartition
 import io.pyzorder.storage.{FileVersion, TableFolder}
 
 /**
- * Finds the files for the scans of a plan, by viewing Spark's own file index through the journal.
+ * Finds the files for the scans of a plan. It applies the journal to what Spark's own file index
+ * lists.
  *
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
@@ -36,7 +37,7 @@ private[skipping] final class FileSource(
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
-  /** Whether a scan goes by the fixed state, which must therefore stay. Set by PlanState. */
+  /** Whether a scan uses the fixed state, which must therefore stay. Set by PlanState. */
   private[files] var isSettled: Boolean = false
 
   /** The partitions that the plan's scans are known to select. */
@@ -44,8 +45,9 @@ private[skipping] final class FileSource(
 
   /**
    * Makes sure that the state has the partitions that these filters select. All scans of a plan do
-   * this while it is optimized, so that the state that is fixed has what each of them needs. Rules
-   * that run later make filters stricter; should one select more, those partitions are listed now.
+   * this while it is optimized, so that the state has what each of them needs by the time it is
+   * fixed. Rules that run later usually make filters stricter; if one selects more partitions,
+   * those are listed now.
    */
   private[files] def select(partitionFilters: Seq[Expression]): Unit =
     if (!selected.contain(partitionFilters)) {
@@ -84,8 +86,9 @@ private[skipping] final class FileSource(
   def current(): TableState = state(Staleness.of(session.sessionState.conf, properties))
 
   /**
-   * The state for estimates. The files that the index covers are taken from it, however old, where
-   * Spark would have to list them. Otherwise the current state.
+   * The state for estimates, which is the fixed state, if any. Otherwise, if Spark would have to
+   * list the files, those that the index covers are taken from it, however old it is; if not, this
+   * is the current state.
    */
   def estimated: TableState = fixed.getOrElse {
     wrapped match {
@@ -99,8 +102,8 @@ private[skipping] final class FileSource(
     }
   }
 
-  /** Whether any of these files is no longer the one that the state knows. */
-  private[files] def areGone(files: Seq[FileStatus]): Boolean =
+  /** Whether any of these files is gone or has changed. */
+  private[files] def haveChanged(files: Seq[FileStatus]): Boolean =
     ChangedFiles.anyOf(session.sessionState.newHadoopConf(), files)
 
   private var estimate: Option[(SelectedPartitions, TableState)] = None
@@ -125,8 +128,8 @@ private[skipping] final class FileSource(
 private[skipping] object FileSource {
 
   /**
-   * The files that Spark has listed already. Its own comparison of indexes ignores them, although a
-   * DataFrame shows the files of the time when it was created, unless there is a journal.
+   * The files that Spark has already listed. Spark's own comparison of file indexes ignores them,
+   * although without a journal a DataFrame shows the files that existed when it was created.
    */
   private def knownFiles(wrapped: FileIndex): Set[FileVersion] = wrapped match {
     case listed: InMemoryFileIndex => listed.allFiles().map(FileVersion.of).toSet
@@ -134,8 +137,8 @@ private[skipping] object FileSource {
   }
 
   /**
-   * Fixes sources of one plan by one listing of all their files, so that they show one state. Those
-   * without a journal are left to Spark.
+   * Fixes sources of one plan from one listing of all their files, so that they show one state.
+   * Sources without a journal are left to Spark.
    */
   def listTogether(sources: Seq[FileSource]): Unit = {
     val listed = sources.filter(_.fixed.exists(_.listing.asOf.isDefined))
@@ -163,7 +166,7 @@ private[skipping] final class TableState(
     val listing: Listing,
     val staleness: Staleness) {
 
-  /** When the files were known to be these; None: just now, or as plain Spark knows them. */
+  /** When the files were last verified; None if just now, or if Spark's own index lists them. */
   def asOf: Option[Long] = listing.asOf.filter(_ => staleness.remembers && !listing.isFresh)
 
   /** Whether the store has just been listed, and no scan has made use of that. */

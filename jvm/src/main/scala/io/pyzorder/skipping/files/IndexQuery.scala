@@ -20,7 +20,8 @@ import io.pyzorder.skipping.predicate.{FileTest, IndexFilter}
 private[skipping] object IndexQuery {
 
   /**
-   * @param settings the session's settings, which a predicate evaluated on constant files may read
+   * @param settings the session's settings, which a predicate that is evaluated on constant files
+   *                 might read
    */
   private final case class Question(
       ref: SnapshotRef,
@@ -36,7 +37,7 @@ private[skipping] object IndexQuery {
       })
       .build[Question, Bits]()
 
-  /** Which entries may match, or None if the index cannot be read, which logs a single warning. */
+  /** Which entries may match. If the index cannot be read, returns None and logs one warning. */
   def apply(
       session: shim.SparkSession,
       ref: SnapshotRef,
@@ -63,7 +64,7 @@ private[skipping] object IndexQuery {
     IndexStore.checkIntact(hadoopConf, ref)
     val groups = IndexStore.rowGroups(hadoopConf, ref)
     val (file, columns) = (IndexStore.dataFile(ref), ref.columns.toList)
-    // A predicate evaluated on constant files may read the session's settings.
+    // A predicate that is evaluated on constant files might read the session's settings.
     val bits = SQLExecution.withSQLConfPropagated(session) {
       val parts = context.parallelize(groups.zipWithIndex, math.max(1, groups.length))
         .map(TaskFunction((group: (Int, Int)) => {

@@ -10,7 +10,8 @@ import io.pyzorder.common.Staleness
  *
  * @param listing   returns the same FileStatus objects until it is refreshed
  * @param isFresh   whether the store has just been listed
- * @param asOf      when the files were verified; None if just now, or if Spark does not say
+ * @param asOf      when the files were verified; None if just now, or if Spark's own index lists
+ *                  them
  * @param staleness how old the listing and the index may be
  */
 final case class ListedPartitions(

@@ -38,7 +38,7 @@ private[skipping] final class PartitionEvaluation(
     each
   }
 
-  /** The files with a matching result, as listed. */
+  /** The files whose result `matters`, as listed. */
   def filesOf(matters: PruningResult => Boolean): Seq[FileStatus] = {
     val found = ArrayBuffer.empty[FileStatus]
     var i = 0

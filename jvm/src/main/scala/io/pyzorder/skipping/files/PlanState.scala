@@ -14,13 +14,13 @@ import io.pyzorder.storage.FileVersion
 /**
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
  * sizes and modification times, and the index snapshots that describe them. The first scan or
- * metadata answer to execute fixes the states of all tables for all scans in the plan, however much
- * later they start. If an OPTIMIZE moves a fixed file, the file is opened at its new place.
+ * metadata answer to execute fixes the states of all tables for all scans in the plan, however late
+ * they start. If an OPTIMIZE moves a fixed file, the file is opened at its new place.
  *
- * The plan rather than the execution owns the state, because a physical scan keeps its list of
- * files, so a plan that is executed again could mix old lists with new ones. A DataFrame that is
- * collected again therefore shows the state that it read first, as in plain Spark. Planning and
- * EXPLAIN fix nothing; describing a plan at the start of its execution does.
+ * The plan owns the state, not the execution: a physical scan keeps its list of files, so a plan
+ * that is executed again could otherwise mix old lists with new ones. A DataFrame that is collected
+ * again therefore shows the state that it read first, as in plain Spark. Planning and EXPLAIN fix
+ * nothing; describing a plan at the start of its execution does.
  *
  * A plan is what one QueryExecution optimizes, including subqueries, and whatever adaptive
  * execution makes of it later. The QueryExecution's tracker is available whenever the optimizer
@@ -83,18 +83,18 @@ private[skipping] final class PlanState {
     synchronized(source.select(partitionFilters))
 
   /**
-   * Announces a scan that the plan has.
+   * Registers a scan of the plan before it executes.
    *
-   * @param opened the files that the scan opens in the state of its source, or more than these
+   * @param opened returns the files that the scan will open in its source's state, and maybe more
    */
   def expect(source: FileSource)(opened: () => Seq[FileStatus]): Unit =
     synchronized(scans += ((source, opened)))
 
-  /** Whether the files of a source may still be listed anew, because no scan goes by them yet. */
+  /** Whether the files of a source may still be listed again, because no scan uses them yet. */
   def mayListAnew(source: FileSource): Boolean =
     synchronized(!related(source).exists(_.isSettled))
 
-  /** Fixes the files of a source and of those that share folders with it by listings made now. */
+  /** Fixes the state of a source, and of those that share folders with it, from new listings. */
   def fixAnew(source: FileSource): Unit = synchronized {
     val group = related(source)
     group.foreach(_.fixed = None)
@@ -102,17 +102,17 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Checks a state from an earlier moment before the first of several scans goes by it. All files
-   * that the scans open must exist, because the tables cannot be listed anew after a first scan has
-   * chosen its files. If there is a single scan, its own check is enough, and is cheaper: by then
-   * the keys of joins and the results of subqueries are known.
+   * Checks a state from an earlier moment before the first of several scans uses it. The files that
+   * any of them will open must be unchanged, because the tables cannot be listed again once a scan
+   * has chosen its files. A single scan checks its own choice, which is cheaper: by then the join
+   * keys and the results of subqueries are known.
    */
   private def settle(source: FileSource): Unit =
     if (source.fixed.exists(_.asOf.isDefined) && mayListAnew(source)) {
       val group = related(source).toSet
       val expected = scans.collect { case (of, opened) if group(of) => opened }
       if (expected.length > 1) {
-        if (source.areGone(expected.flatMap(_.apply()).toSeq)) fixAnew(source)
+        if (source.haveChanged(expected.flatMap(_.apply()).toSeq)) fixAnew(source)
         group.foreach(_.isSettled = true)
       }
     }
@@ -180,9 +180,10 @@ private[skipping] object PlanState {
 
     /**
      * Whether both list the same files wherever both have looked. They do not if something changed
-     * between the two listings, nor if options such as pathGlobFilter leave files out of one; all
-     * that differ are then listed together. Lists of disjoint folders are as much one state as a
-     * single list of both would be, because that lists one folder after the other too.
+     * between the two listings, or if options such as pathGlobFilter exclude files from one of
+     * them; all sources that differ are then listed together. Lists of disjoint folders are as much
+     * one state as a single list of both would be, because that also lists one folder after the
+     * other.
      */
     def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
 

@@ -30,8 +30,8 @@ private[skipping] final class SkippingCounts {
    * The outcome, as EXPLAIN shows it.
    *
    * @param nanos the time since the listing
-   * @param asked whether any index was evaluated; if not, an opened file is not counted as
-   *              unindexed
+   * @param asked false if there is an index but it was not evaluated; all opened files then count
+   *              as selected, and none as unindexed
    */
   def outcome(
       table: String,

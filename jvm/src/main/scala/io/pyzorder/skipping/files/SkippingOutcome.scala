@@ -10,7 +10,8 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  * The effect of skipping on one scan's files, after partition pruning.
  *
  * @param table          the table's name, or the folder's name for a path
- * @param selected       the number of files that are opened although the index knows them
+ * @param selected       the number of files that are opened although the index knows them, or of
+ *                       all opened files if there is an index that was not evaluated
  * @param skipped        the number of files proved to hold no matching row
  * @param skippedByJoins the number of skipped files that would be opened without join keys
  * @param unindexed      the number of files that are opened because the index does not know them in
@@ -25,7 +26,7 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  * @param answered       the number of files that are not opened because the index answers for all
  *                       of their rows
  * @param asOf           when the files were last verified, in milliseconds since the epoch; None if
- *                       just now
+ *                       just now, or if Spark's own index lists them
  */
 final case class SkippingOutcome(
     table: String,

@@ -100,8 +100,8 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Announces a scan of this index with these filters, or with stricter ones. The partitions that
-   * it selects are listed with those of the plan's other scans when the first one executes.
+   * Registers a scan of this index with these filters, or with stricter ones. The partitions that
+   * it selects are listed with those of the plan's other scans when the first scan executes.
    */
   def expect(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Unit = {
     select(partitionFilters)
@@ -132,13 +132,13 @@ final class ZOrderFileIndex private (
   /**
    * Makes the choice of files, or of answers from the index, that an execution of the plan uses,
    * after fixing the state that the plan reads. If that state comes from an earlier moment and no
-   * scan goes by it yet, the chosen files are checked. If one is gone, the table is listed and the
-   * choice is made again.
+   * scan uses it yet, the chosen files are checked. If one is gone or has changed, the table is
+   * listed and the choice is made again.
    */
   def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
     val choice = choose
     if (source.state.asOf.isDefined && plan.mayListAnew(source) &&
-      source.areGone(opened(choice))) {
+      source.haveChanged(opened(choice))) {
       plan.fixAnew(source)
       choose
     } else choice
@@ -146,16 +146,16 @@ final class ZOrderFileIndex private (
 
   /**
    * Whether this runs for an execution of the plan. Spark then asks for the outcome before the
-   * first scan, to describe the plan, and the files are listed for both at once. Spark's planning
-   * of the whole plan's logic is over by then, so it is known what all scans select.
+   * first scan, to describe the plan, and the files are listed once for both. The whole logical
+   * plan has been optimized by then, so it is known what all scans select.
    */
   private def isExecuting: Boolean =
     session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
 
-  /** When the files were last verified; None if just now, or if Spark does not say. */
+  /** When the files were last verified; None if just now, or if Spark's own index lists them. */
   def asOf: Option[Long] = source.state.asOf
 
-  /** Whether all files in the store still match the listing, or did recently enough. */
+  /** Whether all files still match the listing in the store, or were verified recently enough. */
   def areUnchanged(files: Seq[FileStatus]): Boolean = asOf.isDefined ||
     ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator).isEmpty
 
@@ -164,7 +164,7 @@ final class ZOrderFileIndex private (
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
 
-  /** The same index for a scan below joins that use only rows from files with these keys. */
+  /** The same index for a scan below joins, which also skips files that hold none of these keys. */
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)
@@ -222,7 +222,10 @@ final class ZOrderFileIndex private (
       state.asOf, state.staleness)
   }
 
-  /** A column in both schemas has the value from the folder's name, whatever the files hold. */
+  /**
+   * The columns that are read from the files. A column in both schemas is a partition column, whose
+   * value comes from the folder's name, whatever the files hold.
+   */
   private def ownSchema: StructType = {
     val same = session.sessionState.conf.resolver
     StructType(dataSchema.filterNot(f => partitionSchema.exists(p => same(p.name, f.name))))

@@ -21,8 +21,9 @@ private[skipping] final case class JoinedKey(column: Expression, ordinal: Int) {
   })
 
   /**
-   * The column of the relation's files that the key consists of, or a widening cast of it, as the
-   * relation spells it. None if the key is anything else, or a partition column.
+   * The column of the relation's files that the key consists of, or an order-preserving function of
+   * one, with names as the relation spells them. None if the key is anything else, or a partition
+   * column.
    *
    * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
    * every NaN to a single NaN, and -0.0 to 0.0. `=` treats these values as equal too, and so does

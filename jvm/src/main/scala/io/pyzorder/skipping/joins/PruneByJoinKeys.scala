@@ -80,12 +80,12 @@ case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def deterministic(join: Join): Boolean = join.condition.forall(_.deterministic)
 
   /**
-   * The plan without the files whose rows' keys all differ from the other side's keys. `wanted`
-   * holds the keys in terms of the plan's own columns. The filter may be pushed below
+   * The plan with scans that skip the files that hold none of the other side's keys. `wanted` holds
+   * the keys in terms of the plan's own columns. The filter may be pushed below
    * - a filter or projection, which treats each row independently;
-   * - a join, on a side each of whose rows decides its results independently: either side of an
-   *   inner join, the left side of a left outer, semi or anti join, and the right side of a right
-   *   outer join.
+   * - a join, on a side whose rows contribute to the result independently of each other: either
+   *   side of an inner join, the left side of a left outer, semi or anti join, and the right side
+   *   of a right outer join.
    *
    * All expressions must be deterministic, because the value of rand() for a row depends on the
    * rows before it. The filter is not pushed below anything else: the results of LIMIT, windows,

@@ -8,18 +8,18 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
 
 /**
- * Evaluates a predicate that has no rule of its own on files where one evaluation suffices. If
- * every row of a file has the same value in each column that the predicate references, its outcome
- * for one row is its outcome for all. FALSE and NULL exclude all rows. If evaluation fails, the
- * file is kept, because the query must raise the error.
+ * Evaluates a predicate for which the rules prove nothing, on files where one evaluation suffices.
+ * If every row of a file has the same value in each column that the predicate references, its
+ * outcome for one row is its outcome for all. FALSE and NULL exclude all rows. If evaluation fails,
+ * the file is kept, because the query must raise the error.
  *
  * "The same value" means that there is no null and no NaN, that both bounds are equal (then so are
  * all values between them, whether or not the bounds are exact), and that the value is not zero
  * where the type has two zeros. Values equal in the binary order are identical, so no function can
  * tell the rows apart. Deterministic functions do not vary by themselves, but a user-defined
- * function's claim to be deterministic is not trusted. Functions that read session settings during
- * evaluation are excluded too, because a DataFrame is planned once and may run later under other
- * settings.
+ * function's claim to be deterministic is not trusted. Functions that are known to read session
+ * settings during evaluation are excluded too, because a DataFrame is planned once and may run
+ * later under other settings.
  *
  * @param columns   the referenced columns, not functions of them
  * @param predicate the predicate, in which column i is BoundReference i
@@ -53,7 +53,8 @@ final case class ConstantFileFilter(columns: Seq[FilterColumn], predicate: Expre
 object ConstantFileFilter {
 
   /**
-   * Returns None unless the predicate may be evaluated here and all its columns have statistics.
+   * Returns None unless the predicate may be evaluated here and all its columns can have
+   * statistics.
    */
   def of(predicate: Expression): Option[ConstantFileFilter] =
     if (!predicate.deterministic) None
@@ -69,8 +70,9 @@ object ConstantFileFilter {
     }
 
   /**
-   * Whether the expression is user code, cannot be evaluated by itself (as a column without
-   * statistics, which remains an attribute), or may take much time or memory.
+   * Whether the expression is user code, reads session settings, cannot be evaluated by itself
+   * (such as a column that cannot have statistics, which remains an attribute), or may take much
+   * time or memory.
    */
   private def isRefused(expression: Expression): Boolean = expression match {
     case _: UserDefinedExpression | _: InvokeLike | _: PlanExpression[_] => true

@@ -9,8 +9,8 @@ import org.apache.spark.unsafe.types.UTF8String
  * (or FALSE, or NULL). "No" is a proof, and anything unknown is a "yes".
  *
  * Each kind of filter states which rows it seeks and why a file without matching bounds has none.
- * Filters compose through AND and OR only. There is no negation: knowing that some row may be
- * sought does not tell whether another row is not.
+ * Filters compose through AND and OR only. There is no negation: the negation of "some row may be
+ * sought" is "no row is sought", whereas NOT would need "some row may not be sought".
  */
 trait IndexFilter {
 
@@ -46,7 +46,7 @@ object IndexFilter {
     override def toString: String = "true"
   }
 
-  /** Keeps no file: such a row cannot exist, whatever the file holds (a comparison with NULL). */
+  /** Keeps no file: whatever a file holds, no row is sought (as in a comparison with NULL). */
   case object Never extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       Some(new FileTest { override def mayMatch(file: Int): Boolean = false })
@@ -128,7 +128,7 @@ object IndexFilter {
     override def toString: String = column.plain.sql("_num_nulls") + " > 0"
   }
 
-  /** `c IS NOT NULL`, and whatever is NULL for a null, is TRUE only for a value, NaN included. */
+  /** `c IS NOT NULL`, and any predicate that is NULL for a null, is TRUE only for values or NaN. */
   final case class HasValue(column: FilterColumn) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = new FileTest {
       override def mayMatch(file: Int): Boolean = facts.mayHaveValue(file)

@@ -51,7 +51,7 @@ object JoinKeyFilter {
   /**
    * The filter for `column = one of the keys`, or None if it can prove nothing.
    *
-   * @param column a column of the files, or a widening cast of one
+   * @param column a column of the files, or an order-preserving function of one
    */
   def of(column: Expression, keys: KeyValues, origin: Origin): Option[JoinKeyFilter] =
     PredicateRules(predicate(column, keys)).mayBeTrue match {

@@ -55,14 +55,17 @@ final class Judgement private[skipping] (
   private def any(outcomes: Int): IndexFilter =
     Seq(Null, True, False).filter(o => (outcomes & o) != 0).map(may).reduce(IndexFilter.or)
 
-  /** Selects the files to read, which have a row that makes the predicate TRUE. */
+  /** Selects the files that may have a row that makes the predicate TRUE. They must be read. */
   def mayBeTrue: IndexFilter = may(True)
 
-  /** Selects the files with a row that WHERE excludes. Metadata-only answers must read them. */
+  /**
+   * Selects the files that may have a row that WHERE excludes. They must be read even for answers
+   * from metadata.
+   */
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
   /**
-   * The outcomes in a snapshot's files. Columns that `facts` does not know may have all outcomes.
+   * The outcomes in a snapshot's files. Where `facts` does not know a column, all are possible.
    */
   def bind(facts: FilterColumn => Option[ColumnStatisticsView]): FileOutcomes =
     new FileOutcomes(may(True).bind(facts), may(False).bind(facts), may(Null).bind(facts))

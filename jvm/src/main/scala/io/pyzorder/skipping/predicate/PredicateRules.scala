@@ -123,8 +123,8 @@ object PredicateRules {
   /**
    * The judgement of a predicate without a rule. It is evaluated on constant files, and evaluation
    * may fail. If it is unknown where the predicate is NULL, and for EndsWith and Contains,
-   * `mayNotBeTrue` keeps every file: the few constant files are not worth asking the store about
-   * all files.
+   * `mayNotBeTrue` keeps every file: checking all files in the store would cost more than not
+   * reading the few constant ones saves.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)

@@ -14,7 +14,7 @@ import io.pyzorder.index.model.{IndexedColumn, ZValueColumn}
  * two, the file has no such row. This skips files that minima and maxima keep: where a file is cut
  * at an arbitrary point of the curve, its rows fill only part of the box of its bounds.
  *
- * @param curve the index's column of z-values
+ * @param curve the z-value column of the index
  * @param low   for each clustering column, the least bits of rows in the box, unsigned
  * @param high  for each clustering column, the greatest bits
  */

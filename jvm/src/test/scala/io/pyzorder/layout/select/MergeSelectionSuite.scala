@@ -29,7 +29,7 @@ class MergeSelectionSuite extends AnyFunSuite {
 
   /**
    * The name of each case, the factor, the new files, the clustered files, and the numbers of the
-   * clustered files that are chosen, which follow those of the new files.
+   * clustered files that should be chosen. Clustered files are numbered after the new ones.
    */
   private val cases = Seq[(String, Double, Seq[(Long, Long)], Seq[(Long, Long)], Seq[Int])](
     ("no budget, nothing joins", 0.0, Seq((0L, 399L)), Seq.fill(4)((0L, 399L)), Nil),

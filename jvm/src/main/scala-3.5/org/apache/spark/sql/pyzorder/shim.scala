@@ -22,14 +22,14 @@ object shim {
     org.apache.spark.sql.Dataset.ofRows(session, plan)
 
   /**
-   * Adds a rule that runs before Spark resolves the names of tables. In Spark 3.5 there is no such
-   * place, so the rule never runs.
+   * Adds a rule that runs before Spark resolves the names of tables. Spark 3.5 cannot run a rule
+   * there, so this does nothing.
    */
   def injectEarlyRule(
       extensions: SparkSessionExtensions,
       rule: SparkSession => Rule[LogicalPlan]): Unit = ()
 
-  /** Whether `dataType` is a type of ordered strings: STRING, CHAR(n) or VARCHAR(n). */
+  /** Whether `dataType` is a string type with a known order: STRING, CHAR(n) or VARCHAR(n). */
   def isString(dataType: DataType): Boolean = dataType match {
     case StringType | _: CharType | _: VarcharType => true
     case _ => false

@@ -29,7 +29,7 @@ object shim {
       rule: SparkSession => Rule[LogicalPlan]): Unit =
     extensions.injectHintResolutionRule(session => rule(session.asInstanceOf[SparkSession]))
 
-  /** Whether `dataType` is a type of ordered strings, which is any with a determined collation. */
+  /** Whether `dataType` is a string type with a known order, that is, with a known collation. */
   def isString(dataType: DataType): Boolean = dataType match {
     case s: StringType => s.collationId >= 0
     case _ => false

@@ -13,17 +13,17 @@ object CatalogAccess {
   /** The name of the session catalog. */
   val sessionCatalog: String = CatalogManager.SESSION_CATALOG_NAME
 
-  /** The session catalog's description of a table; None: the table is another catalog's. */
+  /** The session catalog's description of a table; None if another catalog has the table. */
   def catalogTable(table: Table): Option[CatalogTable] = table match {
     case V1Table(description) => Some(description)
     case _ => None
   }
 
-  /** The schema as Spark reads files by it, which may have nulls in any column. */
+  /** The schema with which Spark reads files, in which every column is nullable. */
   def asNullable(schema: StructType): StructType = schema.asNullable
 
   /**
-   * The partitions that the catalog has of a table now, none of them listed.
+   * A table's current partitions according to the catalog. Their folders are not listed.
    *
    * @param alternatives filters on the partition columns; a partition counts if all filters of one
    *                     alternative hold

@@ -33,7 +33,7 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
     if (!madeBy(keys)) None
     else stage.broadcast.relationFuture.get().value match {
       case shared: HashedRelation =>
-        val table = shared.asReadOnlyCopy() // get() writes into a row of the table's own
+        val table = shared.asReadOnlyCopy() // get() writes into a row that belongs to its table
         val bound = keys.map(BindReferences.bindReference(_, stage.output))
         Some(table.keys().map { key =>
           val row = table.get(key).next()
@@ -54,7 +54,7 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
 
 object BuildSide {
 
-  /** Matches materialized broadcasts, but not the null-aware ones, which are those of NOT IN. */
+  /** Matches materialized broadcasts, except the null-aware ones that Spark uses for NOT IN. */
   def unapply(plan: LogicalPlan): Option[BuildSide] = plan match {
     case LogicalQueryStage(_, stage: BroadcastQueryStageExec) if stage.isMaterialized =>
       stage.broadcast.outputPartitioning match {
