@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyhive import hive
 
@@ -67,3 +69,30 @@ def test_optimize(
     ((restored, *_),) = rows(cursor, "RESTORE hive_table TO BEFORE OPTIMIZE")
     assert restored == (16 if partitioned else 8)
     assert (rows(cursor, query), rows(cursor, "SELECT * FROM hive_table")) == before
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_files_that_hive_writes_are_seen_at_once(cursor: Any, tmp_path: Path, partitioned: bool) -> None:
+    """Even by queries that may use an earlier listing."""
+    pq.write_table(pa.table({"id": pa.array([100, 102], pa.int64())}), tmp_path / "new.parquet")
+    keys, partition = (" PARTITIONED BY (p INT)", " PARTITION (p = 1)") if partitioned else ("", "")
+    cursor.execute("DROP TABLE IF EXISTS loaded")
+    cursor.execute(f"CREATE TABLE loaded (id BIGINT){keys} STORED AS PARQUET")
+    cursor.execute(f"INSERT INTO loaded{partition} SELECT id FROM range(20)")
+    cursor.execute("OPTIMIZE loaded ZORDER BY (id)")
+    cursor.execute("SET spark.sql.zorder.index.maxStaleness=1h")
+    try:
+        assert rows(cursor, "SELECT count(*) FROM loaded") == [(20,)]
+        cursor.execute(
+            f"LOAD DATA LOCAL INPATH '{tmp_path}/new.parquet' INTO TABLE loaded{partition}"
+        )
+        assert rows(cursor, "SELECT count(*) FROM loaded") == [(22,)]
+        assert rows(cursor, "SELECT id FROM loaded WHERE id > 50") == [(100,), (102,)]
+        cursor.execute("REFRESH SKIPPING INDEX ON loaded")
+        cursor.execute("SET spark.sql.hive.convertMetastoreParquet=false")
+        cursor.execute(f"INSERT INTO loaded{partition} VALUES (104)")
+        cursor.execute("RESET spark.sql.hive.convertMetastoreParquet")
+        assert rows(cursor, "SELECT count(*) FROM loaded") == [(23,)]
+    finally:
+        cursor.execute("RESET spark.sql.zorder.index.maxStaleness")
+        cursor.execute("DROP TABLE loaded")

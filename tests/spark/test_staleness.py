@@ -165,6 +165,41 @@ def test_a_refresh_that_listed_before(
         spark.sql("REFRESH SKIPPING INDEX ON stale")
 
 
+#: Ways in which a session with pyzorder can change the partition p = 1, which has the rows
+#: 1, 3, …, 39, and how many rows the table has afterwards. {t} is the table's folder.
+CHANGES = {
+    "INSERT OVERWRITE DIRECTORY '{t}/p=1' USING parquet SELECT 5L id": 21,
+    "CREATE TABLE part (id BIGINT) USING parquet LOCATION '{t}/p=1';"
+    " INSERT INTO part VALUES (41), (43); DROP TABLE part": 42,
+    "TRUNCATE TABLE stale PARTITION (p = 1)": 20,
+    "TRUNCATE TABLE stale": 0,
+    "ALTER TABLE stale DROP PARTITION (p = 1); ALTER TABLE stale ADD PARTITION (p = 1)": 20,
+    "ALTER TABLE stale PARTITION (p = 1) RENAME TO PARTITION (p = 2);"
+    " ALTER TABLE stale ADD PARTITION (p = 1)": 40,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_partition_that_a_session_with_pyzorder_changes(spark: SparkSession, change: str) -> None:
+    """Whatever the command, queries with a bound see the change at once."""
+    spark.sql(KINDS["a partitioned table"].split(" LOCATION")[0])
+    details = spark.sql("DESCRIBE TABLE EXTENDED stale").where("col_name = 'Location'").first()
+    folder = details.data_type.removeprefix("file:")
+    try:
+        insert(spark, 0, 40)
+        spark.sql("OPTIMIZE stale ZORDER BY (id)").collect()
+        reader = bound(fresh(spark), "1h")
+        assert reader.sql("SELECT count(*), sum(1) FROM stale").collect() == [(40, 40)]
+        for statement in change.split(";"):
+            fresh(spark).sql(statement.format(t=folder)).collect()
+        expected = CHANGES[change]
+        for session in (reader, bound(fresh(spark), "1h"), fresh(spark)):
+            assert session.sql("SELECT count(*) FROM stale").collect() == [(expected,)]
+            assert count(session) == expected
+    finally:
+        spark.sql("DROP TABLE stale")
+
+
 def test_a_partition_is_overwritten(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(KINDS["a partitioned table"].format(tmp_path / "t"))
     try:

@@ -143,6 +143,11 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
 object TableFolder {
 
+  /** A path and its ancestors up to the first whose name does not have the form `name=value`. */
+  def upwards(path: Path): List[Path] =
+    if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
+    else List(path)
+
   /** The name of the folder in a table's folder that holds pyzorder's own files. */
   val Name: String = "_zorder"
 

@@ -74,6 +74,8 @@ final class IndexedInsertCommand(
     val conf = session.sessionState.newHadoopConfWithOptions(options)
     val folder = new TableFolder(outputPath.getFileSystem(conf).makeQualified(outputPath))
     val before = IndexStore.latest(conf, folder)
+    // The tables of which the folder may be a partition.
+    val around = TableFolder.upwards(folder.root).tail.map(new TableFolder(_))
     val columns = indexed(session, before)
     val settings = session.sessionState.conf
     if (columns.nonEmpty) {
@@ -82,12 +84,14 @@ final class IndexedInsertCommand(
           columns.filter(staysTheSame(_, settings)), fileSchema, format, millis(settings)))
     }
     val result = insert(session, child, Pauses)
-    if (before.isDefined || tracker.isDefined) {
-      try tracker match {
+    if (before.isDefined || tracker.isDefined || around.nonEmpty) {
+      try {
+        tracker match {
           case Some(written) => publish(session, folder, before, columns, written.files, conf)
-          case None => uncover(session, folder)
+          case None => IndexStore.uncover(session, folder, properties)
         }
-      catch {
+        around.foreach(IndexStore.uncover(session, _))
+      } catch {
         case NonFatal(failure) =>
           log.warn(
             s"The rows were written to ${folder.root}, but their files are unindexed until " +
@@ -213,10 +217,6 @@ final class IndexedInsertCommand(
 
   private def refOf(folder: TableFolder, file: FileStatus): FileRef =
     FileRef(folder.relativize(file.getPath), file.getLen, file.getModificationTime)
-
-  /** Removes the coverage of the index, which has no entries for the written files. */
-  private def uncover(session: shim.SparkSession, folder: TableFolder): Unit =
-    IndexStore.publish(session, folder, identity, identity, properties, voids = true)
 
   /**
    * The locations of the table's partitions. None if the table is not in the catalog, or if tasks

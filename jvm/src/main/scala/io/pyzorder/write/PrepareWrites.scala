@@ -2,10 +2,11 @@ package io.pyzorder.write
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SaveMode
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
+import org.apache.spark.sql.execution.command._
 import org.apache.spark.sql.execution.datasources.{FileFormat, InsertIntoHadoopFsRelationCommand}
 import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
@@ -20,7 +21,8 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * Clusters the rows of writes to tables that ask for it, and makes writes to a folder with a
- * `_zorder` folder add entries of their files to its index. Every overwrite uses the same command,
+ * `_zorder` folder, or to a partition in it, add entries of their files to its index or note that
+ * it lacks them. Every overwrite uses the same command,
  * because it may collide with an OPTIMIZE. Other writes are left unchanged.
  *
  * Spark runs every INSERT into its own file formats, from SQL or a DataFrame, as one of the
@@ -42,7 +44,18 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
         create.query, create.outputColumnNames, table.partitionColumnNames, table.properties,
         table.identifier.quotedString, None).map(rows => create.copy(query = rows))
         .getOrElse(create)
+    case truncate: TruncateTableCommand => UnindexedChangeCommand(truncate, truncate.tableName)
+    case load: LoadDataCommand => UnindexedChangeCommand(load, load.table)
+    case drop: AlterTableDropPartitionCommand => UnindexedChangeCommand(drop, drop.tableName)
+    case rename: AlterTableRenamePartitionCommand =>
+      UnindexedChangeCommand(rename, rename.tableName)
+    case write: DataWritingCommand if write.getClass.getName == HiveInsert =>
+      write.productIterator.collectFirst { case table: CatalogTable => table }
+        .map(UnindexedWriteCommand(write, _)).getOrElse(write)
   }
+
+  /** INSERT through a Hive SerDe. Its class is missing without Spark's Hive module. */
+  private val HiveInsert = "org.apache.spark.sql.hive.execution.InsertIntoHiveTable"
 
   private def prepared(insert: InsertIntoHadoopFsRelationCommand): LogicalPlan = {
     val properties = insert.catalogTable.map(_.properties).getOrElse(Map.empty)
@@ -53,7 +66,8 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
       else laidOut(
         insert.query, insert.outputColumnNames, insert.partitionColumns.map(_.name), properties,
         insert.catalogTable.map(_.identifier.quotedString).getOrElse(s"'$root'"), Some(root))
-    def isOurs = root.getFileSystem(conf).exists(new TableFolder(root).zorder)
+    def isOurs = TableFolder.upwards(root).exists(folder =>
+      root.getFileSystem(conf).exists(new TableFolder(folder).zorder))
     // An overwrite is replaced even without `_zorder`, because a first OPTIMIZE may begin
     // meanwhile.
     if (rows.isEmpty && insert.mode != SaveMode.Overwrite && !isOurs) insert

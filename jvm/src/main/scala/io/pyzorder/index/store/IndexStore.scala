@@ -174,6 +174,20 @@ object IndexStore {
     published.get
   }
 
+  /**
+   * Makes the index, if there is one, cover nothing until the table has been listed again, after a
+   * writer has changed files without adding entries.
+   *
+   * @param properties the table's properties, as in `publish`
+   */
+  def uncover(
+      session: shim.SparkSession,
+      folder: TableFolder,
+      properties: Map[String, String] = Map.empty): Unit =
+    if (latest(session.sessionState.newHadoopConf(), folder).isDefined) {
+      publish(session, folder, identity, identity, properties, voids = true)
+    }
+
   /** Removes the index. From then on, queries read all of the table's files. */
   def drop(session: shim.SparkSession, folder: TableFolder): Unit =
     MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)

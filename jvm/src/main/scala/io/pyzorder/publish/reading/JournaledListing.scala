@@ -45,9 +45,9 @@ object JournaledListing {
     val location = tableLocation.map(qualified(hadoopConf, _))
     val roots = rootPaths.map(qualified(hadoopConf, _))
     val outside = roots.filterNot(root => location.exists(l => below(root, l)))
-    val candidates = location.toSeq ++ outside.flatMap(MovedFileLookup.upwards) ++
+    val candidates = location.toSeq ++ outside.flatMap(TableFolder.upwards) ++
       outside.filter(isFileOfTable(hadoopConf, _)).flatMap(file =>
-        MovedFileLookup.upwards(file.getParent))
+        TableFolder.upwards(file.getParent))
     candidates.distinct.map { path =>
       if (location.contains(path)) new TableFolder(path).trusting(Set.empty)
       else new TableFolder(path)
@@ -211,7 +211,7 @@ object JournaledListing {
   private def isFileOfTable(hadoopConf: Configuration, root: Path): Boolean =
     root.getParent != null && {
       val fs = root.getFileSystem(hadoopConf)
-      MovedFileLookup.upwards(root.getParent).exists(folder =>
+      TableFolder.upwards(root.getParent).exists(folder =>
         FileSystems.exists(fs, new TableFolder(folder).zorder)) &&
       FileSystems.status(fs, root).forall(_.isFile)
     }

@@ -49,15 +49,10 @@ object MovedFileLookup {
   private def tablesOf(fs: FileSystem, path: Path, roots: Seq[Path]): Seq[TableFolder] = {
     val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq
     val around = roots.filter(TableFolder.isAtOrBelow(path, _)) :+ path.getParent
-    val candidates = around.flatMap(upwards).toSet
+    val candidates = around.flatMap(TableFolder.upwards).toSet
     above.filter(folder => candidates(folder) || around.exists(TableFolder.isAtOrBelow(folder, _)))
       .map(new TableFolder(_)).filter(table => FileSystems.exists(fs, table.zorder))
   }
-
-  /** A path and its ancestors up to the first whose name does not have the form `name=value`. */
-  def upwards(path: Path): List[Path] =
-    if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
-    else List(path)
 
   /** Where pyzorder may have moved the file, retired before staged places, later runs first. */
   private def places(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] = {

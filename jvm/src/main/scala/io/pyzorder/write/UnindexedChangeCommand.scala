@@ -1,0 +1,83 @@
+package io.pyzorder.write
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.command.{DataWritingCommand, LeafRunnableCommand}
+import org.apache.spark.sql.execution.metric.SQLMetric
+import org.apache.spark.sql.pyzorder.shim
+import org.slf4j.LoggerFactory
+
+import io.pyzorder.index.store.IndexStore
+import io.pyzorder.storage.TableFolder
+
+/** A command of Spark's that changes files of a table without adding entries to its index. */
+final case class UnindexedChangeCommand(change: LeafRunnableCommand, table: TableIdentifier)
+    extends LeafRunnableCommand {
+
+  override def output: Seq[Attribute] = change.output
+
+  override def simpleString(maxFields: Int): String = change.simpleString(maxFields)
+
+  override def run(sparkSession: SparkSession): Seq[Row] = {
+    val session = sparkSession.asInstanceOf[shim.SparkSession]
+    val catalog = session.sessionState.catalog
+    val changed =
+      if (catalog.tableExists(table)) Some(catalog.getTableMetadata(table)) else None
+    UnindexedChangeCommand.uncovering(session, changed)(change.run(session))
+  }
+}
+
+/** A command of Spark's that writes to a table without adding entries to its index. */
+final case class UnindexedWriteCommand(write: DataWritingCommand, table: CatalogTable)
+    extends DataWritingCommand {
+
+  override def query: LogicalPlan = write.query
+
+  override def outputColumnNames: Seq[String] = write.outputColumnNames
+
+  override lazy val metrics: Map[String, SQLMetric] = write.metrics
+
+  override def simpleString(maxFields: Int): String = write.simpleString(maxFields)
+
+  override def run(session: shim.SparkSession, child: SparkPlan): Seq[Row] =
+    UnindexedChangeCommand.uncovering(session, Some(table))(write.run(session, child))
+
+  override protected def withNewChildInternal(newChild: LogicalPlan): LogicalPlan =
+    copy(write = write.withNewChildren(Seq(newChild)).asInstanceOf[DataWritingCommand])
+}
+
+object UnindexedChangeCommand {
+
+  private val log = LoggerFactory.getLogger(classOf[UnindexedChangeCommand])
+
+  /**
+   * Makes a change to a table's files. Afterwards the index no longer covers the table, so queries
+   * list the files again even if index.maxStaleness would let them use an earlier listing.
+   */
+  private[write] def uncovering(
+      session: shim.SparkSession,
+      table: Option[CatalogTable])(change: => Seq[Row]): Seq[Row] =
+    try change
+    finally {
+      // A command that fails may have changed some of the files.
+      for (changed <- table; location <- changed.storage.locationUri) {
+        try {
+          val path = new Path(location)
+          val fs = path.getFileSystem(session.sessionState.newHadoopConf())
+          IndexStore.uncover(session, new TableFolder(fs.makeQualified(path)), changed.properties)
+        } catch {
+          case NonFatal(failure) =>
+            log.warn(
+              s"The files in $location were changed, but queries with index.maxStaleness may not " +
+                s"see that before REFRESH SKIPPING INDEX: ${failure.getMessage}")
+        }
+      }
+    }
+}
