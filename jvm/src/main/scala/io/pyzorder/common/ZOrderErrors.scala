@@ -206,6 +206,11 @@ object ZOrderErrors {
   def indexNotFound(table: String): ZOrderException =
     error("ZORDER_INDEX_NOT_FOUND", "table" -> table)
 
+  def indexTooLarge(folder: String, entries: Long, bytes: Long, limit: Long): ZOrderException =
+    error("ZORDER_INDEX_TOO_LARGE",
+      "folder" -> folder, "entries" -> entries.toString, "bytes" -> bytes.toString,
+      "limit" -> limit.toString)
+
   // ---- publishing -----------------------------------------------------------------------------
 
   /** `who` describes the lock's holder, `since` says when it began, `lease` is in milliseconds. */

@@ -338,24 +338,28 @@ object IndexStore {
    * Checks the memory that the snapshot needs. Even a sparse file, which takes no disk space, needs
    * memory for its full length.
    */
-  private def checkMemory(ref: SnapshotRef): Unit =
-    checkMemory(ref.length + ref.numFiles * EntryBytes, Runtime.getRuntime.maxMemory / 2)
+  private def checkMemory(ref: SnapshotRef): Unit = {
+    val needed = ref.length + ref.numFiles * EntryBytes
+    val limit = Runtime.getRuntime.maxMemory / 2
+    if (needed > limit) {
+      throw new IllegalStateException(
+        s"it needs $needed bytes of memory, more than its limit of $limit. Give the driver more " +
+          "memory")
+    }
+  }
 
   /**
    * Throws if all entries of the snapshot, as objects, would take most of the memory. Names and
    * statistics that compress well take up far less in the file.
    */
   def checkObjects(ref: SnapshotRef, columns: Int): Unit = {
-    val most = Runtime.getRuntime.maxMemory
-    checkMemory(ref.numFiles * (ObjectBytes + columns * ColumnBytes), most - most / 4)
-  }
-
-  private def checkMemory(needed: Long, most: Long): Unit =
-    if (needed > most) {
-      throw new IllegalStateException(
-        s"it needs $needed bytes of memory, more than its limit of $most. Give the driver more " +
-          "memory")
+    val memory = Runtime.getRuntime.maxMemory
+    val limit = memory - memory / 4
+    val needed = ref.numFiles * (ObjectBytes + columns * ColumnBytes)
+    if (needed > limit) {
+      throw ZOrderErrors.indexTooLarge(ref.folder.toString, ref.numFiles, needed, limit)
     }
+  }
 
   private def damaged: Exception =
     new IllegalStateException("its checksum differs from its pointer's")
