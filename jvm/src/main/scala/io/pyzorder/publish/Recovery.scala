@@ -181,6 +181,9 @@ private[publish] object Recovery {
       }
     } catch {
       case NonFatal(failure) =>
-        log.warn(s"The index of ${files.table} lacks the new paths of moved files", failure)
+        log.warn(
+          s"The index of ${files.table} was not updated; files that do not match their entries " +
+            "are read",
+          failure)
     }
 }

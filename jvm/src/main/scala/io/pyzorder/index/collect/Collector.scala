@@ -131,8 +131,7 @@ object Collector {
       columns: Seq[IndexedColumn]): Map[Int, FileFooter] = {
     val question = FooterQuestion(
       columns.map(FooterColumn.of(data.dataSchema, _)).toArray,
-      session.sessionState.conf.caseSensitiveAnalysis,
-      ReadSettings.datetimeRebase(session, data.options))
+      session.sessionState.conf.caseSensitiveAnalysis)
     val context = session.sparkContext
     val conf = context.broadcast(
       new SerializableConfiguration(session.sessionState.newHadoopConfWithOptions(data.options)))

@@ -62,13 +62,9 @@ final case class FileFooter(numRecords: Long, answers: Array[FooterAnswer])
 /**
  * What to read from the footers. It is sent to the executors.
  *
- * @param caseSensitive  how names are compared
- * @param datetimeRebase the rebase mode for Parquet files that do not record their calendar
+ * @param caseSensitive how names are compared
  */
-final case class FooterQuestion(
-    columns: Array[FooterColumn],
-    caseSensitive: Boolean,
-    datetimeRebase: String) {
+final case class FooterQuestion(columns: Array[FooterColumn], caseSensitive: Boolean) {
 
   def sameName(a: String, b: String): Boolean =
     if (caseSensitive) a == b else a.equalsIgnoreCase(b)

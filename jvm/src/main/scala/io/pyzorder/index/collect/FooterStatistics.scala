@@ -30,7 +30,7 @@ private[index] object FooterStatistics {
       try reader.getFooter
       finally reader.close()
     val numRecords = footer.getBlocks.asScala.map(_.getRowCount).sum
-    val origin = ParquetOrigin.of(footer.getFileMetaData, question.datetimeRebase)
+    val origin = ParquetOrigin.of(footer.getFileMetaData)
     FileFooter(numRecords, question.columns.map(answer(footer, numRecords, origin, question, _)))
   }
 

@@ -8,13 +8,12 @@ import org.apache.parquet.hadoop.metadata.FileMetaData
  * @param byParquetMr    whether the writer is parquet-mr. If so, the footer's bounds are values of
  *                       the file unless the type allows truncation, and INT96 is not converted
  *                       between zones
- * @param datetimeRebase how dates and INT64 timestamps are read: CORRECTED, LEGACY or EXCEPTION
- * @param datetimeByFile whether the file itself says CORRECTED, so that settings do not matter
+ * @param datetimeByFile whether the file itself records that its dates and INT64 timestamps are not
+ *                       rebased, so that settings do not matter
  * @param int96ByFile    whether the file itself records that its INT96 timestamps are not rebased
  */
 private[index] final case class ParquetOrigin(
     byParquetMr: Boolean,
-    datetimeRebase: String,
     datetimeByFile: Boolean,
     int96ByFile: Boolean)
 
@@ -29,18 +28,14 @@ private[index] object ParquetOrigin {
    * key uses the proleptic calendar. A file that names an older Spark, or a newer one with the key,
    * uses the hybrid calendar. For a file that names no Spark version, the setting decides.
    */
-  def of(metadata: FileMetaData, modeBySetting: String): ParquetOrigin = {
+  def of(metadata: FileMetaData): ParquetOrigin = {
     val keys = metadata.getKeyValueMetaData
-    val version = Option(keys.get(SparkVersion))
     def corrected(since: String, legacyKey: String): Boolean =
-      version.exists(_ >= since) && keys.get(legacyKey) == null
-    val datetimeCorrected = corrected("3.0.0", LegacyDatetime)
+      Option(keys.get(SparkVersion)).exists(_ >= since) && keys.get(legacyKey) == null
     ParquetOrigin(
       byParquetMr =
         metadata.getCreatedBy != null && metadata.getCreatedBy.startsWith("parquet-mr"),
-      datetimeRebase =
-        if (datetimeCorrected) "CORRECTED" else if (version.isDefined) "LEGACY" else modeBySetting,
-      datetimeByFile = datetimeCorrected,
+      datetimeByFile = corrected("3.0.0", LegacyDatetime),
       int96ByFile = corrected("3.1.0", LegacyInt96))
   }
 }

@@ -383,7 +383,11 @@ object IndexStore {
   /** The number of entries in each row group of the snapshot's file. */
   def rowGroups(hadoopConf: Configuration, ref: SnapshotRef): Seq[Int] = {
     val groups = SnapshotReader.rowGroups(HadoopInputFile.fromPath(dataFile(ref), hadoopConf))
-    if (groups.map(_.toLong).sum != ref.numFiles) throw damaged
+    val entries = groups.map(_.toLong).sum
+    if (entries != ref.numFiles) {
+      throw new IllegalStateException(
+        s"it has $entries entries, and its pointer says ${ref.numFiles}")
+    }
     groups
   }
 

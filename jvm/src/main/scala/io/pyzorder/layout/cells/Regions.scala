@@ -53,7 +53,8 @@ object Regions {
   private def grow(space: BoxSpace, limit: Long, box: RegionBox): (Regions, Seq[RegionBox]) = {
     val bytes = box.files.iterator.map(space.files(_).bytes).sum
     val gaps =
-      if (bytes <= limit) Nil else space.columns.flatMap(c => widestGap(space, c, box.files, bytes))
+      if (bytes <= limit) Nil
+      else space.columns.flatMap(c => balancedGap(space, c, box.files, bytes))
     if (gaps.isEmpty) (Region, Seq(box))
     else {
       val gap = gaps.maxBy(_.balance)
@@ -70,7 +71,7 @@ object Regions {
   private final case class Gap(column: Int, rank: Int, value: Any, balance: Double)
 
   /** The best-balanced gap in a column: some files end before all others begin. */
-  private def widestGap(
+  private def balancedGap(
       space: BoxSpace,
       column: Int,
       files: Seq[Int],

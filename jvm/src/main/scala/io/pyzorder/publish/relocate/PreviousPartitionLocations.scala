@@ -126,7 +126,8 @@ private[relocate] final class PreviousPartitionLocations(
    * those of a partition (`name=value`) or of a folder that a switch created.
    */
   private def clear(path: Path): Unit =
-    if (path != folder.root && path.getName.contains("=") || SiblingFolder.isOne(path.getName)) {
+    if (path != folder.root && (path.getName.contains("=") ||
+        SiblingFolder.isOne(path.getName))) {
       if (FileSystems.exists(fs, path) && FileSystems.list(fs, path).isEmpty) {
         fs.delete(path, true)
         clear(path.getParent)
