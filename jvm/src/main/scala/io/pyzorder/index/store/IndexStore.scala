@@ -38,20 +38,9 @@ object IndexStore {
   /** The number of snapshots kept after a new one is published. */
   private val KeptSnapshots = 10
 
-  /** The approximate heap size of an entry without its columns. */
-  private val EntryBytes = 64L
-
-  /** The approximate heap size of an entry as an object, with its path, and of a column in it. */
-  private val ObjectBytes = 700L
-  private val ColumnBytes = 100L
-
   /** The incarnation that was last read for each table. */
   private val lives: Cache[TableFolder, String] =
     CacheBuilder.newBuilder().maximumSize(10000).build[TableFolder, String]()
-
-  /** The pointers of large indexes whose data files were found to have the pointer's checksum. */
-  private val intact: Cache[SnapshotRef, java.lang.Boolean] =
-    CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()
 
   /**
    * Parsed pointers by folder, version, size and modification time. A pointer's file is never
@@ -215,14 +204,14 @@ object IndexStore {
       readable(fileSystem, folder, version).filter(_.incarnation == incarnation)
         .foreach { ref =>
           fileSystem.delete(new Path(folder.index, ref.pointer), false)
-          fileSystem.delete(dataFile(ref), false)
+          fileSystem.delete(ref.dataFile, false)
         }
     }
   }
 
   /** The index table as a relation over the snapshot's data file. */
   def relation(session: shim.SparkSession, ref: SnapshotRef): LogicalPlan = {
-    val path = dataFile(ref)
+    val path = ref.dataFile
     try SnapshotReader.checkCodecs(
         HadoopInputFile.fromPath(path, session.sessionState.newHadoopConf()))
     catch {
@@ -254,7 +243,7 @@ object IndexStore {
     val loaded = before.flatMap(load(session, _))
     val snapshot = loaded.getOrElse(IndexSnapshot.empty)
     val isUnknown = base > 0 && loaded.isEmpty // what earlier writers recorded is lost
-    loaded.foreach(all => checkObjects(before.get, all.columns.length))
+    loaded.foreach(all => SnapshotChecks.objects(before.get, all.columns.length))
     val kept = columns(snapshot.columns)
     val entries = change(withColumns(snapshot, kept)).sortBy(_.path)
     val bytes = SnapshotWriter.bytesOf(session, kept, entries)
@@ -299,13 +288,13 @@ object IndexStore {
 
   /** Reads the snapshot, bypassing the cache. Throws if it is missing or damaged. */
   private[pyzorder] def read(session: shim.SparkSession, ref: SnapshotRef): IndexSnapshot = {
-    checkEntries(ref)
-    checkMemory(ref)
-    val path = dataFile(ref)
+    SnapshotChecks.entries(ref)
+    SnapshotChecks.memory(ref)
+    val path = ref.dataFile
     val fileSystem = path.getFileSystem(session.sessionState.newHadoopConf())
     val bytes = new SnapshotBytes(() => {
       val bytes = SnapshotFiles.readBytes(fileSystem, path, ref.length)
-      if (SnapshotFiles.checksum(bytes) != ref.checksum) throw damaged
+      SnapshotChecks.checksum(ref, SnapshotFiles.checksum(bytes))
       bytes
     })
     val reader = new SnapshotReader(
@@ -323,66 +312,9 @@ object IndexStore {
       grown = () => SnapshotCache.grown(ref))
   }
 
-  /**
-   * Checks the number of entries before allocating memory for them. Parquet stores a value that is
-   * the same in all rows only once, so a small forged file could claim billions of rows. In a
-   * genuine snapshot no two entries share a path, so each takes at least one byte.
-   */
-  private def checkEntries(ref: SnapshotRef): Unit =
-    if (ref.numFiles < 0 || ref.numFiles > ref.length) {
-      throw new IllegalStateException(
-        s"it cannot have ${ref.numFiles} entries in ${ref.length} bytes")
-    }
-
-  /**
-   * Checks the memory that the snapshot needs. Even a sparse file, which takes no disk space, needs
-   * memory for its full length.
-   */
-  private def checkMemory(ref: SnapshotRef): Unit = {
-    val needed = ref.length + ref.numFiles * EntryBytes
-    val limit = Runtime.getRuntime.maxMemory / 2
-    if (needed > limit) {
-      throw new IllegalStateException(
-        s"it needs $needed bytes of memory, more than its limit of $limit. Give the driver more " +
-          "memory")
-    }
-  }
-
-  /**
-   * Throws if all entries of the snapshot, as objects, would take most of the memory. Names and
-   * statistics that compress well take up far less in the file.
-   */
-  def checkObjects(ref: SnapshotRef, columns: Int): Unit = {
-    val memory = Runtime.getRuntime.maxMemory
-    val limit = memory - memory / 4
-    val needed = ref.numFiles * (ObjectBytes + columns * ColumnBytes)
-    if (needed > limit) {
-      throw ZOrderErrors.indexTooLarge(ref.folder.toString, ref.numFiles, needed, limit)
-    }
-  }
-
-  private def damaged: Exception =
-    new IllegalStateException("its checksum differs from its pointer's")
-
-  /**
-   * Throws unless the snapshot's file has the checksum in its pointer. Parquet's own checksums
-   * cover only values, not the offsets and encodings needed to find and decode them. The file is
-   * read once per process and is not cached.
-   */
-  def checkIntact(hadoopConf: Configuration, ref: SnapshotRef): Unit = {
-    checkEntries(ref)
-    if (intact.getIfPresent(ref) == null) {
-      val path = dataFile(ref)
-      if (SnapshotFiles.checksum(path.getFileSystem(hadoopConf), path) != ref.checksum) {
-        throw damaged
-      }
-      intact.put(ref, java.lang.Boolean.TRUE)
-    }
-  }
-
   /** The number of entries in each row group of the snapshot's file. */
   def rowGroups(hadoopConf: Configuration, ref: SnapshotRef): Seq[Int] = {
-    val groups = SnapshotReader.rowGroups(HadoopInputFile.fromPath(dataFile(ref), hadoopConf))
+    val groups = SnapshotReader.rowGroups(HadoopInputFile.fromPath(ref.dataFile, hadoopConf))
     val entries = groups.map(_.toLong).sum
     if (entries != ref.numFiles) {
       throw new IllegalStateException(
@@ -406,10 +338,7 @@ object IndexStore {
 
   /** Warns once that a snapshot cannot be used. */
   def warn(ref: SnapshotRef, failure: Throwable): Unit =
-    warn(ref.folder, dataFile(ref).toString, failure)
-
-  /** The Parquet data file of a snapshot. */
-  def dataFile(ref: SnapshotRef): Path = new Path(ref.folder.index, ref.file)
+    warn(ref.folder, ref.dataFile.toString, failure)
 
   private def pointerAt(
       fileSystem: FileSystem,
@@ -447,7 +376,7 @@ object IndexStore {
    * This includes the data file's checksum file, which Hadoop opens when Spark reads the data file.
    */
   private def checked(ref: SnapshotRef): SnapshotRef = {
-    val data = dataFile(ref)
+    val data = ref.dataFile
     Seq(new Path(ref.folder.index, ref.pointer), data, FileSystems.checksumFile(data))
       .find(path => Links.inOwn(path) || FileSystems.isSpecial(path))
       .foreach(path => throw new IllegalStateException(s"$path is a symbolic link or not a file"))

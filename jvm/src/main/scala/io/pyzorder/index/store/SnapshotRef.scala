@@ -3,6 +3,7 @@ package io.pyzorder.index.store
 import java.nio.charset.StandardCharsets.UTF_8
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.types.DataType
 import scala.jdk.CollectionConverters._
 
@@ -36,6 +37,9 @@ final case class SnapshotRef(
     columns: Seq[IndexedColumn],
     coverage: Option[Coverage],
     coverableSince: Long) {
+
+  /** The Parquet data file. */
+  def dataFile: Path = new Path(folder.index, file)
 
   /** The file name of this pointer. */
   def pointer: String = SnapshotRef.pointerName(version)

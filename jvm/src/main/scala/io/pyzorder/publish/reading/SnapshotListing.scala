@@ -7,7 +7,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.ReadFailure
 import io.pyzorder.index.memory.IndexSnapshot
-import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotRef}
+import io.pyzorder.index.store.{Coverage, IndexStore, SnapshotChecks, SnapshotRef}
 import io.pyzorder.storage.TableFolder
 
 /**
@@ -55,7 +55,7 @@ object SnapshotListing {
 
   private def fitsMemory(ref: SnapshotRef): Boolean =
     try {
-      IndexStore.checkObjects(ref, columns = 0)
+      SnapshotChecks.objects(ref, columns = 0)
       true
     } catch {
       case ReadFailure(failure) =>

@@ -8,7 +8,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{JobDescription, TaskFunction}
-import io.pyzorder.index.store.{IndexStore, SnapshotRef}
+import io.pyzorder.index.store.{IndexStore, SnapshotChecks, SnapshotRef}
 import io.pyzorder.skipping.predicate.{FileTest, IndexFilter}
 
 /**
@@ -61,9 +61,9 @@ private[skipping] object IndexQuery {
     val hadoopConf = session.sessionState.newHadoopConf()
     val conf = context.broadcast(new SerializableConfiguration(hadoopConf))
     val Question(ref, filter, reading, _) = question
-    IndexStore.checkIntact(hadoopConf, ref)
+    SnapshotChecks.intact(hadoopConf, ref)
     val groups = IndexStore.rowGroups(hadoopConf, ref)
-    val (file, columns) = (IndexStore.dataFile(ref), ref.columns.toList)
+    val (file, columns) = (ref.dataFile, ref.columns.toList)
     // A predicate that is evaluated on constant files might read the session's settings.
     val bits = SQLExecution.withSQLConfPropagated(session) {
       val parts = context.parallelize(groups.zipWithIndex, math.max(1, groups.length))

@@ -1,0 +1,82 @@
+package io.pyzorder.index.store
+
+import com.google.common.cache.{Cache, CacheBuilder}
+import org.apache.hadoop.conf.Configuration
+
+import io.pyzorder.common.ZOrderErrors
+
+/**
+ * Checks of a snapshot, which somebody may have forged, before it is used. Each throws if the
+ * snapshot fails the check.
+ */
+object SnapshotChecks {
+
+  /** The approximate heap size of an entry without its columns. */
+  private val EntryBytes = 64L
+
+  /** The approximate heap size of an entry as an object, with its path, and of a column in it. */
+  private val ObjectBytes = 700L
+  private val ColumnBytes = 100L
+
+  /** The pointers of large indexes whose data files were found to have the pointer's checksum. */
+  private val known: Cache[SnapshotRef, java.lang.Boolean] =
+    CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()
+
+  /**
+   * Checks the number of entries before allocating memory for them. Parquet stores a value that is
+   * the same in all rows only once, so a small forged file could claim billions of rows. In a
+   * genuine snapshot no two entries share a path, so each takes at least one byte.
+   */
+  def entries(ref: SnapshotRef): Unit =
+    if (ref.numFiles < 0 || ref.numFiles > ref.length) {
+      throw new IllegalStateException(
+        s"it cannot have ${ref.numFiles} entries in ${ref.length} bytes")
+    }
+
+  /**
+   * Checks the memory that the snapshot needs. Even a sparse file, which takes no disk space, needs
+   * memory for its full length.
+   */
+  def memory(ref: SnapshotRef): Unit = {
+    val needed = ref.length + ref.numFiles * EntryBytes
+    val limit = Runtime.getRuntime.maxMemory / 2
+    if (needed > limit) {
+      throw new IllegalStateException(
+        s"it needs $needed bytes of memory, more than its limit of $limit. Give the driver more " +
+          "memory")
+    }
+  }
+
+  /**
+   * Throws if all entries of the snapshot, as objects, would take most of the memory. Names and
+   * statistics that compress well take up far less in the file.
+   */
+  def objects(ref: SnapshotRef, columns: Int): Unit = {
+    val memory = Runtime.getRuntime.maxMemory
+    val limit = memory - memory / 4
+    val needed = ref.numFiles * (ObjectBytes + columns * ColumnBytes)
+    if (needed > limit) {
+      throw ZOrderErrors.indexTooLarge(ref.folder.toString, ref.numFiles, needed, limit)
+    }
+  }
+
+  /** Checks the checksum of the bytes that were read. */
+  def checksum(ref: SnapshotRef, actual: Long): Unit =
+    if (actual != ref.checksum) {
+      throw new IllegalStateException("its checksum differs from its pointer's")
+    }
+
+  /**
+   * Throws unless the snapshot's file has the checksum in its pointer. Parquet's own checksums
+   * cover only values, not the offsets and encodings needed to find and decode them. The file is
+   * read once per process and is not cached.
+   */
+  def intact(hadoopConf: Configuration, ref: SnapshotRef): Unit = {
+    entries(ref)
+    if (known.getIfPresent(ref) == null) {
+      val path = ref.dataFile
+      checksum(ref, SnapshotFiles.checksum(path.getFileSystem(hadoopConf), path))
+      known.put(ref, java.lang.Boolean.TRUE)
+    }
+  }
+}
