@@ -17,13 +17,15 @@ import io.pyzorder.storage.TableFolder
  * @param loader  loads a column's arrays, or warns and returns None if they cannot be read
  * @param readPaths reads the files' paths, relative to the table's folder; they are not cached
  * @param grown   called after a column has been loaded
+ * @param checkObjects throws if the entries would take too much memory as objects
  */
 final class IndexSnapshot(
     val columns: Seq[IndexedColumn],
     files: FileArrays,
     loader: IndexedColumn => Option[ColumnArrays],
     readPaths: () => Array[String],
-    grown: () => Unit = () => ()) {
+    grown: () => Unit = () => (),
+    checkObjects: () => Unit = () => ()) {
 
   private val loaded = new ConcurrentHashMap[Seq[String], Option[ColumnArrays]]()
 
@@ -125,6 +127,7 @@ final class IndexSnapshot(
 
   /** The entries as objects, for code that changes the index. Invalid file names are left out. */
   def entries: Seq[FileEntry] = {
+    checkObjects()
     val arrays = columns.flatMap(c => column(c.path).map(c.name -> _))
     val names = paths()
     (0 until numFiles).filterNot(i => TableFolder.leaves(names(i))).map { i =>

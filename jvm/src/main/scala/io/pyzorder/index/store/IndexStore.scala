@@ -243,7 +243,6 @@ object IndexStore {
     val loaded = before.flatMap(load(session, _))
     val snapshot = loaded.getOrElse(IndexSnapshot.empty)
     val isUnknown = base > 0 && loaded.isEmpty // what earlier writers recorded is lost
-    loaded.foreach(all => SnapshotChecks.objects(before.get, all.columns.length))
     val kept = columns(snapshot.columns)
     val entries = change(withColumns(snapshot, kept)).sortBy(_.path)
     val bytes = SnapshotWriter.bytesOf(session, kept, entries)
@@ -309,7 +308,8 @@ object IndexStore {
         }
       },
       () => reader.paths(),
-      grown = () => SnapshotCache.grown(ref))
+      grown = () => SnapshotCache.grown(ref),
+      checkObjects = () => SnapshotChecks.objects(ref, ref.columns.length))
   }
 
   /** The number of entries in each row group of the snapshot's file. */
