@@ -20,7 +20,7 @@ from pyzorder.explain import NO_SCAN
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: The nodes of a plan that pyzorder adds.
+#: The nodes that pyzorder adds to a plan.
 OURS = re.compile(r"ZOrder(?:Skipping|Answers) \[.*?\]")
 
 

@@ -1,6 +1,7 @@
 """Settings of a scan that determine which values are read from a file's bytes.
 
-The texts are those of Scala's ReadSettings. Entries apply only to scans with equal settings.
+Both settings are texts, equal to those of Scala's ReadSettings. An entry applies only to scans with
+the same structural text; bounds that depend on the temporal text need the same one as well.
 """
 
 from __future__ import annotations

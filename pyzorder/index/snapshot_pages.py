@@ -76,14 +76,14 @@ def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
             length, at = _varint(data, at)
             at += length
         elif kind not in (_TRUE, _FALSE):
-            raise ValueError(f"a header of a page has a field of type {kind}")
+            raise ValueError(f"a page header has a field of type {kind}")
     return found, at + 1
 
 
 def _integer(data: bytes, at: int) -> tuple[int, int]:
     number, at = _varint(data, at)
     if number >= 1 << 32:
-        raise ValueError("a header of a page has a number of more than 32 bits")
+        raise ValueError("a page header has a number of more than 32 bits")
     return (number >> 1) ^ -(number & 1), at
 
 
@@ -94,4 +94,4 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         at += 1
         if data[at - 1] < 128:
             return number, at
-    raise ValueError("a header of a page has a number of more than 64 bits")
+    raise ValueError("a page header has a number of more than 64 bits")

@@ -36,7 +36,7 @@ class TableFolder:
 
     @property
     def journal(self) -> str:
-        """The folder of the records of runs."""
+        """The folder with the runs' records."""
         return f"{self.zorder}/_journal"
 
     @property

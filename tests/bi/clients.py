@@ -81,7 +81,7 @@ class Jdbc:
         return self.ask(do="query", sql=sql)
 
     def prepared(self, sql: str, *values: tuple[str, object]) -> dict[str, Any]:
-        """The same for a PreparedStatement; each value comes with its type."""
+        """Like `query`, for a PreparedStatement; each value comes with its type."""
         listed = [[kind, str(value)] for kind, value in values]
         return self.ask(do="prepared", sql=sql, values=listed)
 

@@ -257,8 +257,8 @@ def test_when_in_doubt_the_file_is_read(spark: SparkSession, tmp_path: Path, cha
 
 
 def test_changed_after_the_query_was_planned(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark keeps its first listing of the table, so a file replaced since then must
-    not be skipped."""
+    """Spark keeps its first listing of the table, so a file that has since been
+    replaced must not be skipped."""
     table = tmp_path / "t"
     for k in range(3):
         spark.range(k * 10, k * 10 + 10, 1, 1).toDF("a").write.mode("append").parquet(str(table))

@@ -245,7 +245,7 @@ def test_a_first_record_that_is_deleted(spark: SparkSession, tmp_path: Path, poi
 
 @pytest.mark.crash
 def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_path: Path) -> None:
-    """What the writer had finished is the table now, so it must not undo it."""
+    """The writer's new files are now the only copy, so the writer must not undo its run."""
     table = tmp_path / "t"
     create(spark, table)
     lease = "spark.sql.zorder.journal.lease=4000"

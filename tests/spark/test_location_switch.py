@@ -358,7 +358,7 @@ def test_overwritten_behind(spark: SparkSession, tmp_path: Path, mode: str) -> N
     assert read_there(spark) == ALL
 
 
-#: Fail points, and whether a metastore names the new folder right after the kill, and in the end.
+#: Fail points, and whether a metastore names the new folder after the kill and after recovery.
 IN_METASTORE = {
     "switch-recorded": (False, False),
     "switch-filled": (False, False),

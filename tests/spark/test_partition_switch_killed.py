@@ -95,7 +95,7 @@ def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> No
     assert {day for day, place in places(spark).items() if place == before[day]} == unmoved
 
 
-#: Fail points, and whether a metastore names the new folders right after the kill, and in the end.
+#: Fail points, and whether a metastore names the new folders after the kill and after recovery.
 IN_METASTORE = {
     "switch-filled": (False, False),
     "before-switch": (False, True),

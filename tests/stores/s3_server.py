@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 
 BUCKET = "tests"
 
-#: A test posts to this path which request should fail next, and how.
+#: Tests post to this path to choose which request fails next, and how.
 FAIL = "/_fail"
 
 #: The request is carried out, but its response is lost.

@@ -1,4 +1,4 @@
-"""Helpers for what the fallback skips, and what a query opens."""
+"""Helpers that find which files the fallback skips and which files a query opens."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ case class ZOrderValue(children: Seq[Expression]) extends Expression {
     } else if (refused.nonEmpty) {
       TypeCheckResult.TypeCheckFailure(
         s"$prettyName takes numbers, strings, binaries, booleans, dates, times and intervals, " +
-          s"not ${refused.head.sql}: name a field of it")
+          s"not ${refused.head.sql}")
     } else {
       TypeCheckResult.TypeCheckSuccess
     }

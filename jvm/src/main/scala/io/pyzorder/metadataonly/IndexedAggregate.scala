@@ -87,8 +87,8 @@ object IndexedAggregate {
 
   /**
    * `min(c)` and `max(c)`. They are taken only from bounds that are values of the file as this scan
-   * reads them. Of a floating-point column, two kinds of files are read nevertheless: those that
-   * may contain NaN, which is greater than the bounds show, and those whose bound is zero, because
+   * reads them. If the column is floating-point, two kinds of files are still read: those that may
+   * contain NaN, which is greater than the bounds show, and those whose bound is zero, because
    * whether Spark returns -0.0 or 0.0 depends on the order of the rows. CHAR and collated strings
    * have no bounds.
    */

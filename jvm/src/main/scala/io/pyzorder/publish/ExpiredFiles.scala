@@ -90,7 +90,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
       deleted(i + 1)
     }
 
-  /** The folders of all runs, as (run, whether for retired rather than staged files, folder). */
+  /** All runs' folders, as (run, whether it holds retired rather than staged files, folder). */
   private def runFolders: Seq[(Long, Boolean, FileStatus)] =
     for {
       home <- (table.zorder +: alone.map(new Path(_, TableFolder.Name))).distinct

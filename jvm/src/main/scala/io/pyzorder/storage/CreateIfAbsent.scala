@@ -125,7 +125,8 @@ object CreateIfAbsent {
               val there =
                 try Some(FileSystems.readFully(fs, path))
                 catch { case _: FileNotFoundException => None }
-              // Refused but absent: the object was deleted since, or another PUT is in progress.
+              // Refused but absent: the object has since been deleted, or another PUT is in
+              // progress.
               if (there.isEmpty && (!isRefusal(failure) || tries == MaxTries)) throw failure
               if (there.isEmpty) Thread.sleep(50L << tries)
               there.map(java.util.Arrays.equals(_, bytes))

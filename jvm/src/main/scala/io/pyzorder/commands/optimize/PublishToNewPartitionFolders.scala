@@ -7,7 +7,7 @@ import io.pyzorder.publish.Writer
 import io.pyzorder.storage.FileRef
 
 /**
- * Publishes to new folders of the partitions with rewritten files. Each gets the partition's new
+ * Publishes each partition that has rewritten files to a new folder, which gets the partition's new
  * files and copies of the files that are not rewritten.
  */
 private[optimize] final class PublishToNewPartitionFolders(

@@ -29,8 +29,8 @@ object Collector {
    * this fail.
    *
    * The entries are valid for the given sizes and modification times. The files must therefore have
-   * been listed before this call, so that the entry of a file that was modified since does not
-   * match it.
+   * been listed before this call, so that the entry of a file that has since been modified does
+   * not match it.
    *
    * @param columns columns of `data.dataSchema`, spelled as in that schema
    */

@@ -156,7 +156,7 @@ private[publish] final class TableLocationSwitch(
   /**
    * Copies the files in `late` to the table's current folder and marks them in `from`.
    *
-   * @param table `to`, or the folder to which the table was switched since
+   * @param table `to`, or the folder to which the table has since been switched
    */
   def carry(table: TableFolder): Unit = left.carry(table.root)
 

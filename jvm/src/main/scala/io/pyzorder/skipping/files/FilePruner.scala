@@ -13,7 +13,7 @@ import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColum
 import io.pyzorder.skipping.predicate.{JoinKeyFilter, PredicateRules, ZValueRangeFilter}
 
 /**
- * Removes the files from a listing that their index entries prove to hold no matching row. A file
+ * Removes from a listing each file whose index entry proves that it holds no matching row. A file
  * without a valid entry is always kept.
  *
  * @param table      the table's name, for messages

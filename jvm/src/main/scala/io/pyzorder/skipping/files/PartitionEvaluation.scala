@@ -49,7 +49,7 @@ private[skipping] final class PartitionEvaluation(
     found.toSeq
   }
 
-  /** Marks files as unindexed that have changed since they were listed. */
+  /** Marks files as unindexed if they have changed since they were listed. */
   def forget(changed: FileStatus => Boolean): Unit = {
     var i = 0
     while (i < listed.length) {

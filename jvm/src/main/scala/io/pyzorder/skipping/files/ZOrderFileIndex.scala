@@ -89,7 +89,10 @@ final class ZOrderFileIndex private (
     answer(partitionFilters, dataFilters).outcome
   }
 
-  /** The same for the cost model, from the index alone where it knows the files. */
+  /**
+   * Like `outcome`, for the cost model. If Spark would have to list the files, those that the index
+   * covers are taken from it instead.
+   */
   def estimatedOutcome(
       partitionFilters: Seq[Expression],
       dataFilters: Seq[Expression]): SkippingOutcome = {

@@ -36,8 +36,9 @@ object MonotonicFunctions {
   private val Fractions = Set("SECOND", "MILLISECOND", "MICROSECOND")
 
   /**
-   * Returns the argument of a proved function, and the time zone in which the days of that argument
-   * must be in order. Without a zone, the function preserves order whatever the clocks do.
+   * Returns the argument of a function that satisfies both conditions, and a time zone if it does
+   * so only where the days of that argument are in order in this zone. Without a zone, the function
+   * preserves order whatever the clocks do.
    */
   def unapply(function: Expression): Option[(Expression, Option[ZoneId])] = function match {
     case cast: Cast if cast.child.resolved =>
