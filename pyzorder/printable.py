@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import unicodedata
 
+#: The bidirectional classes of characters that change the order in which others are shown.
+REORDERING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+
 
 def printable(text: str) -> str:
-    """Replaces control characters other than line breaks, which terminals may interpret.
+    """Replaces what could be a command or deceive on a terminal: control characters other than
+    line breaks, line separators, and characters that reorder text.
 
     The text may come from a table's folder, where others can write.
     """
-    is_command = [unicodedata.category(c) == "Cc" and c != "\n" for c in text]
-    return "".join("\ufffd" if bad else c for c, bad in zip(text, is_command, strict=True))
+    return "".join("\ufffd" if _is_deceptive(c) else c for c in text)
+
+
+def _is_deceptive(c: str) -> bool:
+    is_control = unicodedata.category(c) in ("Cc", "Zl", "Zp") and c != "\n"
+    return is_control or unicodedata.bidirectional(c) in REORDERING
 
 
 def on_one_line(text: str) -> str:

@@ -19,5 +19,10 @@ def test_other_text_stays(text: str) -> None:
     assert printable(text) == text
 
 
+def test_text_that_is_shown_in_another_order() -> None:
+    assert printable("t\u202egol\u202c.parquet") == "t\ufffdgol\ufffd.parquet"
+    assert on_one_line("a\u2028b\u2067c") == "a b\ufffdc"
+
+
 def is_control(character: str) -> bool:
     return ord(character) < 32 or 127 <= ord(character) < 160

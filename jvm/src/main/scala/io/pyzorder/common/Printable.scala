@@ -4,14 +4,28 @@ package io.pyzorder.common
 private[pyzorder] object Printable {
 
   /**
-   * The text on one line, with spaces for line breaks and tabs and U+FFFD for other control
-   * characters. A terminal could interpret those as commands, and a line break in a log could look
-   * like the beginning of another message.
+   * The text on one line, with spaces for line breaks and tabs. U+FFFD replaces other control
+   * characters, which a terminal could interpret as commands, and characters that reorder text. A
+   * line break in a log could look like the beginning of another message.
    */
-  def apply(text: String): String =
-    if (!text.exists(c => Character.isISOControl(c))) text
-    else text.map {
-      case '\n' | '\r' | '\t' => ' '
-      case c => if (Character.isISOControl(c)) '\ufffd' else c
-    }
+  def apply(text: String): String = text.map {
+    case '\n' | '\r' | '\t' | '\u2028' | '\u2029' => ' '
+    case c if Character.isISOControl(c) || Reordering(Character.getDirectionality(c)) => '\ufffd'
+    case c => c
+  }
+
+  /** The directionalities of characters that change the order in which others are shown. */
+  private val Reordering: Set[Byte] = {
+    import Character._
+    Set(
+      DIRECTIONALITY_LEFT_TO_RIGHT_EMBEDDING,
+      DIRECTIONALITY_RIGHT_TO_LEFT_EMBEDDING,
+      DIRECTIONALITY_LEFT_TO_RIGHT_OVERRIDE,
+      DIRECTIONALITY_RIGHT_TO_LEFT_OVERRIDE,
+      DIRECTIONALITY_POP_DIRECTIONAL_FORMAT,
+      DIRECTIONALITY_LEFT_TO_RIGHT_ISOLATE,
+      DIRECTIONALITY_RIGHT_TO_LEFT_ISOLATE,
+      DIRECTIONALITY_FIRST_STRONG_ISOLATE,
+      DIRECTIONALITY_POP_DIRECTIONAL_ISOLATE)
+  }
 }
