@@ -20,9 +20,10 @@ final case class FileBox(bytes: Long, columns: Seq[ColumnStatistics])
  * spans all of the column's ranks.
  *
  * The share of the data in a range of ranks is estimated from the boxes alone: each file's bytes
- * are spread over the gaps between the ranks it spans, in proportion to the distance between the
- * values, or are put on its rank if it has only one. Files of 0 bytes do not affect the estimate. A
- * wrong estimate can make a layout worse, but never an answer wrong.
+ * are spread over the gaps between the ranks that the file spans, in proportion to the distance
+ * between the values. The bytes of a file that spans only one rank are put on that rank. Files of 0
+ * bytes do not affect the estimate. A wrong estimate can make a layout worse, but never an answer
+ * wrong.
  */
 final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 
@@ -53,7 +54,7 @@ final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 
   /**
    * The share of the data that has the same value as a row, averaged over the rows in the ranks
-   * from `low` to `high`. Files of these rows cannot be narrower than that on average.
+   * from `low` to `high`. The files that hold these rows have at least this width on average.
    */
   def grain(column: Int, low: Int, high: Int): Double = {
     val squares = sides(column).squares
@@ -115,7 +116,7 @@ object BoxSpace {
     spread(low, high, bytes, distance)
   }
 
-  /** @param distance from each rank to the next */
+  /** @param distance the distance from each rank to the next */
   private def spread(
       low: Array[Int],
       high: Array[Int],

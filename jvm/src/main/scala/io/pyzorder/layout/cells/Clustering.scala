@@ -8,7 +8,7 @@ import io.pyzorder.expressions.{Boundaries, InterleaveBits}
  * Assigns each row to a file and to a place inside the file. It is built on the driver from a
  * sample, then broadcast. Files are numbered consecutively across all table partitions.
  *
- * @param boundaries of each clustering column, over all table partitions
+ * @param boundaries the boundaries of each clustering column, over all table partitions
  * @param trees      one per table partition
  * @param curve      `zorder`, `hilbert` or `linear`
  */
@@ -32,16 +32,16 @@ final class Clustering(
   private val keys: Array[Int] = Clustering.keysOf(leafCount)
 
   /**
-   * A number that Spark's hash partitioning sends to the task of the row's file. The turn is hashed
-   * because rows of a heavy cell may arrive at regular intervals, such as every other row, and
-   * would otherwise reach only some of the cell's files.
+   * A number that Spark's hash partitioning maps to the task that writes the row's file. The turn
+   * is hashed because rows of a heavy cell may arrive at regular intervals, such as every other
+   * row, and would otherwise reach only some of the cell's files.
    */
   def shuffleKey(ids: Array[Int], partition: Int, turn: Int): Int = {
     val scattered = Murmur3_x86_32.hashInt(turn, Clustering.HashSeed) & Int.MaxValue
     keys(firstLeaf(partition) + trees(partition).leaf(ids, scattered))
   }
 
-  /** The row's place inside its file, not negative. Overwrites `ids`. */
+  /** The row's place inside its file; never negative. Overwrites `ids`. */
   def place(ids: Array[Int]): Long = {
     var c = 0
     while (c < ids.length) {
@@ -58,19 +58,21 @@ object Clustering {
   /** Maximum boundaries per column; more would hardly separate files any better. */
   private[pyzorder] val MaxBoundaries = 1 << 16
 
-  /** The limit for a few files: enough boundaries to order the rows inside a file. */
+  /** The smallest limit, for tables with few files. It suffices to order the rows inside a file. */
   private val MinBoundaries = 1 << 13
 
   /**
-   * The maximum number of boundaries per column: 64 for each file, and not always `MaxBoundaries`,
-   * since boundaries that fit the processor's cache are searched faster.
+   * The maximum number of boundaries per column: 64 for each file, but at least `MinBoundaries` and
+   * at most `MaxBoundaries`. A smaller table gets fewer because boundaries that fit into the
+   * processor's cache are searched faster.
    */
   private def boundariesFor(leaves: Int): Int =
     math.max(MinBoundaries, math.min(64L * leaves, MaxBoundaries).toInt)
 
   /**
-   * @param keys   the first columns of `sample`, which may have further ones
-   * @param groups number of files, and regions, of each table partition, by its number in `sample`
+   * @param keys   the first columns of `sample`, which may have more columns
+   * @param groups the number of files and the regions of each table partition, in the order of the
+   *               partitions' numbers in `sample`
    */
   def of(keys: ClusteringKeys, sample: Sample, groups: Seq[(Int, Regions)]): Clustering = {
     val limit = boundariesFor(groups.map(_._1).sum)
@@ -88,7 +90,7 @@ object Clustering {
   /** Seed of the hash that Spark partitions rows by. */
   private val HashSeed = 42
 
-  /** For each of `count` tasks, a number that Spark's hash partitioning sends to it. */
+  /** For each of `count` tasks, a number that Spark's hash partitioning maps to that task. */
   private[pyzorder] def keysOf(count: Int): Array[Int] = {
     val keys = new Array[Int](count)
     val found = new Array[Boolean](count)

@@ -34,8 +34,8 @@ sealed abstract class RangeIdsExpression extends Expression {
   }
 
   /**
-   * Java code that fills an int[] with the range ids, with the names of the variables that hold the
-   * clustering and the array.
+   * Returns Java code that fills an int[] with the range ids, then the names of the variables that
+   * hold the clustering and the array.
    */
   protected def rangeIdsCode(ctx: CodegenContext): (Block, String, String) = {
     val reference = ctx.addReferenceObj("clustering", clustering, classOf[Broadcast[_]].getName)
@@ -69,13 +69,13 @@ sealed abstract class RangeIdsExpression extends Expression {
 }
 
 /**
- * A number that Spark's hash partitioning sends to the task of the row's file. If a cell is heavier
- * than a file, a hash of `turn` deals out its rows to its files.
+ * A number that Spark's hash partitioning maps to the task that writes the row's file. The rows of
+ * a cell that is heavier than a file are distributed over the cell's files by a hash of `turn`.
  *
  * @param partition number of the table partition
- * @param turn      an INT that deals out the rows; None: each task counts its rows, which is safe
- *                  only if a retried task reads its rows in the same order, since otherwise rows
- *                  would be lost or duplicated
+ * @param turn      an INT that varies from row to row; None: each task counts its rows, which is
+ *                  safe only if a retried task reads its rows in the same order, since otherwise
+ *                  rows would be lost or duplicated
  */
 case class ShuffleKey(
     columns: Seq[Expression],

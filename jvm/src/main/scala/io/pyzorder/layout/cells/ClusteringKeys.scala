@@ -43,8 +43,8 @@ object ClusteringKeys {
 
   /**
    * @param direct whether z-values are made of the values' own ordered bytes, not of their ranks;
-   *               the rows are then sorted by the z-value alone and cut into even files. Only with
-   *               curve `zorder`.
+   *               the rows are then sorted by the z-value alone and cut into even files. Requires
+   *               the curve `zorder`.
    */
   def of(columns: Seq[Expression], curve: String, direct: Boolean): ClusteringKeys =
     ClusteringKeys(

@@ -3,10 +3,10 @@ package io.pyzorder.layout.cells
 /**
  * Chooses the number of slabs of each column, so that the cells form a grid.
  *
- * A lookup by one column opens one slab's share of the files, however the other columns are cut. In
- * a grid with k slabs of a column of spread s, lookups open the mean of s/k over the columns, which
- * is smallest if cells are equally long in every column. Few numbers of files are a product of
- * equal factors. If cells must be longer in one column, the last column is chosen.
+ * A lookup by one column opens one slab's share of the files, however the other columns are cut. If
+ * a column of spread s is cut into k slabs, that share is s/k. Its mean over the columns is
+ * smallest if cells are equally long in every column. For most numbers of files, no whole numbers
+ * of slabs achieve this, so cells are longer in one column. The last column is preferred for this.
  */
 private[layout] object Grid {
 
@@ -14,8 +14,8 @@ private[layout] object Grid {
   val Rest = 0
 
   /**
-   * Lookups may open up to this multiple of the smallest share if cells are then narrower in the
-   * first columns.
+   * Lookups may open up to this multiple of the smallest possible share if this makes cells
+   * narrower in the first columns.
    */
   val Tolerated = 1.05
 
@@ -24,8 +24,9 @@ private[layout] object Grid {
 
   /**
    * @param leaves  number of files
-   * @param spreads of the columns; 0 if a column cannot be cut
-   * @return the slabs of each column: 1 if it is not cut, `Rest` for the last one that is
+   * @param spreads the spread of each column; 0 if the column cannot be cut
+   * @return the number of slabs of each column: 1 if the column is not cut, `Rest` for the last
+   *         column that is cut
    */
   def slabs(leaves: Int, spreads: Seq[Double]): Seq[Int] = {
     val ideal = even(leaves, spreads)
@@ -47,7 +48,10 @@ private[layout] object Grid {
     }
   }
 
-  /** The slabs, fractional, that make cells equally long in all columns; 1 for short columns. */
+  /**
+   * The fractional numbers of slabs that make cells equally long in all columns, except those whose
+   * whole spread is shorter than a cell: these get 1.
+   */
   private def even(leaves: Int, spreads: Seq[Double]): Seq[Double] = {
     var long = spreads.indices.filter(spreads(_) > 0)
     var length = 0.0
@@ -58,7 +62,10 @@ private[layout] object Grid {
     spreads.indices.map(c => if (long.contains(c)) spreads(c) / length else 1.0)
   }
 
-  /** Whole numbers near the ideal ones of all columns but the last, which takes the remainder. */
+  /**
+   * Candidates: whole numbers near the ideal ones, except in the last column, whose number follows
+   * from the others.
+   */
   private def near(leaves: Int, ideal: Seq[Double]): Seq[Seq[Double]] = {
     val first = ideal.init
     val found = for {
@@ -72,7 +79,7 @@ private[layout] object Grid {
       if last >= 1
     } yield counts :+ last
     if (found.nonEmpty) found
-    else { // every product exceeds the number of files; that of numbers rounded down does not
+    else { // every product exceeds `leaves`; the product of the rounded-down numbers does not
       val down = first.map(math.floor)
       Seq(down :+ leaves / down.product)
     }

@@ -6,8 +6,8 @@ package io.pyzorder.layout.cells
  *
  * A node is three numbers: the column it splits, the first id of its right side, and its right
  * child; the left child follows the node. A leaf holds column -1, its first file and its number of
- * files. It has several files if a single combination of ids is heavier than a file; its rows are
- * then dealt out by count.
+ * files. A leaf has several files if a single combination of ids is heavier than a file; the leaf's
+ * rows are then distributed evenly over these files.
  */
 final class KdTree private[layout] (
     column: Array[Int],
@@ -20,7 +20,8 @@ final class KdTree private[layout] (
    * The file of a row, from 0 until `leafCount`.
    *
    * @param ids  the row's range id of every column
-   * @param turn a non-negative number that varies from row to row, to deal out a heavy cell
+   * @param turn a non-negative number that varies from row to row; it distributes the rows of a
+   *             heavy cell over its files
    */
   def leaf(ids: Array[Int], turn: Int): Int = {
     var node = 0
@@ -30,7 +31,7 @@ final class KdTree private[layout] (
     cut(node) + (if (right(node) == 1) 0 else turn % right(node))
   }
 
-  /** The file of each row of a column-wise table of ids, with the row's number as its turn. */
+  /** The file of each row, given the ids column by column; the row's number serves as its turn. */
   def leaves(columns: Array[Array[Int]]): Array[Int] = {
     val ids = new Array[Int](columns.length)
     Array.tabulate(columns.head.length) { row =>
@@ -43,7 +44,7 @@ final class KdTree private[layout] (
 
 object KdTree {
 
-  /** One leaf for all ids. */
+  /** A tree with a single leaf for all ids. */
   val single: KdTree = new KdTree(Array(-1), Array(0), Array(1), 1)
 
   /**
@@ -60,10 +61,11 @@ object KdTree {
     build(columns, leaves, lexical, Region, (_, _) => 0)
 
   /**
-   * Builds a tree that also separates regions. Each region has at least one leaf, so the number of
-   * leaves is only about `leaves` if there are several.
+   * Builds a tree that also separates regions. Each region has at least one leaf, so if there are
+   * several regions, the number of leaves may differ from `leaves`.
    *
-   * @param idAt the first range id on the right side of a cut of a column at a value
+   * @param idAt gives, for a column and a value, the first range id on the right side of a cut
+   *             there
    */
   def build(
       columns: Array[Array[Int]],
@@ -84,6 +86,6 @@ object KdTree {
     }
   }
 
-  /** One cell whose rows are dealt out to all files. */
+  /** A single cell whose rows are distributed over all files. */
   private def heavy(leaves: Int): KdTree = new KdTree(Array(-1), Array(0), Array(leaves), leaves)
 }

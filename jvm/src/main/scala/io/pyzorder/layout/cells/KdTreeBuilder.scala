@@ -27,14 +27,16 @@ private[layout] final class KdTreeBuilder(
   private val column, cut, right = ArrayBuffer.empty[Int]
   private var widths = 0.0
 
-  /** Sum of the files' spreads in all columns. What lookups open is proportional to it. */
+  /**
+   * Sum of the files' spreads in all columns. The bytes that lookups open are proportional to it.
+   */
   def width: Double = widths
 
   /**
    * @param leaves  number of leaves of all regions together; each region gets a share in proportion
    *                to its rows, and at least one
    * @param regions regions that each get their own subtree
-   * @param idAt    the first id on the right side of a cut of a column at a value
+   * @param idAt    gives, for a column and a value, the first id on the right side of a cut there
    */
   def build(leaves: Int, regions: Regions, idAt: (Int, Any) => Int): KdTree = {
     val grown = growRegions(0, numRows, 0, leaves, regions, idAt)
@@ -96,7 +98,7 @@ private[layout] final class KdTreeBuilder(
   /**
    * Splits the widest column that can be cut into even files, else the one that can be cut most
    * evenly; for a plain sort, the first column with different ids. None: all rows have the same
-   * ids, so the cell is dealt out by count.
+   * ids, so the cell's rows are distributed evenly over its files.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
@@ -120,13 +122,16 @@ private[layout] final class KdTreeBuilder(
     equal ++ narrower.sortBy { case (c, width) => (-width, c) }
   }
 
-  /** The remaining slabs of a column; 1 without a grid. */
+  /** The number of slabs that a column is still to be cut into; 1 without a grid. */
   private def slabsOf(c: Int, leaves: Int, slabs: Seq[Int]): Int =
     if (slabs.isEmpty) 1
     else if (slabs(c) != Grid.Rest) slabs(c)
     else math.round(leaves.toDouble / slabs.filter(_ != Grid.Rest).product).toInt
 
-  /** The cut of a column nearest to half of its slabs. The column has at least two ids. */
+  /**
+   * The possible cut of a column that is nearest to the middle of its slabs. The column has at
+   * least two ids.
+   */
   private def splitOf(c: Int, from: Int, to: Int, leaves: Int, slabs: Int): Split = {
     val count = to - from
     var i = 0
@@ -177,12 +182,12 @@ private[layout] object KdTreeBuilder {
 
   /**
    * Columns of at least this share of the widest one's spread count as equally wide, since a sample
-   * is not more exact. The order of the columns then decides.
+   * is no more accurate than that. The order of the columns then decides.
    */
   private val AboutAsWide = 0.9
 
   /**
-   * @param cut        first id of the right side
+   * @param cut        the first id of the right side
    * @param leftSlabs  number of the column's slabs on the left side
    * @param unevenness by what share the files of the fuller side exceed an even share; 0 is even
    */
@@ -193,17 +198,20 @@ private[layout] object KdTreeBuilder {
       leftLeaves: Int,
       unevenness: Double) {
 
-    /** The remaining slabs of the left side. */
+    /** The number of slabs that each column of the left side is still to be cut into. */
     def left(slabs: Seq[Int]): Seq[Int] = taking(slabs, _ => leftSlabs)
 
-    /** The remaining slabs of the right side. */
+    /** The number of slabs that each column of the right side is still to be cut into. */
     def right(slabs: Seq[Int]): Seq[Int] = taking(slabs, _ - leftSlabs)
 
     private def taking(slabs: Seq[Int], left: Int => Int): Seq[Int] =
       if (slabs.isEmpty || slabs(column) <= 1) slabs else slabs.updated(column, left(slabs(column)))
   }
 
-  /** The place of each id among all rows: the share of rows below it plus half of its own. */
+  /**
+   * The place of each id among all rows: the share of rows below it plus half the share of rows
+   * that have it.
+   */
   private def placesOf(column: Array[Int]): Array[Double] = {
     var greatest = 0
     column.foreach(id => if (id > greatest) greatest = id)

@@ -30,7 +30,7 @@ final case class Cut(column: Int, value: Any, left: Regions, right: Regions) ext
 /**
  * A region and the clustered files in it.
  *
- * @param files numbers of the files in the space
+ * @param files numbers of the files in the BoxSpace
  * @param low   lowest rank in each column
  * @param high  highest rank in each column
  */
@@ -67,10 +67,13 @@ object Regions {
     }
   }
 
-  /** @param balance share of the bytes on the lighter side */
+  /** @param balance the share of the bytes on the lighter side */
   private final case class Gap(column: Int, rank: Int, value: Any, balance: Double)
 
-  /** The best-balanced gap in a column: some files end before all others begin. */
+  /**
+   * The best-balanced gap in a column, that is, a place where some files end before all others
+   * begin.
+   */
   private def balancedGap(
       space: BoxSpace,
       column: Int,

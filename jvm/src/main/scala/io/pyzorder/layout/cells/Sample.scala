@@ -47,7 +47,7 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
   /** The rows drawn from one table partition. */
   def rowsOf(number: Int): Array[Array[Any]] = byPartition.getOrElse(number, Array.empty)
 
-  /** Grouped once, however many partitions there are. */
+  /** The rows by table partition. They are grouped only once, however many partitions there are. */
   private lazy val byPartition: Map[Int, Array[Array[Any]]] =
     values.indices.groupBy(partition(_)).map { case (number, rows) =>
       number -> rows.map(values(_)).toArray
@@ -70,7 +70,7 @@ object Sample {
    *
    * @param rows   number of rows of each group
    * @param leaves number of files that each group's rows go to
-   * @param size   rows to draw from all groups together, if that is enough for each
+   * @param size   number of rows to draw from all groups together, if that is enough for each group
    */
   def fractions(rows: Seq[Long], leaves: Seq[Int], size: Int): Array[Double] = {
     val wanted = size.toDouble / math.max(1L, rows.sum)

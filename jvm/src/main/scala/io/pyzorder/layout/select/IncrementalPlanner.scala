@@ -9,7 +9,7 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
  * partition, it rewrites the files that are not clustered as wanted, and the clustered files that
  * `MergeSelection` finds worth rewriting with them. It rewrites the whole partition if no file is
  * clustered, if the budget covers all clustered files, if the index lacks bounds of one of them, or
- * if there are many more files than the bytes need.
+ * if there are many more files than the partition's size requires.
  *
  * @param targetSize bytes that a new file should have
  * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes;

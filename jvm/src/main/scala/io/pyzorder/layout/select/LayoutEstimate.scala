@@ -19,7 +19,7 @@ object LayoutEstimate {
   private val Range = 0.01
 
   /**
-   * The shares of each column before and after a rewrite.
+   * For each column, the shares that queries open before and after a rewrite.
    *
    * @param before the current files
    * @param after  the files after the rewrite, whose bounds give the assumed distribution of values
@@ -48,7 +48,8 @@ object LayoutEstimate {
    * rows fill the box around its files evenly.
    *
    * @param files  the table's current files
-   * @param groups numbers of the files that are laid out together, and how many files they become
+   * @param groups for each group, the numbers of the files that are laid out together and how many
+   *               files they become
    */
   def foreseen(
       types: Seq[DataType],
@@ -72,7 +73,7 @@ object LayoutEstimate {
   private def piece(space: BoxSpace, file: Int, bytes: Long): Piece =
     Piece(1.0, bytes.toDouble, space.columns.map(space.width(_, file)))
 
-  /** The shares of a column with these files. */
+  /** The shares of these files that queries on a column open. */
   def of(dataType: DataType, files: Seq[FileBox]): OpenedShare =
     share(new BoxSpace(Seq(dataType), files.toIndexedSeq), 0, files.indices)
 

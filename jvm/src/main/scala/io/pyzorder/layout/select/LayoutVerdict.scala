@@ -41,8 +41,8 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  *    clustered files of 1 MB into one is harmful if a lookup opens four of them.
  *  - It *pays off* if `Lookups` lookups save as many bytes as it rewrites. This holds for a whole
  *    table as well as for a few new files.
- *  - It also pays off if it reduces the number of files, and they take longer to open than to read
- *    or the table has no clustering columns.
+ *  - It also pays off if it reduces the number of files and either the table has no clustering
+ *    columns or the replaced files take longer to open than to read.
  *  - Otherwise it is *useless*.
  *
  * @param kind     `nothing`, `pays`, `useless` or `harms`
@@ -70,7 +70,7 @@ object LayoutVerdict {
    * @param replaced   number of files to replace
    * @param rewritten  their bytes
    * @param written    number of files to write
-   * @param partitions number of folders with these files
+   * @param partitions number of folders that contain these files
    * @param undoes     whether it replaces files that an earlier OPTIMIZE has clustered
    * @param columns    names of the clustering columns; Nil: it only joins small files
    * @param targetSize bytes that a new file should have

@@ -14,28 +14,30 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  * Chooses which clustered files are worth rewriting together with new files.
  *
  * The space is cut into regions between the clustered files, and new rows are laid out within their
- * regions. Clustered files of a region join them, the widest first. The files that save the most
- * opened bytes per byte rewritten are taken first, as long as all regions together stay within a
- * budget of `factor` times the bytes of the new files, or of one file if that is more. The work of
- * all OPTIMIZE runs thus stays proportional to what was appended, and there is none without new
- * files.
+ * regions. Clustered files of a region may be rewritten with its new rows, the widest files first.
+ * Across regions, the files that save the most opened bytes per byte rewritten are taken first, as
+ * long as all regions together stay within a budget of `factor` times the bytes of the new files,
+ * or of one file if that is more. The work of all OPTIMIZE runs thus stays proportional to the
+ * appended data, and a run without new files does no work.
  *
- * What a lookup opens, averaged over the rows' values and the columns, is the sum of bytes × width
- * over the files, where `BoxSpace.width` is the share of the values within a file's bounds. Each
- * file counts as slightly larger than it is, which favors merging small files that lie close
- * together. A new layout is assumed to fill the smallest box around its rows evenly, and to halve
- * the box's widest column, or the first one that can be cut if it is a plain sort, until there are
- * as many pieces as files.
+ * The bytes that a lookup opens, averaged over the rows' values and the columns, are the sum of
+ * bytes × width over the files, where `BoxSpace.width` is the share of the values within a file's
+ * bounds. Each file counts as slightly larger than it is, which favors merging small files that lie
+ * close together. A new layout is assumed to fill the smallest box around its rows evenly, and to
+ * halve the box in its widest column until there are as many pieces as files. In a plain sort, the
+ * box is halved in the first column that can be cut instead.
  */
 object MergeSelection {
 
-  /** Maximum number of regions. The new rows of each make at least one file. */
+  /** Maximum number of regions. The new rows of each region make at least one file. */
   private val MaxRegions = 16
 
   /** Opening a file costs as much as reading this share of a file of the target size. */
   private val OpenShare = 1.0 / 32
 
-  /** Minimum share of their opened bytes that rewriting clustered files must save. */
+  /**
+   * Rewriting clustered files must save at least this share of the bytes that lookups open in them.
+   */
   private val LeastGain = 0.05
 
   /** Regions are made large enough for their new rows to fill about this share of a file. */
@@ -141,7 +143,10 @@ object MergeSelection {
     space.columns.map(space.low(_, file)),
     space.columns.map(space.high(_, file)))
 
-  /** The rows of the new files that lie in a region, assuming they fill their boxes evenly. */
+  /**
+   * The rows of the new files that lie in a region, assuming that each file's rows fill its box
+   * evenly.
+   */
   private def arrivals(space: BoxSpace, region: RegionBox, fresh: Seq[Int]): Option[Rows] =
     fresh.flatMap { file =>
       val low = space.columns.map(c => math.max(region.low(c), space.low(c, file)))
@@ -155,7 +160,7 @@ object MergeSelection {
       if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
     }.reduceOption(_ + _)
 
-  /** What a lookup opens of these rows once they are laid out. */
+  /** The bytes of these rows that a lookup opens once the rows are laid out. */
   private def opened(
       space: BoxSpace,
       rows: Rows,

@@ -7,7 +7,7 @@ import io.pyzorder.layout.cells.{Region, Regions}
 /**
  * Files that are replaced together by new ones in the same folder.
  *
- * @param files   to read
+ * @param files   the files to read
  * @param leaves  number of files to write, at least 1; approximate if there are several regions
  * @param regions regions whose rows must not share a file
  */
@@ -23,8 +23,8 @@ final case class RewriteGroup(
  * @param groups    the files to replace
  * @param clustered files that an earlier run clustered as wanted, whether they are replaced or not
  * @param excess    the bytes that lookups open in the clustered files that stay, as a multiple of
- *                  what they would open if those were all rewritten; the largest of any partition,
- *                  and 1 is best
+ *                  what they would open if those files were all rewritten; the worst partition
+ *                  counts, and 1 is the best value
  */
 final case class RewritePlan(
     groups: Seq[RewriteGroup],

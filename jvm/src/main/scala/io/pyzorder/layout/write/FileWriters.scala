@@ -83,7 +83,7 @@ final class FileWriters private (
   /** Deletes a file in the staging folder and, if the table is gone, the empty folders above it. */
   def discard(table: TableFolder, path: Path): Unit = {
     fileSystem(path) match {
-      case disk: ChecksumFileSystem => // does not delete the checksums of a file that is gone
+      case disk: ChecksumFileSystem => // if the file is gone, its `delete` keeps the checksums
         disk.delete(path, false)
         disk.getRawFileSystem.delete(disk.getChecksumFile(path), false)
       case store => store.delete(path, false)
@@ -133,7 +133,7 @@ object FileWriters {
 
   /**
    * @param session a session of RewriteSession.of
-   * @param schema  of the files
+   * @param schema  the files' schema
    * @param options the table's options, with `compression`
    */
   def of(

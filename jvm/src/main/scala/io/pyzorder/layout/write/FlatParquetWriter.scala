@@ -109,7 +109,7 @@ private[layout] final class FlatParquetWriter private (
         throw failure
     } finally codecs.release()
 
-  /** Closes the stream of a file that could not be completed, which Parquet allows since 1.14. */
+  /** Closes the stream of a file that could not be completed. Parquet 1.14 or later allows this. */
   private def closeStream(failure: Throwable): Unit = (file: Any) match {
     case open: AutoCloseable =>
       try open.close()

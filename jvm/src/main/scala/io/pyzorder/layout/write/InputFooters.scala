@@ -108,7 +108,9 @@ object InputFooters {
     (plain -- but).map(FileWriters.dictionaryOf(_) -> "false").toMap ++ options
   }
 
-  /** The spark.sql.parquet.outputTimestampType that can hold all timestamps of the files. */
+  /**
+   * The value of spark.sql.parquet.outputTimestampType that can hold all timestamps of the files.
+   */
   def timestampType(facts: Iterable[InputFooters]): Option[String] = {
     val types = facts.flatMap(_.timestamps).toSet
     Seq("INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS").find(types)

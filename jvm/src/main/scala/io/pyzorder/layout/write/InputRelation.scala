@@ -92,8 +92,8 @@ object InputRelation {
   private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"
 
   /**
-   * The schema, all nullable, without the metadata that makes Spark pad CHAR values. The metadata
-   * that holds the columns' defaults is kept.
+   * The schema with all columns nullable and without the metadata that makes Spark pad CHAR values.
+   * The metadata that holds the columns' defaults is kept.
    */
   private[layout] def asStored(schema: StructType): StructType =
     StructType(schema.map { field =>

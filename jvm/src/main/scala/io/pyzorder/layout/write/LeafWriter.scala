@@ -19,7 +19,7 @@ import io.pyzorder.storage.TableFolder
  * @param path       its future path in the table, as TableFolder.relativize gives it
  * @param size       bytes
  * @param numRecords rows
- * @param statistics by IndexedColumn.name
+ * @param statistics the statistics of each column, by IndexedColumn.name
  */
 final case class WrittenFile(
     stagedPath: String,
@@ -33,8 +33,8 @@ final case class WrittenFile(
  * different file name, so only files of successful attempts are ever published.
  *
  * @param writers    opens the files
- * @param schema     of the files
- * @param columns    to collect statistics of
+ * @param schema     the files' schema
+ * @param columns    the columns to collect statistics of
  * @param root       the table's folder
  * @param run        number of the writing command in the journal
  * @param folders    each file's folder, as TableFolder.relativize gives it

@@ -23,7 +23,7 @@ import io.pyzorder.layout.select.RewriteGroup
  * @param session    a session of RewriteSession.of
  * @param root       the table's folder
  * @param format     Spark's implementation of `formatName`, "parquet" or "orc"
- * @param schema     of the files
+ * @param schema     the files' schema
  * @param options    the table's options, with `compression`
  * @param millis     whether Parquet timestamps are stored in milliseconds
  * @param statistics the columns to collect statistics of; may include a ZValueColumn
@@ -40,7 +40,10 @@ final class Rewrite(
     statistics: Seq[IndexedColumn],
     run: Long) {
 
-  /** Clusters each group's rows into its number of files, following the plan for this input. */
+  /**
+   * Clusters the rows of each group into the group's number of files, following the plan for this
+   * input.
+   */
   def cluster(
       groups: Seq[RewriteGroup],
       input: InputRelation,
@@ -77,7 +80,10 @@ final class Rewrite(
       write(rows, groups.map(_.folder).toArray, None))
   }
 
-  /** Keeps only the data columns. Adds no projection if there are no others: it would copy rows. */
+  /**
+   * Keeps only the data columns. If there are no other columns, adds no projection, because it
+   * would copy the rows.
+   */
   private def onlyData(rows: SparkPlan, input: InputRelation): SparkPlan =
     if (rows.output.map(_.exprId) == input.data.map(_.exprId)) rows
     else ProjectExec(input.data, rows)

@@ -4,7 +4,10 @@ import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.{shim, SessionAccess}
 
-/** Sessions that rewrite rows. Their settings skip no file, merge no tasks and rebase no dates. */
+/**
+ * Sessions that rewrite rows. With their settings, Spark skips no files, merges no tasks and
+ * rebases no dates.
+ */
 object RewriteSession {
 
   /**
@@ -33,9 +36,10 @@ object RewriteSession {
     "spark.sql.parquet.datetimeRebaseModeInWrite" -> "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite" -> "CORRECTED",
     "spark.sql.zorder.skipping.enabled" -> "false",
-    // The checksums detect a retried task that sends other rows. A retry sends the same rows to the
-    // same tasks here: the target depends on a row's values and, in a cell heavier than a file, on
-    // its position among the task's rows, which come from the same files in the same order.
+    // The checksums detect a retried task that sends different rows. Here, a retry always sends the
+    // same rows to the same tasks: the target depends on a row's values and, in a cell heavier than
+    // a file, on its position among the task's rows, which come from the same files in the same
+    // order.
     "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
 }

@@ -27,7 +27,7 @@ private[layout] final class RowBatch(columns: Int) {
 
   private var count = 0
 
-  /** Rows added since the last `clear`. */
+  /** Number of rows added since the last `clear`. */
   def length: Int = count
 
   def isFull: Boolean = count == MaxRows || starts(count) >= MaxBytes
@@ -64,7 +64,7 @@ private[layout] final class RowBatch(columns: Int) {
 
 private[layout] object RowBatch {
 
-  /** Divides Parquet's limit of 20,000 rows per page evenly. */
+  /** A divisor of 20,000, which is Parquet's limit of rows per page. */
   private val MaxRows = 1000
 
   private val BytesAtFirst = 1 << 18
