@@ -55,8 +55,8 @@ object AnsweringFileIndex {
   /**
    * @param row      the aggregation buffers after all rows of the answered files
    * @param answered the number of answered files
-   * @param inexact  the aggregates for which the index lacks an exact value for some file all of
-   *                 whose rows pass
+   * @param inexact  the aggregates whose exact value the index lacks for at least one file in which
+   *                 all rows pass the filters
    */
   final class Answers(
       val row: InternalRow,

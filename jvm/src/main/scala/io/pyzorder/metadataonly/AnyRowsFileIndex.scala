@@ -6,9 +6,9 @@ import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
 
 /**
  * Lists enough files for `LIMIT limit` without an order, where any rows that pass the filters will
- * do. If the files all of whose rows pass have enough rows, no other file is opened, whatever it
- * holds, so only the chosen files are checked in the store. Otherwise every file that may have a
- * matching row is opened.
+ * do. If the files in which all rows pass have enough rows together, no other file is opened, and
+ * only the chosen files are checked in the store. Otherwise every file that may have a matching row
+ * is opened.
  */
 final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFileIndex(scan) {
 
@@ -29,7 +29,10 @@ final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFil
     }
   }
 
-  /** The first files all of whose rows pass that together have enough rows; None if too few. */
+  /**
+   * The first files in which all rows pass and which together have at least `limit` rows; None if
+   * all such files have fewer.
+   */
   private def enough(files: Seq[ExaminedFile]): Option[Seq[FileStatus]] = {
     var rows = 0L
     val chosen = files.filter { file =>

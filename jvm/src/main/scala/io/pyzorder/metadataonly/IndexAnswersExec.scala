@@ -15,10 +15,10 @@ import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
  *
  * No part of the answer is in the plan. The row and the list of files to read are a single decision
  * of the AnsweringFileIndex. It is made when the plan first executes, from the state that the
- * plan's scans share (see PlanState): the files as listed and, unless that was recent enough,
- * checked in the store, and the index snapshots of the same moment. A query that was planned
- * earlier therefore counts what exists when it runs, as plain Spark does, and every file is counted
- * exactly once.
+ * plan's scans share (see PlanState): the index snapshots, and the files as listed at the same
+ * moment. The files are also checked in the store unless the listing is recent enough. A query that
+ * was planned earlier therefore counts what exists when it runs, as plain Spark does, and every
+ * file is counted exactly once.
  */
 case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileIndex)
     extends UnaryExecNode {

@@ -88,9 +88,9 @@ object IndexedAggregate {
   /**
    * `min(c)` and `max(c)`. They are taken only from bounds that are values of the file as this scan
    * reads them. If the column is floating-point, two kinds of files are still read: those that may
-   * contain NaN, which is greater than the bounds show, and those whose bound is zero, because
-   * whether Spark returns -0.0 or 0.0 depends on the order of the rows. CHAR and collated strings
-   * have no bounds.
+   * contain NaN, which is greater than any bound, and those whose bound is zero, because whether
+   * Spark returns -0.0 or 0.0 depends on the order of the rows. CHAR and collated strings have no
+   * bounds.
    */
   final case class Extreme(column: FilterColumn, least: Boolean) extends Least(least) {
     override def dataType: DataType = column.dataType
@@ -106,7 +106,7 @@ object IndexedAggregate {
       else Some(if (least) facts.min(entry) else facts.max(entry)).filterNot(isZero)
   }
 
-  /** `min(p)` and `max(p)` of a partition column. Files without rows never get here. */
+  /** `min(p)` and `max(p)` of a partition column. `of` is never called for a file without rows. */
   final case class PartitionExtreme(ordinal: Int, dataType: DataType, least: Boolean)
       extends Least(least) {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] =

@@ -47,7 +47,7 @@ final case class IndexedScan(
 
   /**
    * Whether all rows of a partition pass the filters on partition columns. The listing ensures
-   * this. If it ever lists more, the scan must read the partition.
+   * this. If it lists another partition nevertheless, the scan must read that partition.
    */
   def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
     try filter.eval(partition) == true
@@ -83,7 +83,7 @@ object IndexedScan {
 
   /**
    * The scan that the plan consists of. Returns None if the plan is anything else, may drop rows of
-   * the files, or has filters that the index can never prove to pass all rows of a file.
+   * the files, or has filters that the index can never prove to be TRUE for all rows of a file.
    */
   def of(plan: LogicalPlan): Option[IndexedScan] = plan match {
     case PhysicalOperation(projects, filters, relation: LogicalRelation) =>

@@ -127,7 +127,7 @@ object PlanBoundFileIndex {
     /** The number of files that are not opened because the index answers for all of their rows. */
     def answered: Int
 
-    /** Why files are opened for which the index might have had the answer. */
+    /** The reasons why the index could not answer for some of the opened files. */
     def reasons: Seq[String]
 
     private[pyzorder] val files: Seq[(ExaminedFile, Boolean)] =

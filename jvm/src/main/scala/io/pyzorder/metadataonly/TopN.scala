@@ -11,12 +11,12 @@ import io.pyzorder.skipping.predicate.FilterColumn
  * Proof. Let `last` be a position in the order such that at least `limit` rows that pass the
  * filters are known to be at or before it. A file whose rows are all strictly beyond `last`
  * contributes none of the first `limit` rows. Further sort keys only order rows at the same
- * position, and files with rows at `last` itself are kept. Rows are known to pass only in files all
- * of whose rows pass, and only as many as the index has counted. A counted file has a row at or
- * before `last`, so it is never left out itself. NaN is above every bound. In ascending order it
- * sorts last, so the values of a file that may contain NaN are not counted. In descending order it
- * sorts before all other values, so such a file is not beyond any value. Nulls are before or after
- * all values, as the query specifies, and nulls that have not been counted may be anywhere.
+ * position, and files with rows at `last` itself are kept. The only rows known to pass are those of
+ * files in which all rows pass, and only as many as the index has counted. A counted file has a row
+ * at or before `last`, so it is never left out itself. NaN is above every bound. In ascending order
+ * it sorts last, so the values of a file that may contain NaN are not counted. In descending order
+ * it sorts before all other values, so such a file is not beyond any value. Nulls are before or
+ * after all values, as the query specifies, and nulls that have not been counted may be anywhere.
  */
 final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Boolean, limit: Int) {
 
@@ -32,7 +32,10 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
 
   private final case class Group(place: Place, rows: Long)
 
-  /** A position that at least `limit` rows are known not to be beyond, or None if there is none. */
+  /**
+   * A position such that at least `limit` rows are known to be at or before it, or None if there is
+   * no such position.
+   */
   private def lastPlace(files: Seq[ExaminedFile], any: IndexedStatistics): Option[Place] = {
     val order: Ordering[Any] = if (ascending) any.ordering else any.ordering.reverse
     val groups = files.filter(_.verdict == PruningResult.Selected).flatMap(_.known).filter(
@@ -50,12 +53,15 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
     }.map(_.place)
   }
 
-  /** Groups of rows of a file, each with a position that none of its rows is beyond. */
+  /**
+   * Groups of a file's rows, each with a position such that all rows of the group are at or before
+   * it.
+   */
   private def groupsOf(file: KnownFile): Seq[Group] = file.facts(column).toSeq.flatMap { facts =>
     val nulls = facts.nullCount(file.entry)
     val first = if (nullsFirst && nulls > 0) Seq(Group(None, nulls)) else Nil
-    // If nulls come first, an unknown number of them is not beyond the values either, so all rows
-    // count. If they come last, nothing is known about the number of values.
+    // If nulls come first, they are before all values, however many they are, so all rows count. If
+    // they come last, nothing is known about the number of values.
     val values = if (nulls >= 0) file.numRecords - nulls else if (nullsFirst) file.numRecords else 0
     val bounded = facts.bounded(file.entry) && !(ascending && facts.nanSeen(file.entry))
     if (!bounded || values <= 0) first
