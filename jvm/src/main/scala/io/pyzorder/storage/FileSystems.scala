@@ -55,7 +55,10 @@ object FileSystems {
   private[pyzorder] def checksumFile(path: Path): Path =
     new Path(path.getParent, s".${path.getName}.crc")
 
-  /** Lists a folder. Empty if it is missing, or if it is a pyzorder folder reached by a link. */
+  /**
+   * Lists a folder. The result is empty if the folder is missing, or if it is at or below a
+   * `_zorder` and is reached by a link.
+   */
   private[pyzorder] def list(fs: FileSystem, folder: Path): Seq[FileStatus] =
     if (Links.inOwn(folder)) Nil
     else {

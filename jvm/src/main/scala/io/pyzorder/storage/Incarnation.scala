@@ -24,7 +24,7 @@ object Incarnation {
    */
   def isId(text: String): Boolean = text.matches(Id)
 
-  /** The id; None if the table never had a valid one or was overwritten since. */
+  /** The id; None if the table has no valid one, for example because it has been overwritten. */
   def read(hadoopConf: Configuration, folder: TableFolder): Option[String] =
     try {
       val fs = folder.incarnation.getFileSystem(hadoopConf)

@@ -32,8 +32,8 @@ object MetadataFiles {
 
   /**
    * Creates a folder at or below a `_zorder`, including its parents up to `_zorder`. The folder
-   * that contains `_zorder` is never created: after a table was dropped or renamed, a new folder
-   * in its place would block the creation of another table there.
+   * that contains `_zorder` is never created: after a table has been dropped or renamed, a new
+   * folder in its place would block the creation of another table there.
    */
   def makeFolder(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
@@ -56,8 +56,8 @@ object MetadataFiles {
 
   /**
    * Deletes an empty folder at or below a `_zorder`, and its parents up to `_zorder` while they are
-   * empty. Cleans up where a table no longer exists. The folder that contains `_zorder` is kept:
-   * another process may have just created it for a new table.
+   * empty. This cleans up after a table that no longer exists. The folder that contains `_zorder`
+   * is kept: another process may have just created it for a new table.
    */
   def removeEmpty(hadoopConf: Configuration, folder: Path): Unit = if (!Links.above(folder)) {
     val fs = folder.getFileSystem(hadoopConf)

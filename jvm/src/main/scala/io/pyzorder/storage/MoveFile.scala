@@ -21,7 +21,9 @@ private[pyzorder] object MoveFile {
   /** The file was moved to the new name. */
   case object Moved extends Result
 
-  /** Only the new name exists: the file was moved there before, or never left it. */
+  /**
+   * Only the new name exists: an earlier attempt moved the file, or it has always had this name.
+   */
   case object AlreadyThere extends Result
 
   /** The file was found at neither the old name nor the new one. */

@@ -19,7 +19,10 @@ import io.pyzorder.common.Printable
  */
 final case class ProcessId(host: String, pid: Long, started: Long) {
 
-  /** Whether the process has provably ended. False for processes of other hosts or if unknown. */
+  /**
+   * Whether the process has provably ended. False if this is unknown, as it is for processes of
+   * other hosts.
+   */
   def isDead: Boolean =
     host == ProcessId.current.host && started >= 0 && Files.exists(ProcessId.Proc) &&
       !ProcessId.startOf(pid).contains(started)
@@ -53,8 +56,8 @@ object ProcessId {
   }
 
   /**
-   * Clock ticks from boot to the process's start; None if the process has ended (a zombie has) or
-   * if its start is unknown.
+   * Clock ticks from boot to the process's start; None if the process has ended (a zombie counts as
+   * ended) or if its start is unknown.
    */
   private def startOf(pid: Long): Option[Long] =
     text(Paths.get(s"/proc/$pid/stat")).flatMap { stat =>

@@ -22,8 +22,8 @@ import io.pyzorder.common.ZOrderErrors
  *
  * @param root    the table's folder, qualified with scheme and authority
  * @param catalog the locations of the table's partitions in the catalog, looked up when the first
- *                whole path is checked; None if the table was named by its path, and nothing
- *                outside its folder is known
+ *                whole path is checked; None if the table was named by its path, in which case no
+ *                partition outside its folder is known
  */
 final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
@@ -57,7 +57,10 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
     homes(path).exists(Links.between(_, path))
   }
 
-  /** Whether a file, or a folder of the table on the way to it, is a link per Links.strange. */
+  /**
+   * Whether a file, or a folder of the table on the way to it, is a link that Links.strange
+   * rejects.
+   */
   def isStrange(file: Path): Boolean = (homes(file) :+ file).exists(Links.strange(_, file))
 
   /**
@@ -88,13 +91,15 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
   def retired(run: Long): Path = new Path(zorder, s"_retired/_$run")
 
   /**
-   * `day=1/part-0.parquet` retired by run 7: `_zorder/_retired/_7/_day=1/_part-0.parquet.retired`.
+   * The path of a retired file. For `day=1/part-0.parquet`, retired by run 7, it is
+   * `_zorder/_retired/_7/_day=1/_part-0.parquet.retired`.
    */
   def retiredPath(run: Long, relative: String): Path =
     hidden(s"_retired/_$run", relative, ".retired")
 
   /**
-   * `day=1/part-0.parquet` staged by run 7: `_zorder/_staging/_7/_day=1/_part-0.parquet.staged`.
+   * The path of a staged file. For `day=1/part-0.parquet`, staged by run 7, it is
+   * `_zorder/_staging/_7/_day=1/_part-0.parquet.staged`.
    */
   def stagedPath(run: Long, relative: String): Path =
     hidden(s"_staging/_$run", relative, ".staged")
