@@ -7,8 +7,8 @@ import org.apache.spark.sql.types.{CharType, DataType, StringType, VarcharType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Gives one name to what differs between Spark versions, and access to a few members that are
- * private to Spark's packages. This file is for Spark 3.5.
+ * Gives common names to types and methods that differ between Spark versions, and access to a few
+ * members that are private to Spark's packages. This file is for Spark 3.5.
  */
 object shim {
 
@@ -35,7 +35,7 @@ object shim {
     case _ => false
   }
 
-  /** Compares the bytes of two strings as unsigned. */
+  /** Compares the bytes of two strings as unsigned numbers. */
   def compareBytes(a: UTF8String, b: UTF8String): Int = a.compareTo(b)
 
   /** Whether strings of `dataType` are ordered by their UTF-8 bytes. In Spark 3.5, all are. */

@@ -8,9 +8,9 @@ import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Gives one name to what differs between Spark versions, and access to a few members that are
- * private to Spark's packages. This file is for Spark 4, which separates the session that has a
- * catalog, state and context from the interface that Connect shares.
+ * Gives common names to types and methods that differ between Spark versions, and access to a few
+ * members that are private to Spark's packages. This file is for Spark 4, which separates the
+ * session that has a catalog, state and context from the interface that Connect shares.
  */
 object shim {
 
@@ -35,7 +35,7 @@ object shim {
     case _ => false
   }
 
-  /** Compares the bytes of two strings as unsigned. */
+  /** Compares the bytes of two strings as unsigned numbers. */
   def compareBytes(a: UTF8String, b: UTF8String): Int = a.binaryCompare(b)
 
   /** Whether strings of `dataType` are ordered by their UTF-8 bytes. */

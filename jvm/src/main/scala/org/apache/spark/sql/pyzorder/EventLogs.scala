@@ -12,7 +12,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 import org.apache.spark.deploy.history.EventLogFileReader
 
 /**
- * Iterates over the SQL executions in the Spark event logs at a path, which may be plain or
+ * Iterates over the SQL executions in the Spark event logs at a path. The logs may be plain or
  * compressed, single files or rolling ones. The class uses Spark's reader, which is private to
  * Spark's packages.
  */
@@ -31,7 +31,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
   /** Number of files that were read, completely or in part. */
   def files: Int = numLogs
 
-  /** A message about each file or part of one that was not read. */
+  /** A message about each file, or part of a file, that was not read. */
   def unread: JArrayList[String] = left
 
   /**

@@ -21,11 +21,11 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
 
   /**
    * The values of the join's keys, with each combination at least once. None: the hash table was
-   * not built by these keys.
+   * not built from these keys.
    *
    * Spark packs several integral keys into one LONG, which is then the table's key. Packed or not,
    * the table's key is computed from `keys`, and packing is lossless. Hence all rows of an entry
-   * have the same `keys`, and those of its first row stand for all.
+   * have the same `keys`, and it is enough to compute those of the first row.
    *
    * Values that point into the memory of Spark's rows are copied.
    */
