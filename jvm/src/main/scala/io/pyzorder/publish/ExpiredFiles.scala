@@ -25,7 +25,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
   def find(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] =
     halves(at, kept) ++ replacedOrStaged(kept, at, busy) ++ outside.flatMap(markers(_, busy))
 
-  /** Markers outside the table's folder, which recovery does not find if there is no RETIRE. */
+  /** Markers outside the table's folder. Recovery does not find these if there is no RETIRE. */
   private def markers(folder: Path, busy: Option[Long]): Seq[FileStatus] =
     incarnation.toSeq.flatMap(life =>
       list(folder).filter(file =>
@@ -60,7 +60,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
     idle.flatMap { case (run, isRetired, folder) =>
       // Someone who can forge DONE in the table's journal may have no right to delete files outside
-      // the table's folder. There, the retention starts no earlier than the run folder's own time.
+      // the table's folder. There, the retention starts no earlier than the modification time of
+      // the run's folder.
       val own = TableFolder.isAtOrBelow(folder.getPath, table.root)
       val made = folder.getModificationTime
       val since = if (own) ended.getOrElse(run, made) else ended.get(run).fold(made)(made.max)
@@ -90,7 +91,10 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
       deleted(i + 1)
     }
 
-  /** All runs' folders, as (run, whether it holds retired rather than staged files, folder). */
+  /**
+   * The folders of all runs. Each comes with its run's number and a flag, which is true for a
+   * folder of retired files and false for a folder of staged files.
+   */
   private def runFolders: Seq[(Long, Boolean, FileStatus)] =
     for {
       home <- (table.zorder +: alone.map(new Path(_, TableFolder.Name))).distinct

@@ -7,7 +7,7 @@ import io.pyzorder.publish.journal.{Journal, JournalState, Records, RetireRecord
 import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
- * The last OPTIMIZE that has not been undone, and that still can be.
+ * The last OPTIMIZE that has not been undone and can still be undone.
  *
  * @param record the files that it replaced and those that replaced them
  */
@@ -18,7 +18,7 @@ object LastOptimize {
   /**
    * Finds the last OPTIMIZE before `writer`. Throws ZORDER_CANNOT_RESTORE if there is none, if
    * others have replaced the files that it wrote, if the files that it replaced are gone, or if one
-   * of their partitions is.
+   * of their partitions is gone.
    */
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder

@@ -9,17 +9,17 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
- * Removes what a run has left in a folder that is no longer its table. On local disks a folder is
- * deleted file by file, and the deletion fails if a file is added meanwhile, such as a record of a
- * writer that has not noticed it yet. The folder of a dropped table then remains and blocks a new
- * table of the same name.
+ * Removes the files that a run has left in a folder that is no longer its table's. On local disks a
+ * folder is deleted file by file, and the deletion fails if a file is added meanwhile, such as a
+ * record of a writer that has not noticed the deletion yet. The folder of a dropped table then
+ * remains and blocks a new table of the same name.
  */
 private[publish] object LeftoverCleanup {
 
   /**
-   * When to look, in seconds after DONE. A process that deletes the folder may have listed its
-   * files before DONE was written and take a while to delete them; until it does, the deletion
-   * cannot be detected.
+   * When to clean up, in seconds after DONE. A process that deletes the folder may have listed its
+   * files before DONE was written and take a while to delete them. Until it has deleted some, the
+   * deletion cannot be detected.
    */
   private val Moments = Seq(1L, 10L)
 

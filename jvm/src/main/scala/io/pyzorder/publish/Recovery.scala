@@ -16,8 +16,8 @@ import io.pyzorder.storage.{FailPoints, FileRef, Incarnation, TableFolder}
 /**
  * Finishes a run that was left unfinished, on behalf of a writer that is about to take the lock.
  * The run is completed if there is a COMMIT, and undone otherwise. COMMIT and ABORT are one
- * create-if-absent object, so if the run's own writer wakes up, it cannot commit what is being
- * undone here.
+ * create-if-absent object, so if the run's own writer wakes up, it cannot commit the run that is
+ * being undone here.
  */
 private[publish] object Recovery {
 
@@ -36,8 +36,8 @@ private[publish] object Recovery {
     log.warn(s"Run ${state.run} of ${state.folder} was left unfinished; " +
       (if (commit) "completing it" else "undoing it"))
     reach("recovery-decided")
-    // Read only now that the outcome is decided. Until then, a writer that was declared dead may
-    // still have added records.
+    // The record is read only now that the outcome is decided. Until then, a writer that was
+    // declared dead may still have added records.
     val switch = CatalogSwitch.of(session, state.folder, state.run, records)
     switch.flatMap(_.strange).foreach { strange =>
       checkKnown(state, strange)
@@ -82,17 +82,21 @@ private[publish] object Recovery {
     said.within(folder)
   }
 
-  /** Throws if only the catalog could attribute the folder, but the table was named by its path. */
+  /**
+   * Throws if only the catalog could tell whether the folder is the table's, but the table was
+   * named by its path.
+   */
   private def checkKnown(state: JournalState, strange: String): Unit =
     if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
       throw ZOrderErrors.unfinishedElsewhere(state.folder.root.toString, strange)
     }
 
   /**
-   * Completes a committed run: moves the new files in, retires the late old ones, removes the
-   * entries of old files from the index, and finally switches locations in the catalog, if any.
+   * Completes a committed run: moves the new files in, retires the old files that are still in
+   * place, removes the entries of old files from the index, and finally switches the locations in
+   * the catalog if the run switches any.
    *
-   * @param coverage computes what the index covers afterwards from the index's previous snapshot
+   * @param coverage computes the index's coverage after the run from the index's previous snapshot
    *                 and its new entries
    */
   def complete(
@@ -125,9 +129,9 @@ private[publish] object Recovery {
   }
 
   /**
-   * Writes DONE and deletes what only an unfinished run needs. If the table's folder is being
-   * deleted, now or shortly after, deletes all records, because a record written meanwhile would
-   * keep the folder from being deleted.
+   * Writes DONE and deletes the files that only an unfinished run needs. If the table's folder is
+   * being deleted, now or shortly after, deletes all records, because a record written meanwhile
+   * would keep the folder from being deleted.
    */
   def close(records: RunRecords, files: RunFiles): Unit = {
     if (files.sameIncarnation) {

@@ -8,7 +8,7 @@ import io.pyzorder.storage.FileRef
  * A new data file that was written for a run and is not yet part of the table.
  *
  * @param stagedPath its current path, Writer.stagedPath(path)
- * @param path       its future name, as in FileRef, which no file may ever have had
+ * @param path       its future name, as in FileRef; no other file may ever have had this name
  * @param size       in bytes
  * @param numRecords the number of rows
  */

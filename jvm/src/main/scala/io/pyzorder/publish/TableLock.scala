@@ -19,7 +19,7 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  *
  * @param run         the run of the PREPARE record
  * @param incarnation the incarnation of the table that the writer saw
- * @param owner       identifies the writer among all that ever prepared a run with this number
+ * @param owner       identifies the writer among all that have ever prepared a run with this number
  * @param isFirst     whether this writer started the incarnation, as the first writer of a table
  *                    does, or one that arrives while the table's folder is being deleted
  */
@@ -56,7 +56,7 @@ private[publish] object TableLock {
     }
   }
 
-  /** Tries once; None if another writer was faster or the table was just overwritten. */
+  /** Tries once; None if another writer was faster or the table has just been overwritten. */
   private def tryTake(
       session: shim.SparkSession,
       folder: TableFolder,

@@ -17,9 +17,9 @@ import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, Tab
 import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
 
 /**
- * The only writer of a table. It holds the lock from `begin` until it is ended by `abort` or by one
- * of the publishing methods, one of which must be called. List the table's files only after
- * `begin`, which may have to finish an earlier run first.
+ * The only writer of a table. It holds the lock from `begin` until `abort` or one of the publishing
+ * methods ends it; one of these methods must be called. List the table's files only after `begin`,
+ * which may have to finish an earlier run first.
  *
  * What a reader with the extension sees if the writer is killed after each step (Overlay explains
  * how):
@@ -54,11 +54,14 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** All files of the table as this run found them, for the index to record that it covers them. */
   var listed: Option[ListedTable] = None
 
-  /** The index before this run's entries were published, and its version once they were. */
+  /**
+   * The index before this run's entries were published, and the version of the index with these
+   * entries.
+   */
   private var before: Option[SnapshotRef] = None
   private var indexed: Option[Long] = None
 
-  /** The files that are being read. If one of them changes, that explains a failure. */
+  /** The files that are being read. If one of them has changed, the change explains a failure. */
   var reading: Seq[FileRef] = Nil
 
   /** The folder for new files. */
@@ -88,11 +91,11 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Replaces files of the table by staged ones and ends this writer. Replaces all of the files, or
-   * throws and replaces none, with two exceptions that throw as well. A folder that another writer
-   * overwrites meanwhile stays as that writer left it. A failure after COMMIT leaves a run that the
-   * next writing command completes.
+   * throws and replaces none. There are two exceptions, and it throws in both: a folder that
+   * another writer overwrites meanwhile stays as that writer left it, and a failure after COMMIT
+   * leaves a run that the next writing command completes.
    *
-   * @param retire  the files that were read, as seen then; SummaryFiles are retired with them
+   * @param retire  the files that were read, as they were then; SummaryFiles are retired with them
    * @param staged  the files that contain the same rows
    * @param entries the index entries of the staged files; modification times are set here
    * @param columns maps the previously indexed columns to those that are indexed from now on
@@ -127,7 +130,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    * COMMIT leaves a switch that the next writing command completes.
    *
    * @param table the table in the session catalog, with its database
-   * @param read  every file of the table, as it was read
+   * @param read  every file of the table, as it was when read
    * @param fill  publishes the table's rows in the new, empty folder that it is given
    * @return the new folder
    */
@@ -141,14 +144,14 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Publishes by switching the partitions' locations to folders for which `fill` writes the files,
-   * and ends this writer. Switches all of the partitions, or throws and switches none, with two
-   * exceptions that throw as well. A partition that another writer overwrites meanwhile stays as
-   * that writer left it. A failure after COMMIT leaves a run that the next writing command
-   * completes.
+   * and ends this writer. Switches all of the partitions, or throws and switches none. There are
+   * two exceptions, and it throws in both: a partition that another writer overwrites meanwhile
+   * stays as that writer left it, and a failure after COMMIT leaves a run that the next writing
+   * command completes.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions
-   * @param read  every file of these partitions, as it was read
+   * @param read  every file of these partitions, as it was when read
    * @param fill  writes the rows to new files and describes these, given a map from the old folders
    *              to the new ones, named as in FileRef.folder
    * @return the folder that contains the new folders
@@ -191,8 +194,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * The error to report for a failure before or during `publish`. This is a conflict if others
-   * changed the table or the files that were being read, else the failure itself.
+   * The error to report for a failure before or during `publish`. This is a conflict if others have
+   * changed the table or the files that were being read, and the failure itself otherwise.
    */
   private[publish] def reason(failure: Throwable): Throwable = failure match {
     case told: ZOrderException => told
@@ -217,7 +220,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       try records.commit(incarnation, owner)
       catch {
         case NonFatal(full) if StoreFailures.isFull(full) =>
-          committing = false // certainly not committed, so `abort` may free space first
+          committing = false // the run is certainly not committed, so `abort` may free space first
           throw full
       }
     if (!isMine) throw declaredDead
@@ -240,7 +243,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         } else {
           Recovery.complete(session, files, _ => ())(moving, () => lease.held, _ => ())
         }
-        Recovery.close(records, files) // even if another writer did, as it may have missed markers
+        Recovery.close(records, files) // even if another writer did: it may have missed markers
       } else {
         moving.foreach(_.undo())
       }
@@ -254,7 +257,10 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     }
   }
 
-  /** Whether nobody has declared this writer dead, or could have because its lease expired. */
+  /**
+   * Whether this writer has certainly not been declared dead: it holds its lease, and the run has
+   * no outcome.
+   */
   private def alive: Boolean = lease.held && !records.isDecided
 
   /**
@@ -319,8 +325,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * What the index covers once the new files have taken the place of the old ones: all files that
-   * were listed, or what it covered before.
+   * The index's coverage once the new files have replaced the old ones: all files that were listed,
+   * or the coverage from before the run.
    */
   private def coverage(now: Option[SnapshotRef], entries: Seq[FileEntry]): Option[Coverage] = {
     val names = entries.iterator.map(_.path).toSet
@@ -333,12 +339,12 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     }
   }
 
-  /** What the index covered before this run, if that still holds. */
+  /** The index's coverage before this run, if it is still valid. */
   private def covered(now: Option[SnapshotRef]): Option[Coverage] =
     before.flatMap(_.coverage).filter(_ => now.forall(ref => indexed.contains(ref.coverableSince)))
 
   /**
-   * What `listed` is for the next run of the same command: the files that this one has not
+   * The value of `listed` for the next run of the same command: the files that this run has not
    * retired, if the index covers them.
    */
   def listedNext: Option[ListedTable] =
@@ -382,7 +388,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
             "the next writing command on the table records it", failure)
     }
 
-  /** Throws unless the footers of the new files add up to as many rows as those that were read. */
+  /**
+   * Throws unless the footers of the new files add up to as many rows as those of the files read.
+   */
   private def checkRows(inputs: Seq[Path], staged: Seq[StagedFile]): Unit = {
     val read = RowCounts.sum(session, inputs)
     val written = RowCounts.sum(session, staged.map(_.stagedPath))
@@ -427,7 +435,10 @@ object Writer {
 
   private val log = LoggerFactory.getLogger(classOf[Writer])
 
-  /** Runs `body`, which publishes, and aborts the writer if it has not. Translates failures. */
+  /**
+   * Runs `body`, which calls a publishing method of `writer`. Aborts the writer if `body` has not
+   * ended it, and translates failures.
+   */
   def use[T](writer: Writer)(body: => T): T =
     try body
     catch { case NonFatal(failure) => throw writer.reason(failure) }

@@ -65,8 +65,8 @@ final class JournalState private[publish] (
     records.get("prepare").map(_.getModificationTime).getOrElse(0L)
 
   /**
-   * What a reader adds to and removes from a listing; None if a listing needs no correction. A run
-   * that switches partitions needs none, since the catalog only ever names complete folders.
+   * The correction that readers apply to a listing; None if a listing needs none. A run that
+   * switches partitions needs none, since the catalog only ever names complete folders.
    */
   lazy val overlay: Option[Overlay] =
     if (!unfinished || records.contains("partitions")) None

@@ -6,9 +6,10 @@ import org.apache.hadoop.fs.Path
 import io.pyzorder.storage.{FileSystems, Links, RunNumber, TableFolder}
 
 /**
- * The empty file that a run places in every folder it touches, before RETIRE and until after DONE.
- * Overwriting or dropping a partition deletes its folder and the marker in it. The `_zorder` in the
- * table's folder cannot show this, as it survives the overwrite of a partition.
+ * The empty file that a run places in every folder it touches. It is created before RETIRE and
+ * deleted after DONE. Overwriting or dropping a partition deletes its folder and the marker in it.
+ * The `_zorder` in the table's folder cannot show this, as it survives the overwrite of a
+ * partition.
  */
 object Marker {
 
@@ -52,7 +53,10 @@ object Marker {
   private def isHiddenName(name: String): Boolean =
     name.startsWith(".") || (name.startsWith("_") && !name.contains("="))
 
-  /** The run to which a marker of this name and incarnation belongs; None if it is not one. */
+  /**
+   * The run to which a marker of this name and incarnation belongs; None if the name is not that of
+   * such a marker.
+   */
   def runOf(name: String, incarnation: String): Option[Long] = name match {
     case Name(run, `incarnation`) => RunNumber.of(run)
     case _ => None

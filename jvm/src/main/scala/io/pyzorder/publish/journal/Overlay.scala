@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.Path
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * What a reader adds to and removes from a listing while a run is unfinished.
+ * The correction that readers apply to a listing while a run is unfinished.
  *
  * Before COMMIT, and after ABORT, the old files make up the table, wherever they are; after COMMIT
  * the new files do. Until COMMIT an old file moves only from its own place to its retired place,
@@ -16,9 +16,9 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * if it exists at all, whichever way it moves. The journal's token, equal before and after, proves
  * that the direction did not change.
  *
- * A folder without its marker was overwritten by another writer since RETIRE. There the table is
- * what L shows, minus the files that the run itself moved in, and none of the run's files are added
- * (G4: overwritten rows never come back). The markers too are checked before and after.
+ * A folder without its marker has been overwritten by another writer since RETIRE. There, the table
+ * consists of the files in L, minus those that the run itself moved in, and none of the run's files
+ * are added (G4: overwritten rows never come back). The markers, too, are checked before and after.
  */
 final class Overlay private[publish] (
     val table: TableFolder,
@@ -33,7 +33,10 @@ final class Overlay private[publish] (
   val shown: Seq[FileRef] =
     (if (commit) record.add else record.retire).filterNot(file => Marker.isHidden(file.path))
 
-  /** The run's files that are not part of the table. A later file with such a name may be. */
+  /**
+   * The run's files that are not part of the table. A later file of the same name may be part of
+   * it.
+   */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet
 
   /** The run's new files, which are hidden as well if their folder was overwritten. */

@@ -12,7 +12,9 @@ import org.apache.spark.sql.catalyst.TableIdentifier
 import io.pyzorder.common.{BoundedJson, Printable}
 import io.pyzorder.storage.{FileRef, Incarnation, ProcessId, SiblingFolder, TableFolder}
 
-/** Who holds the lock. `owner` is random, to distinguish the writers in one process. */
+/**
+ * Identifies the holder of the lock. `owner` is random, to distinguish the writers in one process.
+ */
 final case class PrepareRecord(
     incarnation: String,
     operation: String,
@@ -52,7 +54,7 @@ final case class RetireRecord(
  *
  * @param table the table in the session catalog, with its database
  * @param to    the name of the sibling folder that becomes the table's location
- * @param read  every file in the table's folder, from which `to` is filled
+ * @param read  every file in the table's folder; `to` is filled from these files
  */
 final case class SwitchRecord(
     incarnation: String,
@@ -252,7 +254,7 @@ object Records {
       .toVector
 
   /**
-   * Rejects a file such as `file:/x`, directly below the root of its store. Its FileRef.folder is
+   * Rejects a file directly below the root of its store, such as `file:/x`. Its FileRef.folder is
    * `file:`, which would be taken for a folder inside the table's.
    */
   private def fileOf(file: FileRef): FileRef =

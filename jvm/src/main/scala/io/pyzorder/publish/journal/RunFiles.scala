@@ -12,13 +12,13 @@ import io.pyzorder.storage.{MoveFile, TableFolder}
 
 /**
  * The file moves of one run. Each may be repeated, so after a kill the next writer performs the
- * moves that are left.
+ * remaining moves.
  *
- * @param newNames  whether no other files ever had the names in `add`. A file with such a name and
- *                  the recorded size is then the run's own
+ * @param newNames  whether no other files have ever had the names in `add`. A file with such a name
+ *                  and the recorded size is then the run's own
  * @param recovered whether the record was read from the journal, which others may be able to write.
- *                  Outside the table's folder, only the run's marker then proves that the files are
- *                  a run's, and nothing is deleted without it
+ *                  Outside the table's folder, only the run's marker then proves that the files
+ *                  belong to a run, and nothing is deleted without a marker
  */
 private[publish] final class RunFiles(
     hadoopConf: Configuration,
@@ -57,7 +57,10 @@ private[publish] final class RunFiles(
     CreateIfAbsent.of(hadoopConf, marker).create(marker, Array.emptyByteArray)
   }
 
-  /** Deletes the markers of a run that has ended. Before that, a missing marker is a conflict. */
+  /**
+   * Deletes the markers of a run that has ended. In an unfinished run, a missing marker is a
+   * conflict.
+   */
   def unmark(): Unit = record.folders.foreach { folder =>
     try {
       val marker = Marker.path(table, run, record.incarnation, folder)
@@ -73,7 +76,10 @@ private[publish] final class RunFiles(
       throw ZOrderErrors.linked(table.resolve(folder).toString)
     }
 
-  /** Whether the table is still the incarnation seen at PREPARE, not overwritten as a whole. */
+  /**
+   * Whether the table is still the incarnation seen at PREPARE, that is, has not been overwritten
+   * as a whole.
+   */
   def sameIncarnation: Boolean = Incarnation.read(hadoopConf, table).contains(record.incarnation)
 
   /** Whether the folder is still the one for which RETIRE was written. */
@@ -105,9 +111,9 @@ private[publish] final class RunFiles(
 
   /**
    * Throws if a folder also belongs to another table, with a lock of its own: a partition's folder
-   * may be a table by itself. Such a table creates its journal before it puts a marker into the
-   * folder, and this one puts its marker there before it looks for that journal and for other
-   * markers. If both do so at the same time, at least one of them sees the other.
+   * may be a table by itself. A run of such a table creates its journal before it puts a marker
+   * into the folder, and this run puts its marker there before it looks for that journal and for
+   * other markers. If both do so at the same time, at least one of the runs sees the other.
    */
   def checkAlone(): Unit = record.folders.foreach { folder =>
     checkNoLink(folder)
@@ -123,9 +129,9 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * The one old file that stays in place until the new files are in. Spark cannot infer a schema
-   * for a folder without any visible file, so reading its path would fail before the journal is
-   * read.
+   * The one old file that stays in place until the new files are in place. Spark cannot infer a
+   * schema for a folder without any visible file, so reading its path would fail before the journal
+   * is read.
    */
   private def last: Option[FileRef] = record.retire.lastOption
 
@@ -135,10 +141,10 @@ private[publish] final class RunFiles(
 
   /**
    * Moves the inputs, except those in `late`, to their retired places. Throws, with some of them
-   * moved, if an input is not the file that was read. A writer that was or may have been declared
-   * dead stops. Since `alive` is checked between any two moves, it has made at most one move after
-   * that, which it takes back: the writer that undid the run did not see this move and has deleted
-   * the markers, so nobody else would take it back.
+   * moved, if an input is not the file that was read. A writer stops here if it was or may have
+   * been declared dead. Since `alive` is checked between any two moves, the writer has made at most
+   * one move after it was declared dead, and it undoes this move itself: the writer that undid the
+   * run did not see the move and has deleted the markers, so nobody else would undo it.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
@@ -249,7 +255,8 @@ private[publish] final class RunFiles(
 
   /**
    * Removes the new files from folders that another writer overwrote. A local folder is deleted
-   * file by file, so files that arrive after it was listed survive.
+   * file by file, so files that were moved in after the deleting process listed the folder are
+   * still there.
    *
    * @return the conflicts with other writers; empty if there are none
    */

@@ -91,7 +91,7 @@ private[publish] final class RunRecords(
 
   private def outcome: Option[OutcomeRecord] = existing("outcome").flatMap(Records.outcome)
 
-  /** Creates a record. A torn one counts as none and is replaced, unless it is a PREPARE. */
+  /** Creates a record. A torn record counts as missing and is replaced, unless it is a PREPARE. */
   private def create(kind: String, bytes: Array[Byte]): Boolean = {
     val path = Journal.path(folder, run, kind)
     if (bytes.length > FileSystems.MaxBytes) throw ZOrderErrors.tooManyFiles(path.toString)

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
 import org.apache.spark.sql.types.StructType
 
-/** The files of two listings of one relation, which have no root path in common. */
+/** The files of two listings of one relation. The listings have no root path in common. */
 private[reading] final class JoinedFileIndex(one: FileIndex, other: FileIndex) extends FileIndex {
 
   override def rootPaths: Seq[Path] = one.rootPaths ++ other.rootPaths

@@ -23,9 +23,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * over.
  *
  * @param folders the tables with a journal to which the paths may belong
- * @param pinned  root paths that are files, as of planning. They stay in the listing even if they
- *                are gone, because readers find a file that an OPTIMIZE has moved
- * @param known   the files at or below some of the given paths, which then are not listed
+ * @param pinned  root paths that were files when the query was planned. They stay in the listing
+ *                even if they are gone, because readers find a file that an OPTIMIZE has moved
+ * @param known   the files at or below some of the given paths; these paths are not listed
  */
 final class JournaledFileIndex(
     session: SparkSession,
@@ -98,8 +98,8 @@ final class JournaledFileIndex(
       val added = over.added.toSet
       (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
-        // A hidden old file that is still in place was never moved, so its time must match. A new
-        // file may have received another time when it was moved in.
+        // A hidden old file that is still in place has never been moved, so its time must match. A
+        // new file may have received another time when it was moved in.
         val same = result.get(path).exists(s =>
           s.getLen == file.size &&
             (added(file) || s.getModificationTime == file.modificationTime))

@@ -17,8 +17,8 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * @param files   the listed files, which need no further requests to the store unless this is the
  *                relation's own index
  * @param isFresh whether the store was listed just now
- * @param asOf    the time at which these were known to be the files; None for the relation's own
- *                index, because Spark does not record when it lists
+ * @param asOf    the time at which these were known to be the relation's files; None for the
+ *                relation's own index, because Spark does not record when it lists
  */
 final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
@@ -32,11 +32,11 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may be tables of the relation's files. Candidates are the
-   * catalog's location, the root paths outside it, and their ancestors up to the first folder whose
-   * name does not have the form `name=value`. For a root path that is a file, the search also
-   * starts from its parent folder. For a folder it does not, because someone who can write beside a
-   * table must not decide which files the table has.
+   * The folders with a `_zorder` that may be the folders of the tables that the relation's files
+   * belong to. Candidates are the catalog's location, the root paths outside it, and their
+   * ancestors up to the first folder whose name does not have the form `name=value`. For a root
+   * path that is a file, the search also starts from its parent folder. For a folder it does not,
+   * because someone who can write beside a table must not decide which files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -64,10 +64,10 @@ object JournaledListing {
    * `wrapped` only in the session that wrote; other sessions notice new files because the index
    * changes. The partitions of a CatalogFileIndex are fetched from the catalog each time.
    *
-   * If `staleness` accepts what was known earlier, files are taken from the indexes that are recent
-   * enough; only the paths that those do not cover are listed. A cached listing is reused if it is
-   * recent enough. If `staleness` accepts nothing, a cached listing is reused only for an
-   * InMemoryFileIndex, and the caller must check each of its files before skipping it.
+   * If `staleness` accepts earlier knowledge, files are taken from the indexes that are recent
+   * enough, and only the paths that these indexes do not cover are listed. A cached listing is
+   * reused if it is recent enough. If `staleness` accepts nothing, a cached listing is reused only
+   * for an InMemoryFileIndex, and the caller must check each of its files before skipping it.
    *
    * @param options          the relation's options
    * @param selected         the partitions to list, and the relation's partition columns with their
@@ -120,7 +120,7 @@ object JournaledListing {
 
   /**
    * The listings of several relations, taken from one listing of all their roots through the
-   * journals; None for a relation whose class of file index only Spark can list.
+   * journals; None for a relation whose file index is of a class that only Spark can list.
    */
   def together(
       session: shim.SparkSession,

@@ -54,7 +54,10 @@ object MovedFileLookup {
       .map(new TableFolder(_)).filter(table => FileSystems.exists(fs, table.zorder))
   }
 
-  /** Where pyzorder may have moved the file, retired before staged places, later runs first. */
+  /**
+   * The places to which pyzorder may have moved the file: the retired places, then the staged ones,
+   * each starting with the latest run.
+   */
   private def places(fs: FileSystem, table: TableFolder, path: Path): Seq[Path] = {
     val name = table.relativize(path)
     runs(fs, new Path(table.zorder, "_retired")).map(table.retiredPath(_, name)) ++

@@ -37,7 +37,8 @@ private[reading] final case class Roots(
 private[reading] object Roots {
 
   /**
-   * The roots of a relation, or None if the class of its index is neither one of Spark's nor ours.
+   * The roots of a relation, or None if the class of its index is neither one of Spark's nor one of
+   * pyzorder's.
    *
    * @param selected the partitions to list if they are in the catalog, and the partition columns
    */
@@ -65,7 +66,10 @@ private[reading] object Roots {
     case _ => None
   }
 
-  /** The partitions if they are the root paths, which means that they were given, not found. */
+  /**
+   * The partitions if their folders are the root paths, which means that the partitions were given
+   * rather than found by listing.
+   */
   private def givenSpec(listed: InMemoryFileIndex): Option[PartitionSpec] = {
     val spec = listed.partitionSpec()
     val isGiven = spec.partitionColumns.nonEmpty &&

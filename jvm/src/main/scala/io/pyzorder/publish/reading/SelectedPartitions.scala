@@ -16,8 +16,8 @@ final case class SelectedPartitions private (
   import SelectedPartitions._
 
   /**
-   * Whether these partitions include all that a scan with these filters selects. This is so if the
-   * scan has every filter of one alternative. The test may miss other cases.
+   * Whether these partitions include all that a scan with these filters selects. They do if the
+   * scan has every filter of one alternative. Other cases are not recognized.
    */
   def contain(filters: Seq[Expression]): Boolean = {
     val own = bound(filters)

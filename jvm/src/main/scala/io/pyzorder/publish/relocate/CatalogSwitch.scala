@@ -9,8 +9,8 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * Publishes a run by a single change in the catalog. The run fills new folders that nobody else
- * knows, and then the catalog names these instead of the folders that were read. The lock holder
- * undoes the switch before COMMIT and completes it afterwards; both may be repeated.
+ * knows, and then the catalog refers to these instead of the folders that were read. The lock
+ * holder undoes the switch before COMMIT and completes it afterwards; both may be repeated.
  */
 private[publish] trait CatalogSwitch {
 
@@ -32,16 +32,19 @@ private[publish] trait CatalogSwitch {
   /**
    * Changes the catalog. Called after COMMIT, when the folders are complete.
    *
-   * @param alive whether this writer still holds the lock, so that nobody else does the same
+   * @param alive whether this writer still holds the lock, so that nobody else completes the same
+   *              switch
    * @param reach reports fail points, for tests
    * @return the conflicts with other writers; empty if there are none
    */
   def complete(alive: () => Boolean, reach: String => Unit): Seq[String]
 
-  /** The folders outside the table's that are being filled and carry this run's mark. */
+  /** The folders outside the table's folder that are being filled and carry this run's mark. */
   def marked: Set[Path]
 
-  /** A folder that the record reads but that, by the catalog, is not the table's. */
+  /**
+   * A folder that the record says was read, but that is not the table's according to the catalog.
+   */
   def strange: Option[String]
 
   /** The folder that is filled, or that contains the filled ones, for messages. */
@@ -53,7 +56,7 @@ private[publish] object CatalogSwitch {
   /**
    * The catalog switch of a run according to its current records; None if there is no such record.
    * Ignores a record that switches to the table's own folder, where others could forge the mark; no
-   * genuine run does that.
+   * genuine run switches there.
    */
   def of(
       session: shim.SparkSession,

@@ -57,7 +57,7 @@ final class PartitionLocationSwitch private[publish] (
       new Path(table.zorder, s"_carried/_$run/${what.to.split('/').map("_" + _).mkString("/")}"),
       record.to.takeRight(8))
 
-    /** What others changed in the files that were read; None if nothing. */
+    /** How others have changed the files that were read; None if they have not. */
     def changed: Option[String] =
       try {
         new RunFiles(hadoopConf, table, run, RetireRecord(record.incarnation, read, Nil, Nil))
@@ -121,7 +121,9 @@ final class PartitionLocationSwitch private[publish] (
 
   override def undo(): Unit = remove(own)
 
-  /** Skips folders without the mark: they are finished, or no run has written the record. */
+  /**
+   * Skips folders without the mark: either their switch is finished, or no run wrote the record.
+   */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] = {
     val mine = own.filter(_.isMine)
     val problems = if (mine.isEmpty) Nil else complete(mine, alive, reach)
@@ -197,8 +199,9 @@ final class PartitionLocationSwitch private[publish] (
   private def tableName: String = record.table.copy(catalog = None).quotedString
 
   /**
-   * The partitions' locations according to the catalog. Empty if there is no such table or it is
-   * located elsewhere: even if one of its partitions is here, the record is not that table's.
+   * The partitions' locations according to the catalog. Empty if there is no such table or its
+   * location is another folder: even if one of its partitions is here, the record is not that
+   * table's.
    */
   private def locations: Map[TablePartitionSpec, Path] =
     if (!TableLocationSwitch.location(session, record.table).contains(table.root)) Map.empty
@@ -242,9 +245,10 @@ final class PartitionLocationSwitch private[publish] (
 object PartitionLocationSwitch {
 
   /**
-   * The prefix, followed by a run's number, of a partition parameter in the catalog that records
-   * where the partition was before that run, if outside the table's folder. The table's journal
-   * records this too, but someone with write access to the journal may have none to that location.
+   * The prefix of the partition parameters in the catalog that record a partition's previous
+   * locations outside the table's folder. It is followed by the number of the run that switched the
+   * partition from there. The table's journal records these locations too, but someone with write
+   * access to the journal may have no access to the locations.
    */
   private val Left = "zorder.left."
 
@@ -268,7 +272,10 @@ object PartitionLocationSwitch {
     }.toSet
   }
 
-  /** A table's partitions and their locations, read uncached; empty if there is no such table. */
+  /**
+   * A table's partitions and their locations, read from the catalog and not from a cache; empty if
+   * there is no such table.
+   */
   def partitionsOf(
       session: shim.SparkSession,
       table: TableIdentifier): Map[CatalogTablePartition, Path] = {

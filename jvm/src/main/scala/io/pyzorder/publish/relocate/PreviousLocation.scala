@@ -17,8 +17,8 @@ import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, Table
  * @param table the table whose journal contains the run
  * @param path  the folder
  * @param read  the files that the run read, named as in the table
- * @param marks the folder with a mark for each later file that was carried over
- * @param token unique to the run, for the names of copies
+ * @param marks the folder that holds a mark for each later file that has been carried over
+ * @param token a text unique to the run, for the names of copies
  */
 private[publish] final class PreviousLocation(
     hadoopConf: Configuration,
@@ -35,8 +35,8 @@ private[publish] final class PreviousLocation(
   def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, path)
 
   /**
-   * Files that were added after the folder was read and are not carried over yet. Ignores empty
-   * files and links that Links.strange rejects.
+   * Files that were added after the folder was read and have not been carried over yet. Ignores
+   * empty files and links that Links.strange rejects.
    */
   def late: Seq[FileStatus] = visible.filterNot(status =>
     status.getLen == 0 || known(refOf(status)) || FileSystems.exists(fs, mark(status)) ||
@@ -52,7 +52,7 @@ private[publish] final class PreviousLocation(
 
   /**
    * Copies the files in `late` to `target` and marks them as carried over. A file that cannot be
-   * read yet may be incomplete and is left for the next time. A copy's name is unique to the run,
+   * read yet may be incomplete and is left for the next call. A copy's name is unique to the run,
    * so the copy is found again after a kill between the copy and its mark.
    *
    * @param target a folder of the same store, in which a `_zorder` is created if missing

@@ -31,8 +31,8 @@ object LastSwitch {
 }
 
 /**
- * The previous folders of a table or its partitions that VACUUM has not deleted. To be used by the
- * holder of the lock of the table's folder.
+ * The previous folders of a table or its partitions that VACUUM has not deleted. Only the holder of
+ * the lock of the table's folder may use this class.
  *
  * @param folder the table's current folder
  * @param name   the table's name in the catalog; None if it was named by its path, in which case
@@ -50,9 +50,9 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * Copies files that INSERTs planned before a switch have written into these folders to the
-   * current location of the table or partition. Throws overwrittenBehind if such a folder was
-   * overwritten instead.
+   * INSERTs that were planned before a switch may have written files into these folders. Copies
+   * those files to the current location of the table or partition. Throws overwrittenBehind if such
+   * a folder was overwritten instead.
    */
   def carry(): Unit = {
     table.carry()
@@ -60,7 +60,7 @@ final class PreviousLocations(
   }
 
   /**
-   * The table's own files in these folders whose retention has ended.
+   * The table's own files in those of these folders whose retention has ended.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, by the store's clock

@@ -11,7 +11,7 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * The previous folders of a table's partitions that VACUUM has not deleted, according to the
- * table's journal. To be used by the holder of the table's lock.
+ * table's journal. Only the holder of the table's lock may use this class.
  *
  * @param table the table's name in the catalog; None if it was named by its path, in which case
  *              nothing is known about partitions
@@ -30,8 +30,8 @@ private[relocate] final class PreviousPartitionLocations(
         .map { case (partition, place) => partition.spec -> place })
 
   /**
-   * The switches whose old folders VACUUM has not settled yet, in ascending order, each with the
-   * time of its DONE by the store's clock.
+   * The switches that VACUUM has not marked as settled yet, in ascending order, each with the time
+   * of its DONE by the store's clock.
    */
   private lazy val switches: Seq[(PartitionLocationSwitch, Long)] =
     if (table.isEmpty) Nil
@@ -57,8 +57,9 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * The moves of a run whose previous folders no partition uses now. Excludes folders that a later
-   * run moved a partition away from again, because that run has read the files added in between.
+   * Those moves of a run whose previous folders are no longer used by any partition. Excludes
+   * folders that a later run moved a partition away from again, because that run has read the files
+   * added in between.
    */
   private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
@@ -70,9 +71,9 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Copies files that INSERTs planned before a switch have written into these folders to the
-   * current locations of the partitions. Throws overwrittenBehind if such a folder was overwritten
-   * instead.
+   * INSERTs that were planned before a switch may have written files into these folders. Copies
+   * those files to the current locations of the partitions. Throws overwrittenBehind if such a
+   * folder was overwritten instead.
    */
   def carry(): Unit = for {
     (switch, _) <- switches

@@ -8,8 +8,8 @@ import io.pyzorder.publish.journal.{Journal, Records, RetireRecord, RunFiles, Su
 import io.pyzorder.storage.{FileRef, FileSystems, SiblingFolder, TableFolder}
 
 /**
- * The previous folders of a table that VACUUM has not deleted. The last run in the journal of each
- * records the switch. To be used by the holder of the lock of the table's folder.
+ * The previous folders of a table that VACUUM has not deleted. In each folder's journal, the last
+ * run records the switch. Only the holder of the lock of the table's folder may use this class.
  *
  * @param folder the table's current folder
  */
@@ -74,8 +74,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * Copies files that INSERTs planned before a switch have written into these folders to the
-   * table's current folder. Throws overwrittenBehind if such a folder was overwritten instead.
+   * INSERTs that were planned before a switch may have written files into these folders. Copies
+   * those files to the table's current folder. Throws overwrittenBehind if such a folder was
+   * overwritten instead.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
@@ -97,8 +98,8 @@ private[relocate] final class PreviousTableLocations(
 
   /**
    * The table's files, and pyzorder's own, in folders whose retention has ended. Skips a folder
-   * into which others have written rows or that another table now has, and all later ones, whose
-   * records say where these rows belong.
+   * that another table now uses or into which others have written rows. Also skips all later
+   * folders, because their records say where these rows belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, by the store's clock
@@ -110,7 +111,8 @@ private[relocate] final class PreviousTableLocations(
    * Deletes the files in `garbage`, with the records last, so that it can resume after a kill. If a
    * folder contains other files, they and the folder stay.
    *
-   * @param deleted called after each data file with the number deleted from that folder so far
+   * @param deleted called after each data file with the number of data files deleted from that
+   *                folder so far
    */
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit =
     expired(kept, at).foreach { switch =>

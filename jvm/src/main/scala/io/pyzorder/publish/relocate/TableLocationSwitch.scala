@@ -21,15 +21,15 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  *    incomplete or complete.
  *  - The switch is one catalog call, which either happens or does not.
  *  - After the switch, the table is `to`, which has contained every row since before COMMIT. A
- *    query that was planned before reads `from`, which stays until VACUUM.
+ *    query that was planned before the switch reads `from`, which stays until VACUUM.
  *
  * Each folder has a `_zorder` of its own. A reader that gets a folder from the catalog finds there
  * the index and the journal of exactly the files that it lists, so the entries of one folder are
  * never compared with the files of the other.
  *
  * The lock holder undoes the run before COMMIT, by deleting `to`, and completes it afterwards.
- * Switching to the same folder twice has the same effect as once. A late call of a writer that was
- * declared dead is therefore harmless, unless the table has moved on from `to` by then.
+ * Switching to the same folder twice has the same effect as switching once. A late call of a writer
+ * that was declared dead is therefore harmless, unless the table has moved on from `to` by then.
  *
  * A catalog has no compare-and-swap. An INSERT that was planned before the switch and commits after
  * it writes into `from`. `carry` copies its files, either right after the switch or with the next
@@ -95,7 +95,7 @@ private[publish] final class TableLocationSwitch(
 
   override def strange: Option[String] = None
 
-  /** Does nothing without the mark: the switch is finished, or no run has written the record. */
+  /** Does nothing without the mark: either the switch is finished, or no run wrote the record. */
   override def complete(alive: () => Boolean, reach: String => Unit): Seq[String] =
     if (!isMine) Nil
     else {
@@ -131,13 +131,16 @@ private[publish] final class TableLocationSwitch(
     case None => Seq(s"$tableName was dropped or renamed")
   }
 
-  /** Finishes after the switch; `conflict` says what others changed in `from`, if anything. */
+  /**
+   * Finishes the run after the switch. `conflict` says how others have changed the files in `from`;
+   * None if they have not.
+   */
   private def settle(conflict: Option[String]): Seq[String] = {
     if (conflict.isEmpty) carry(to)
     conflict.toSeq
   }
 
-  /** What others changed in the files that were read; None if nothing. */
+  /** How others have changed the files that were read; None if they have not. */
   private def changed: Option[String] =
     try {
       checkFiles()
@@ -147,7 +150,7 @@ private[publish] final class TableLocationSwitch(
           .orElse(Some(conflict.sentence))
     }
 
-  /** Files in `from` that were added after it was read and are not carried over yet. */
+  /** Files in `from` that were added after it was read and have not been carried over yet. */
   def late: Seq[FileStatus] = left.late
 
   /** Whether a file that was read is no longer in `from`. */
@@ -188,7 +191,9 @@ private[publish] final class TableLocationSwitch(
 
 object TableLocationSwitch {
 
-  /** A table's location, read uncached from the catalog; None if there is no such table. */
+  /**
+   * A table's location, read from the catalog and not from a cache; None if there is no such table.
+   */
   def location(session: shim.SparkSession, table: TableIdentifier): Option[Path] = {
     val catalog = session.sessionState.catalog.externalCatalog
     val database = table.database.get
@@ -200,8 +205,8 @@ object TableLocationSwitch {
   }
 
   /**
-   * The completed switch of a journal's last run; None if the table was not switched away, or if
-   * the folder that it was switched to does not confirm it.
+   * The completed switch of a journal's last run; None if the table was not switched to another
+   * folder, or if that folder does not confirm the switch.
    */
   def done(session: shim.SparkSession, state: JournalState): Option[TableLocationSwitch] =
     if (!state.done || !state.outcome.exists(_.commit)) None
