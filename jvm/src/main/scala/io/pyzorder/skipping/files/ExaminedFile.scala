@@ -28,8 +28,8 @@ final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[Examin
 }
 
 /**
- * A file with a valid index entry. The file is unchanged since the entry was made, according to the
- * store if it was checked, and otherwise according to the listing.
+ * A file with a valid index entry. The file has not changed since the entry was made. This is known
+ * from the store if the store was checked, and otherwise from the listing.
  */
 final class KnownFile(judge: FileEvaluator, val entry: Int, judged: FileOutcomes) {
 

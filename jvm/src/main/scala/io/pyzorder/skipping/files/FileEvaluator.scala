@@ -24,7 +24,7 @@ object PruningResult {
 }
 
 /**
- * Evaluates an index snapshot for one scan and tells which files of its table may match.
+ * Evaluates an index snapshot for one scan and determines which of the indexed files may match.
  *
  * @param folder       the table's folder, to which file names are relative
  * @param snapshotName unique among the table's snapshots
@@ -66,7 +66,7 @@ final class FileEvaluator(
   /** The number of rows of the file with this entry. */
   def numRecords(entry: Int): Long = snapshot.numRecords(entry)
 
-  /** Evaluates the files with these entries whose results are still null. */
+  /** Evaluates each file that has an entry and whose result is still null, and sets its result. */
   def judge(entries: Array[Int], verdicts: Array[PruningResult]): Unit = {
     val places = new Array[Int](entries.length)
     var count = 0

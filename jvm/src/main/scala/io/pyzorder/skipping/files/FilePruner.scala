@@ -13,8 +13,8 @@ import io.pyzorder.skipping.predicate.{ConstantFileFilter, FileTest, FilterColum
 import io.pyzorder.skipping.predicate.{JoinKeyFilter, PredicateRules, ZValueRangeFilter}
 
 /**
- * Removes from a listing each file whose index entry proves that it holds no matching row. A file
- * without a valid entry is always kept.
+ * Removes from a listing each file that, according to its index entry, cannot hold a matching row.
+ * A file without a valid entry is always kept.
  *
  * @param table      the table's name, for messages
  * @param dataSchema the columns stored in the files, as the scan reads them

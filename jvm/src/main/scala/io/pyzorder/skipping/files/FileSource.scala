@@ -14,8 +14,8 @@ import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartition
 import io.pyzorder.storage.{FileVersion, TableFolder}
 
 /**
- * Finds the files for the scans of a plan. It applies the journal to what Spark's own file index
- * lists.
+ * Finds the files for the scans of a plan. It applies the journal to the files that Spark's own
+ * file index lists.
  *
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
@@ -45,9 +45,9 @@ private[skipping] final class FileSource(
 
   /**
    * Makes sure that the state has the partitions that these filters select. All scans of a plan do
-   * this while it is optimized, so that the state has what each of them needs by the time it is
-   * fixed. Rules that run later usually make filters stricter; if one selects more partitions,
-   * those are listed now.
+   * this while it is optimized, so that the state has the partitions that each scan needs by the
+   * time it is fixed. Rules that run later usually make filters stricter; if one selects more
+   * partitions, those are listed now.
    */
   private[files] def select(partitionFilters: Seq[Expression]): Unit =
     if (!selected.contain(partitionFilters)) {
@@ -86,9 +86,9 @@ private[skipping] final class FileSource(
   def current(): TableState = state(Staleness.of(session.sessionState.conf, properties))
 
   /**
-   * The state for estimates, which is the fixed state, if any. Otherwise, if Spark would have to
-   * list the files, those that the index covers are taken from it, however old it is; if not, this
-   * is the current state.
+   * The state for estimates. This is the fixed state, if there is one. Otherwise, if Spark would
+   * have to list the files, those that the index covers are taken from the index, however old it
+   * is. If Spark would not have to list them, this is the current state.
    */
   def estimated: TableState = fixed.getOrElse {
     wrapped match {
@@ -137,7 +137,7 @@ private[skipping] object FileSource {
   }
 
   /**
-   * Fixes sources of one plan from one listing of all their files, so that they show one state.
+   * Fixes the states of a plan's sources from one listing of all their files, so that they agree.
    * Sources without a journal are left to Spark.
    */
   def listTogether(sources: Seq[FileSource]): Unit = {

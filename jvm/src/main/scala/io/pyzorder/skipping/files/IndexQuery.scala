@@ -37,7 +37,10 @@ private[skipping] object IndexQuery {
       })
       .build[Question, Bits]()
 
-  /** Which entries may match. If the index cannot be read, returns None and logs one warning. */
+  /**
+   * Returns a test for which entries may match. If the index cannot be read, returns None and logs
+   * one warning.
+   */
   def apply(
       session: shim.SparkSession,
       ref: SnapshotRef,

@@ -23,10 +23,13 @@ private[skipping] final class PartitionEvaluation(
 
   private val listed: Array[FileStatusWithMetadata] = directory.files.toArray
 
-  /** By evaluator and file. The arrays belong to the cached listing and must not be modified. */
+  /**
+   * The entry numbers by evaluator and file. The arrays belong to the cached listing and must not
+   * be modified.
+   */
   private val entries: Array[Array[Int]] = judges.map(_.entries(listing, listed))
 
-  /** By file. */
+  /** The results by file. */
   private val verdicts: Array[PruningResult] = {
     val each = new Array[PruningResult](listed.length)
     judges.indices.foreach(number => judges(number).judge(entries(number), each))
@@ -63,7 +66,8 @@ private[skipping] final class PartitionEvaluation(
   /**
    * Returns the partition without the files to skip, and counts each file's result.
    *
-   * @param withoutJoins evaluators without the join keys, or empty if they would skip nothing
+   * @param withoutJoins evaluators without the join keys; empty if these evaluators would skip
+   *                     nothing
    */
   def pruned(counts: SkippingCounts, withoutJoins: Array[FileEvaluator]): PartitionDirectory = {
     val kept = ArrayBuffer.empty[FileStatusWithMetadata]

@@ -33,7 +33,10 @@ private[skipping] final class PlanState {
   private val sources = ArrayBuffer.empty[FileSource]
   private val scans = ArrayBuffer.empty[(FileSource, () => Seq[FileStatus])]
 
-  /** The plan's single source that reads these files in this way. */
+  /**
+   * The plan's single source that reads the same files in the same way as `candidate`. This is
+   * `candidate` itself if the plan has no such source yet.
+   */
   def source(candidate: FileSource): FileSource = synchronized {
     sources.find(_.readsLike(candidate)).getOrElse {
       sources += candidate
@@ -43,9 +46,10 @@ private[skipping] final class PlanState {
 
   /**
    * Fixes the files of a source, unless they are fixed already, together with those of all other
-   * sources in the plan, and evaluates `use`. Two partitions of a table belong to one state, and so
-   * do a table and a path below it or one of its partitions at another location. If another source
-   * cannot be listed, it remains unfixed until a scan of its own executes, which may never happen.
+   * sources in the plan, and evaluates `use`. Two partitions of a table belong to one state. So do
+   * a table and a path below it, and a table and one of its partitions at another location. If
+   * another source cannot be listed, it remains unfixed until a scan of its own executes, which may
+   * never happen.
    */
   def fixed[T](source: FileSource)(use: => T): T = synchronized {
     fix(source)
@@ -67,8 +71,8 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Whether the store has just been listed for a state. This is true until a scan has made use of
-   * it. A later scan must check whether each file that it would skip is still the listed one.
+   * Whether the store has just been listed for a state. This is true until a scan has used that
+   * listing. A later scan must check whether each file that it would skip is still the listed one.
    */
   def isFresh(state: TableState): Boolean = synchronized {
     val fresh = state.isNew
@@ -181,9 +185,9 @@ private[skipping] object PlanState {
     /**
      * Whether both list the same files wherever both have looked. They do not if something changed
      * between the two listings, or if options such as pathGlobFilter exclude files from one of
-     * them; all sources that differ are then listed together. Lists of disjoint folders are as much
-     * one state as a single list of both would be, because that also lists one folder after the
-     * other.
+     * them. All sources that differ are then listed together. Separate listings of disjoint folders
+     * are one state just as a single listing of both folders would be, because a single listing
+     * also lists one folder after the other.
      */
     def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
 

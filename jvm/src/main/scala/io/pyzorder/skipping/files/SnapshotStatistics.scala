@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.skipping.predicate.FilterColumn
 
-/** How a scan reads columns. This decides which of an index's statistics are valid for it. */
+/** How a scan reads columns. This decides which of an index's statistics are valid for the scan. */
 final case class ColumnReading(dataSchema: StructType, caseSensitive: Boolean, temporal: String)
 
 /** The statistics of a snapshot's columns that one scan may use. */
@@ -17,8 +17,8 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
   private val asked = mutable.HashMap.empty[FilterColumn, Option[IndexedStatistics]]
 
   /**
-   * The statistics of the column, ignoring functions of it, or None if there are none or the scan
-   * reads the column differently.
+   * The statistics of the column itself, even if `column` is a function of it. None if there are
+   * none or the scan reads the column differently.
    */
   override def apply(column: FilterColumn): Option[IndexedStatistics] =
     asked.getOrElseUpdate(column,

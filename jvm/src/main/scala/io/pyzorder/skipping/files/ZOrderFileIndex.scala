@@ -13,8 +13,8 @@ import io.pyzorder.skipping.predicate.JoinKeyFilter
 import io.pyzorder.storage.TableFolder
 
 /**
- * Wraps the file index of a Parquet or ORC relation. It lists through the journal, then drops the
- * files that the index proves to hold no matching row.
+ * Wraps the file index of a Parquet or ORC relation. It lists the files through the journal, then
+ * drops those that the index proves to hold no matching row.
  *
  * Filters are passed with each call of `listFiles` and are never part of the object, because Spark
  * merges and reuses scans whose relations are equal, and then lists once for the filters of both.
@@ -150,7 +150,7 @@ final class ZOrderFileIndex private (
   /**
    * Whether this runs for an execution of the plan. Spark then asks for the outcome before the
    * first scan, to describe the plan, and the files are listed once for both. The whole logical
-   * plan has been optimized by then, so it is known what all scans select.
+   * plan has been optimized by then, so the partitions that its scans select are known.
    */
   private def isExecuting: Boolean =
     session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
@@ -158,7 +158,7 @@ final class ZOrderFileIndex private (
   /** When the files were last verified; None if just now, or if Spark's own index lists them. */
   def asOf: Option[Long] = source.state.asOf
 
-  /** Whether all files still match the listing in the store, or were verified recently enough. */
+  /** Whether all files in the store still match the listing, or were verified recently enough. */
   def areUnchanged(files: Seq[FileStatus]): Boolean = asOf.isDefined ||
     ChangedFiles.among(session.sessionState.newHadoopConf(), files.iterator).isEmpty
 
@@ -167,7 +167,7 @@ final class ZOrderFileIndex private (
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
 
-  /** The same index for a scan below joins, which also skips files that hold none of these keys. */
+  /** The same index for a scan below joins. It also skips files that hold none of these keys. */
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)

@@ -11,7 +11,7 @@ import io.pyzorder.skipping.predicate.{FilterColumn, JoinKeyFilter, KeyValues}
 /**
  * A join key, expressed in the columns of a plan on the join's scanned side.
  *
- * @param ordinal its position among the join's keys
+ * @param ordinal the key's position among the join's keys
  */
 private[skipping] final case class JoinedKey(column: Expression, ordinal: Int) {
 
@@ -74,8 +74,8 @@ private[skipping] final class BroadcastKeys(
   val wanted: Seq[JoinedKey] = scanned.zipWithIndex.map { case (e, i) => JoinedKey(e, i) }
 
   /**
-   * The filter that the key gives on the column. Returns None if it gives none, or if `present`
-   * already contains it.
+   * The filter on the column that the key implies. Returns None if the key implies none, or if
+   * `present` already contains it.
    */
   def filter(
       key: JoinedKey,

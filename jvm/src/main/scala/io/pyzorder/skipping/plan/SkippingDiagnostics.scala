@@ -29,7 +29,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
 
   visit(plan, Nil, SkippingDiagnostics.NotAdaptive)
 
-  /** The reasons for one scan, from the top of the plan down to the scan. */
+  /** The reasons why conditions skip no files of one scan, from the top of the plan to the scan. */
   def of(scan: FileSourceScanExec): Seq[String] =
     Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
 

@@ -42,7 +42,8 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
     "pruningTime" -> SQLMetrics.createTimingMetric(sparkContext, "skipping time"))
 
   /**
-   * The effect of skipping on the scan's files, or None if the child is no longer a scan of ours.
+   * The effect of skipping on the scan's files, or None if the child is no longer a scan that
+   * pyzorder prunes.
    */
   def outcome: Option[SkippingOutcome] = scan.flatMap { scan =>
     scan.relation.location match {

@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
  */
 abstract class ColumnStatisticsView {
 
-  /** Both bounds are known: they enclose every value that is neither null nor NaN. */
+  /** Whether both bounds are known. They enclose every value that is neither null nor NaN. */
   def bounded(file: Int): Boolean
 
   /** Whether the column is proved to hold no value other than nulls and NaN. */

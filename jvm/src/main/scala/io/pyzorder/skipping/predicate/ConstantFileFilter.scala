@@ -9,14 +9,14 @@ import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
 
 /**
  * Evaluates a predicate for which the rules prove nothing, on files where one evaluation suffices.
- * If every row of a file has the same value in each column that the predicate references, its
- * outcome for one row is its outcome for all. FALSE and NULL exclude all rows. If evaluation fails,
- * the file is kept, because the query must raise the error.
+ * If every row of a file has the same value in each column that the predicate references, the
+ * predicate's outcome for one row is its outcome for all rows. FALSE and NULL exclude all rows. If
+ * evaluation fails, the file is kept, because the query must raise the error.
  *
- * "The same value" means that there is no null and no NaN, that both bounds are equal (then so are
- * all values between them, whether or not the bounds are exact), and that the value is not zero
- * where the type has two zeros. Values equal in the binary order are identical, so no function can
- * tell the rows apart. Deterministic functions do not vary by themselves, but a user-defined
+ * "The same value" means that there is no null and no NaN, that both bounds are equal (all values
+ * between them then equal them too, whether or not the bounds are exact), and that the value is not
+ * zero where the type has two zeros. Values equal in the binary order are identical, so no function
+ * can tell the rows apart. Deterministic functions do not vary by themselves, but a user-defined
  * function's claim to be deterministic is not trusted. Functions that are known to read session
  * settings during evaluation are excluded too, because a DataFrame is planned once and may run
  * later under other settings.

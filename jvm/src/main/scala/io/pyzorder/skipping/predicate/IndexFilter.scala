@@ -93,7 +93,7 @@ object IndexFilter {
     case (l, r) => And(l, r)
   }
 
-  /** `a OR b`. If one side has no proof, neither has the whole. */
+  /** `a OR b`. If one side has no proof, the whole has none either. */
   def or(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Always, _) | (_, Always) => Always
     case (Never, other) => other
@@ -272,7 +272,8 @@ object IndexFilter {
 
   /**
    * `l < r`, `l <= r` for two columns. In a row that makes it TRUE, either r is NaN or both are
-   * values with l.min <= l < r <= r.max (or l <= r). l is NaN only where r is too, for `<=`.
+   * values with l.min <= l < r <= r.max (or l <= r). If l is NaN, r is NaN too, and the comparison
+   * is `<=`.
    */
   final case class ColumnBelow(left: FilterColumn, right: FilterColumn, orEqual: Boolean)
       extends IndexFilter {

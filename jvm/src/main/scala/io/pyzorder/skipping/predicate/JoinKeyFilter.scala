@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.{LessThanOrEqual, Literal}
  * Spark then reads the same files whichever join they come from.
  *
  * @param filter the filter, on one column
- * @param origin where the keys were found
+ * @param origin the join key and the column that the filter was made from
  * @param text   the number of keys, for display
  */
 final class JoinKeyFilter private (
@@ -22,7 +22,7 @@ final class JoinKeyFilter private (
     case _ => false
   }
 
-  /** Computed once, because there may be thousands of values. */
+  /** The hash code is computed only once, because there may be thousands of values. */
   override lazy val hashCode: Int = filter.hashCode
 
   override def toString: String = text

@@ -65,7 +65,8 @@ final class Judgement private[skipping] (
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
   /**
-   * The outcomes in a snapshot's files. Where `facts` does not know a column, all are possible.
+   * The outcomes in a snapshot's files. Where `facts` does not know a column, all outcomes are
+   * possible.
    */
   def bind(facts: FilterColumn => Option[ColumnStatisticsView]): FileOutcomes =
     new FileOutcomes(may(True).bind(facts), may(False).bind(facts), may(Null).bind(facts))
@@ -84,7 +85,7 @@ final class Judgement private[skipping] (
    * if both parts are, and it is `extreme` or NULL only if each part is. It is the opposite only if
    * some part is, and it is the opposite or NULL only if some part is one of these. It is NULL only
    * if some part is NULL and each part is NULL or `extreme`. An error in a part that does not
-   * decide the outcome may go unnoticed, as it may where Spark stops after the other part.
+   * decide the outcome may go unnoticed, as it may in Spark, which need not evaluate such a part.
    */
   private def joined(other: Judgement, extreme: Int): Judgement = {
     val opposite = Outcomes.negated(extreme)

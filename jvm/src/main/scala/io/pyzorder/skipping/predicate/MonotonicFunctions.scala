@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.{
 import org.apache.spark.sql.types._
 
 /**
- * Functions that may stand between a column and a comparison.
+ * Functions that may be applied to a column before a comparison.
  *
  * A function f must satisfy two conditions. It returns a value for every value (it never returns
  * null, and the file is kept where it fails), and a <= b implies f(a) <= f(b). Then min <= v <= max
@@ -36,9 +36,9 @@ object MonotonicFunctions {
   private val Fractions = Set("SECOND", "MILLISECOND", "MICROSECOND")
 
   /**
-   * Returns the argument of a function that satisfies both conditions, and a time zone if it does
-   * so only where the days of that argument are in order in this zone. Without a zone, the function
-   * preserves order whatever the clocks do.
+   * Returns the argument of a function that satisfies both conditions. Also returns a time zone if
+   * the function satisfies them only where the argument's days are in order in that zone. Without a
+   * zone, the function preserves order whatever the clocks do.
    */
   def unapply(function: Expression): Option[(Expression, Option[ZoneId])] = function match {
     case cast: Cast if cast.child.resolved =>

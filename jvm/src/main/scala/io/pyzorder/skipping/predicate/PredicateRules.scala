@@ -101,7 +101,8 @@ object PredicateRules {
   }
 
   /**
-   * The judgement given by three filters. Where one proves nothing, constant files are evaluated.
+   * The judgement given by three filters. If one of them proves nothing, the predicate is evaluated
+   * on constant files.
    */
   private def ruled(predicate: Expression, isTotal: Boolean = true)(
       whenTrue: => IndexFilter,
@@ -122,9 +123,9 @@ object PredicateRules {
 
   /**
    * The judgement of a predicate without a rule. It is evaluated on constant files, and evaluation
-   * may fail. If it is unknown where the predicate is NULL, and for EndsWith and Contains,
+   * may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
    * `mayNotBeTrue` keeps every file: checking all files in the store would cost more than not
-   * reading the few constant ones saves.
+   * reading the few constant files saves.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)
@@ -138,7 +139,10 @@ object PredicateRules {
       })
   }
 
-  /** Where the predicate may be NULL: nowhere, where an operand is NULL, or possibly anywhere. */
+  /**
+   * The filter for rows in which the predicate may be NULL: no rows, those in which an operand is
+   * NULL, or any rows.
+   */
   private def nullsOf(predicate: Expression): IndexFilter = predicate match {
     case IsNull(_) | IsNotNull(_) | IsNaN(_) | EqualNullSafe(_, _) => Never
     case InSet(_, set) if set.contains(null) => Always
@@ -150,8 +154,8 @@ object PredicateRules {
   }
 
   /**
-   * The judgement of `value IS NULL`, or None without a rule. Whatever FilterColumn matches is
-   * treated as a column.
+   * The judgement of `value IS NULL`, or None if there is no rule for it. Whatever FilterColumn
+   * matches is treated as a column.
    */
   private def nullness(value: Expression): Option[Judgement] = value match {
     case FilterColumn(c) => Some(Judgement(isTotal = true)(HasNull(c), HasValue(c), Never))

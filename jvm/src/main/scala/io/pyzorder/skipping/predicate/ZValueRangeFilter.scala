@@ -38,7 +38,7 @@ final case class ZValueRangeFilter(curve: FilterColumn, low: Seq[Long], high: Se
 
 object ZValueRangeFilter {
 
-  /** Adds to the filter what it implies for the z-value columns of an index. */
+  /** Adds to the filter the ranges that it implies for the z-value columns of an index. */
   def added(filter: IndexFilter, columns: Seq[IndexedColumn]): IndexFilter =
     columns.foldLeft(filter) {
       case (all, curve @ ZValueColumn(paths)) =>
@@ -60,7 +60,7 @@ object ZValueRangeFilter {
 
   private val Unsigned: Ordering[Long] = java.lang.Long.compareUnsigned(_, _)
 
-  /** The range of a column's ordered bits, unsigned, in rows for which a filter may be TRUE. */
+  /** The unsigned range of a column's ordered bits in rows for which a filter may be TRUE. */
   private final case class Bits(low: Long, high: Long) {
 
     def and(other: Bits): Bits = Bits(Unsigned.max(low, other.low), Unsigned.min(high, other.high))
@@ -85,7 +85,7 @@ object ZValueRangeFilter {
       case IndexFilter.And(left, right) => of(left, column).and(of(right, column))
       case IndexFilter.Or(left, right) => of(left, column).or(of(right, column))
       case leaf =>
-        // A decimal with more digits than the column's type has no bits there.
+        // A decimal with more digits than the column's type allows has no bits in that type.
         try ofLeaf(leaf, FilterColumn(column.path, column.dataType))
         catch { case NonFatal(_) => All }
     }
