@@ -6,7 +6,7 @@ import io.pyzorder.expressions.Boundaries
 import io.pyzorder.index.model.ColumnStatistics
 
 /**
- * What a layout decision needs to know about a data file.
+ * The properties of a data file that layout decisions depend on.
  *
  * @param bytes   size of the file
  * @param columns statistics of each clustering column, in order

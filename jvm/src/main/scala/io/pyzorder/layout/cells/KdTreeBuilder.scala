@@ -11,8 +11,8 @@ import scala.collection.mutable.ArrayBuffer
  *
  * @param ids     range ids, first by column, then by sampled row
  * @param lexical as in `KdTree.build`
- * @param inGrid  whether to cut into the slabs that `Grid` gives instead of in halves, as far as
- *                the ids allow even slabs
+ * @param inGrid  whether to cut columns into the numbers of slabs that `Grid` returns rather than
+ *                in halves, as far as the ids allow even slabs
  */
 private[layout] final class KdTreeBuilder(
     ids: Array[Array[Int]],
@@ -66,15 +66,18 @@ private[layout] final class KdTreeBuilder(
       inLeft + growRegions(middle, to, firstLeaf + inLeft, leaves, rest, idAt)
   }
 
-  /** The number of slabs of each column of a region, as `Grid` gives them; Nil: no grid. */
+  /**
+   * The number of slabs of each column of a region, as `Grid` returns them; Nil if there is no
+   * grid.
+   */
   private def slabs(from: Int, to: Int, leaves: Int): Seq[Int] =
     if (inGrid) Grid.slabs(leaves, ids.indices.map(spread(_, from, to))) else Nil
 
   /**
    * Adds the subtree of rows(from until to), whose files are numbered from `firstLeaf`.
    *
-   * @param slabs number of slabs that each column is still to be cut into; Nil, or 1 for all
-   *              columns: cut in halves
+   * @param slabs number of slabs that each column is still to be cut into; if it is Nil, or 1 for
+   *              all columns, they are cut in halves
    */
   private def grow(from: Int, to: Int, firstLeaf: Int, leaves: Int, slabs: Seq[Int]): Unit =
     (if (leaves == 1) None else chooseSplit(from, to, leaves, slabs)) match {

@@ -7,7 +7,7 @@ import io.pyzorder.publish.journal.LayoutRecord
 
 /**
  * How an OPTIMIZE lays out files. The session's settings and the table's properties come first,
- * then what the last OPTIMIZE used, then the defaults.
+ * then the settings of the last OPTIMIZE, then the defaults.
  *
  * @param remembered settings of the last OPTIMIZE; None: there was none, or they are unknown
  */
@@ -53,7 +53,7 @@ final class LayoutSettings(
     chosenSize.filter(size => isSizeChosen || tableBytes / size < MaxRememberedFiles)
       .getOrElse(if (isClustered) adaptive(tableBytes) else Largest)
 
-  /** What the next OPTIMIZE remembers of this one. */
+  /** The parameters of this OPTIMIZE, which become the defaults of the next one. */
   def record(columns: Seq[Seq[String]]): LayoutRecord =
     LayoutRecord(columns, chosenSize, method, curve)
 }

@@ -16,11 +16,11 @@ final case class Piece(files: Double, bytes: Double, widths: Seq[Double]) {
 }
 
 /**
- * What a lookup of one value opens, averaged over the values and the clustering columns.
+ * The files that a lookup of one value opens, averaged over the values and the clustering columns.
  *
  * @param files number of files
  * @param bytes their total size
- * @param share share of the table's bytes, 0 to 1
+ * @param share their share of the table's bytes, 0 to 1
  */
 final case class Lookup(files: Double, bytes: Double, share: Double) {
 

@@ -3,7 +3,7 @@ package io.pyzorder.layout.select
 import io.pyzorder.layout.cells.{BoxSpace, RegionBox, Regions}
 
 /**
- * What an OPTIMIZE rewrites in a partition with both new and clustered files.
+ * The clustered files that an OPTIMIZE rewrites in a partition with both new and clustered files.
  *
  * @param files   numbers of the clustered files to rewrite together with all new ones
  * @param regions regions whose rows must not share a file

@@ -18,7 +18,7 @@ final case class RewriteGroup(
     regions: Regions = Region)
 
 /**
- * What an OPTIMIZE rewrites.
+ * The files that an OPTIMIZE rewrites.
  *
  * @param groups    the files to replace
  * @param clustered files that an earlier run clustered as wanted, whether they are replaced or not

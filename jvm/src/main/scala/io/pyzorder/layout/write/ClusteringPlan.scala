@@ -8,7 +8,7 @@ import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, FileBox, Sample}
 import io.pyzorder.layout.select.RewriteGroup
 
 /**
- * Where the rows of the files to rewrite go, as determined from a sample of the rows.
+ * Decides which new file each row of the files to rewrite goes to, based on a sample of the rows.
  *
  * @param clustering assigns the rows to files, in tasks
  */

@@ -23,7 +23,7 @@ import org.apache.spark.util.SerializableConfiguration
 import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
 
 /**
- * What the footer of a data file says about it.
+ * The information in the footer of a data file.
  *
  * @param path       the file
  * @param numRows    number of rows

@@ -17,8 +17,8 @@ import io.pyzorder.storage.TableFolder
  *
  * @param stagedPath its current path
  * @param path       its future path in the table, as TableFolder.relativize gives it
- * @param size       bytes
- * @param numRecords rows
+ * @param size       its size in bytes
+ * @param numRecords its number of rows
  * @param statistics the statistics of each column, by IndexedColumn.name
  */
 final case class WrittenFile(

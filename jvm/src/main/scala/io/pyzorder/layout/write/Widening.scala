@@ -28,7 +28,7 @@ private[layout] object Widening {
   /** Decimal digits of the largest integer with this number of bytes. */
   private val Digits = Map(1 -> 3, 2 -> 5, 4 -> 10, 8 -> 19)
 
-  /** Matches integer types, with their number of bytes. */
+  /** Matches integer types and extracts their number of bytes. */
   private object Bytes {
     def unapply(dataType: DataType): Option[Int] = dataType match {
       case ByteType | ShortType | IntegerType | LongType => Some(dataType.defaultSize)
