@@ -9,9 +9,9 @@ import org.apache.spark.sql.execution.{SQLExecution, SparkPlan, UnaryExecNode}
 import org.apache.spark.sql.execution.metric.{SQLMetric, SQLMetrics}
 
 /**
- * Stands between the two halves of an aggregation without grouping. It passes on the partial
- * buffers of the files that are read, and adds one row of buffers for the files that the index
- * answers for.
+ * The operator between the partial and the final step of an aggregation without grouping. It passes
+ * on the partial buffers of the files that are read, and adds one row of buffers for the files that
+ * the index answers for.
  *
  * No part of the answer is in the plan. The row and the list of files to read are a single decision
  * of the AnsweringFileIndex. It is made when the plan first executes, from the state that the

@@ -24,7 +24,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
   protected def decide(): Decision
 
-  /** What two equal indexes must share besides the wrapped index and the filters. */
+  /** The values that two equal indexes must share besides the wrapped index and the filters. */
   protected def identity: Any
 
   private var shown: Option[(Long, Decision)] = None
