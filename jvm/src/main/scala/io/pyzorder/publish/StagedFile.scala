@@ -9,7 +9,7 @@ import io.pyzorder.storage.FileRef
  *
  * @param stagedPath its current path, Writer.stagedPath(path)
  * @param path       its future name, as in FileRef; no other file may ever have had this name
- * @param size       in bytes
+ * @param size       its size in bytes
  * @param numRecords the number of rows
  */
 final case class StagedFile(stagedPath: Path, path: String, size: Long, numRecords: Long) {

@@ -24,14 +24,15 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  * What a reader with the extension sees if the writer is killed after each step (Overlay explains
  * how):
  *  - PREPARE, staged files, markers, index entries of files that do not exist yet: no change.
- *    Readers look at none of these. The entries are published this early to keep the statistics of
- *    a run that is killed after COMMIT; an entry applies only to a file of its name, size and time.
- *  - RETIRE: the old files, at either place, in every folder that still has its marker.
- *  - COMMIT: the new files, at either place. By now all old files are retired, except the late ones
- *    (see RunFiles), which are hidden. The markers and the incarnation were checked after the
- *    moves, and the run can only go forward.
- *  - DONE: a plain listing. The markers are deleted after it.
- * The next writer undoes a run that was killed before COMMIT, and completes any other.
+ *    Readers ignore all of these. The entries are published this early to keep the statistics of a
+ *    run that is killed after COMMIT; an entry applies only to a file of its name, size and time.
+ *  - RETIRE: the old files, whether still in place or already retired, in every folder that still
+ *    has its marker.
+ *  - COMMIT: the new files, whether still staged or already in place. By now all old files are
+ *    retired, except the late ones (see RunFiles), which are hidden. The markers and the
+ *    incarnation were checked after the moves, and the run can only go forward.
+ *  - DONE: the files in a plain listing. The markers are deleted after DONE. The next writer undoes
+ * a run that was killed before COMMIT, and completes any other.
  */
 final class Writer private (session: shim.SparkSession, lock: TableLock) {
   import lock.{lease, owner}

@@ -8,10 +8,10 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * One run of a table's journal, as reported to users.
  *
  * @param operation the command, such as OPTIMIZE; empty if the record is torn
- * @param began     in milliseconds since the epoch, by the writer's clock; 0 if the record is torn
- *                  or forged
- * @param ended     in milliseconds since the epoch, by the store's clock; None if the run is
- *                  unfinished
+ * @param began     when the run began, in milliseconds since the epoch, by the writer's clock; 0 if
+ *                  the record is torn or forged
+ * @param ended     when the run ended, in milliseconds since the epoch, by the store's clock; None
+ *                  if the run is unfinished
  * @param committed whether the run replaced files
  * @param retired   the files that it replaced, or was about to replace
  * @param added     the files that replaced them

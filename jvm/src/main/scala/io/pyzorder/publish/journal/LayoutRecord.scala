@@ -13,8 +13,8 @@ import io.pyzorder.storage.{Incarnation, TableFolder}
  * The parameters of an OPTIMIZE, which are the defaults of the next one.
  *
  * @param columns        the paths of the clustering columns; Nil if it only compacted small files
- * @param targetFileSize in bytes; None if it was derived from the table's size, in which case the
- *                       next OPTIMIZE derives its own
+ * @param targetFileSize the target size in bytes; None if it was derived from the table's size, in
+ *                       which case the next OPTIMIZE derives its own
  * @param method         `boundaries` or `direct`
  * @param curve          `zorder`, `hilbert` or `linear`
  */

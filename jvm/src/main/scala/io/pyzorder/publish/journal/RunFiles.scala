@@ -70,7 +70,10 @@ private[publish] final class RunFiles(
     }
   }
 
-  /** Throws if the folder is behind a link, since its files then do not belong to the table. */
+  /**
+   * Throws if the folder is reached through a link, since its files then do not belong to the
+   * table.
+   */
   private def checkNoLink(folder: String): Unit =
     if (table.isLinked(folder)) {
       throw ZOrderErrors.linked(table.resolve(folder).toString)
@@ -181,8 +184,8 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Undoes `retire`. An overwritten folder gets nothing back: its retired files stay where they are
-   * until VACUUM, so the rows that the other writer replaced do not come back.
+   * Undoes `retire`. Nothing is moved back into an overwritten folder: its retired files stay where
+   * they are until VACUUM, so the rows that the other writer replaced do not come back.
    *
    * Several writers may do this at once. The first one to finish writes DONE before it deletes the
    * markers, so once DONE exists, a missing marker is no conflict and all files are back.
@@ -301,7 +304,7 @@ private[publish] final class RunFiles(
   private def isProvenMine(file: FileRef): Boolean =
     !recovered || !TableFolder.isWhole(file.path) || movedIn(file.path)
 
-  /** Removes a new file that is still the run's; returns whether it did. */
+  /** Removes a new file that is still the run's; returns whether it was removed. */
   private def remove(file: FileRef): Boolean = {
     placedFiles.remove(file.path)
     val path = table.resolve(file.path)

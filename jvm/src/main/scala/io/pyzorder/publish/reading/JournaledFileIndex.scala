@@ -71,7 +71,9 @@ final class JournaledFileIndex(
 
   private def MaxTries: Int = 50
 
-  /** What must not change during a listing: the journal and the folders without a marker. */
+  /**
+   * The state that must not change during a listing: the journal and the folders without a marker.
+   */
   private case class Look(token: String, lost: Set[String])(val overlay: Option[Overlay])
 
   private def look(folder: TableFolder, roots: Seq[Path]): Look = {

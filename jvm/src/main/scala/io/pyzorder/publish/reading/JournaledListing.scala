@@ -27,7 +27,7 @@ object JournaledListing {
 
   private final case class Cached(key: Any, listing: Listing)
 
-  /** Keyed by the identity of the wrapped index; entries disappear together with it. */
+  /** The last listing for each wrapped index, keyed by the index's identity and dropped with it. */
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 

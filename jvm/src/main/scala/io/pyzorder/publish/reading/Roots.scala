@@ -9,7 +9,8 @@ import org.apache.spark.sql.types.StructType
 import io.pyzorder.storage.FileVersion
 
 /**
- * Where Spark would list a relation's files, and how it would read partitions from their paths.
+ * The paths at which Spark would list a relation's files, and the way it would derive partitions
+ * from the files' paths.
  *
  * @param options the options of the listing
  * @param schema  the partition columns, as planned

@@ -40,7 +40,7 @@ final class SnapshotListing private (
 
 object SnapshotListing {
 
-  /** Keyed by the identity of the snapshot, and discarded with it. */
+  /** The listing of each snapshot, keyed by the snapshot's identity and dropped with it. */
   private val cache: Cache[IndexSnapshot, SnapshotListing] =
     CacheBuilder.newBuilder().weakKeys().build[IndexSnapshot, SnapshotListing]()
 
