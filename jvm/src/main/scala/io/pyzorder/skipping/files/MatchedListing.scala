@@ -67,7 +67,10 @@ private[skipping] object MatchedListing {
     }
   }
 
-  /** Keyed by the listing's identity and dropped with it. No value refers to the listing. */
+  /**
+   * The lookups for each listing, keyed by the listing's identity and dropped with it. No value
+   * refers to the listing.
+   */
   private val cache: Cache[FileIndex, MatchedListing] =
     CacheBuilder.newBuilder().weakKeys().build[FileIndex, MatchedListing]()
 

@@ -17,15 +17,15 @@ import io.pyzorder.storage.FileVersion
  * metadata answer to execute fixes the states of all tables for all scans in the plan, however late
  * they start. If an OPTIMIZE moves a fixed file, the file is opened at its new place.
  *
- * The plan owns the state, not the execution: a physical scan keeps its list of files, so a plan
- * that is executed again could otherwise mix old lists with new ones. A DataFrame that is collected
- * again therefore shows the state that it read first, as in plain Spark. Planning and EXPLAIN fix
- * nothing; describing a plan at the start of its execution does.
+ * The state belongs to the plan, not to one execution: a physical scan keeps its list of files, so
+ * a plan that is executed again could otherwise mix old lists with new ones. A DataFrame that is
+ * collected again therefore shows the state that it read first, as in plain Spark. Planning and
+ * EXPLAIN fix nothing; describing a plan at the start of its execution does.
  *
- * A plan is what one QueryExecution optimizes, including subqueries, and whatever adaptive
- * execution makes of it later. The QueryExecution's tracker is available whenever the optimizer
- * runs, and the rules of adaptive execution copy the file indexes, which hold the state. The state
- * therefore lives exactly as long as the plan.
+ * A plan comprises everything that one QueryExecution optimizes, including subqueries, and the
+ * plans that adaptive execution later derives from it. The QueryExecution's tracker is available
+ * whenever the optimizer runs, and the rules of adaptive execution copy the file indexes, which
+ * hold the state. The state therefore lives exactly as long as the plan.
  */
 private[skipping] final class PlanState {
   import PlanState._

@@ -31,10 +31,10 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * and caches the relation under that name. This rule runs earlier, with the rules that resolve
  * hints, and caches a relation that lists its files only when they are requested.
  *
- * The relation is the one that Spark would make. The rule therefore applies only to data source
- * tables that have a schema in the catalog, no buckets, and all files directly in their folder.
- * Tables with partitions in the catalog do not need it, because Spark lists them only when it needs
- * their files.
+ * The relation is otherwise the one that Spark would create. The rule therefore applies only to
+ * data source tables that have a schema in the catalog, no buckets, and all files directly in their
+ * folder. Tables with partitions in the catalog do not need it, because Spark lists them only when
+ * it needs their files.
  */
 case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 

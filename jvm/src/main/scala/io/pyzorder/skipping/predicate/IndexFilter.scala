@@ -6,7 +6,7 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * A filter over the index table. For each file it tells whether some row may make a predicate TRUE
- * (or FALSE, or NULL). "No" is a proof, and anything unknown is a "yes".
+ * (or FALSE, or NULL). A "no" is proved; where nothing is known, the answer is "yes".
  *
  * Each kind of filter states which rows it seeks and why a file without matching bounds has none.
  * Filters compose through AND and OR only. There is no negation: the negation of "some row may be

@@ -22,9 +22,9 @@ import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, T
 /**
  * Derives the judgement of a predicate over a table's rows. It is pure, and it is the only place
  * that decides which predicates may skip files. Each predicate has one rule, which gives the
- * filters of its three outcomes. The proofs of the filters stand beside their kinds in IndexFilter,
- * and the proofs of composition in Judgement. The fixtures in sql/skipping are examples, and
- * docs/how-skipping-is-proved.md explains how to write a rule.
+ * filters of its three outcomes. The proofs of the filters are in IndexFilter, beside each kind of
+ * filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping are
+ * examples, and docs/how-skipping-is-proved.md explains how to write a rule.
  */
 object PredicateRules {
 
