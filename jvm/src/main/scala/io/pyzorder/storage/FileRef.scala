@@ -5,8 +5,9 @@ package io.pyzorder.storage
  * and modification time both match.
  *
  * @param path             the name that TableFolder.relativize gives it
- * @param size             in bytes
- * @param modificationTime in milliseconds since the epoch, as reported by the file system
+ * @param size             the size in bytes
+ * @param modificationTime the modification time in milliseconds since the epoch, as reported by the
+ *                         file system
  */
 final case class FileRef(path: String, size: Long, modificationTime: Long) {
 

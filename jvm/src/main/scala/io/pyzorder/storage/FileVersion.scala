@@ -3,11 +3,11 @@ package io.pyzorder.storage
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * What distinguishes a file from one that replaces it under the same name. Hadoop's own FileStatus
- * compares paths only.
+ * The properties that distinguish a file from one that replaces it under the same name. Hadoop's
+ * own FileStatus compares only paths.
  *
- * @param size             in bytes
- * @param modificationTime in milliseconds since the epoch
+ * @param size             the size in bytes
+ * @param modificationTime the modification time in milliseconds since the epoch
  */
 final case class FileVersion(path: Path, size: Long, modificationTime: Long)
 
