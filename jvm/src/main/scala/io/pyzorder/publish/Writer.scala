@@ -31,8 +31,9 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  *  - COMMIT: the new files, whether still staged or already in place. By now all old files are
  *    retired, except the late ones (see RunFiles), which are hidden. The markers and the
  *    incarnation were checked after the moves, and the run can only go forward.
- *  - DONE: the files in a plain listing. The markers are deleted after DONE. The next writer undoes
- * a run that was killed before COMMIT, and completes any other.
+ *  - DONE: the files in a plain listing. The markers are deleted after DONE.
+ *
+ * The next writer undoes a run that was killed before COMMIT, and completes any other.
  */
 final class Writer private (session: shim.SparkSession, lock: TableLock) {
   import lock.{lease, owner}
