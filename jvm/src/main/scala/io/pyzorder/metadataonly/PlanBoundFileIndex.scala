@@ -121,7 +121,7 @@ object PlanBoundFileIndex {
   /** How long a preview is reused. EXPLAIN and the UI request it several times for one text. */
   private val ShownNanos = 1000000000L
 
-  /** @param partitions the files, each with a flag that tells whether it must be opened */
+  /** @param partitions the files, each with a flag that is true if the file must be opened */
   abstract class Decision(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])]) {
 
     /** The number of files that are not opened because the index answers for all of their rows. */

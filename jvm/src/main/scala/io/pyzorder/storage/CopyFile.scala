@@ -18,7 +18,7 @@ private[pyzorder] object CopyFile {
    */
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {
     val (source, target) = (from.getFileSystem(hadoopConf), to.getFileSystem(hadoopConf))
-    // The source file system opens the checksum file, which would block if that is a pipe.
+    // The source file system opens the checksum file. If that is a pipe, opening it would block.
     val checksum = FileSystems.checksumFile(from)
     if (FileSystems.isSpecial(checksum)) throw new FileNotFoundException(s"$checksum is not a file")
     if (target.getUri.getScheme != "file") {

@@ -192,7 +192,8 @@ private[layout] object KdTreeBuilder {
   /**
    * @param cut        the first id of the right side
    * @param leftSlabs  number of the column's slabs on the left side
-   * @param unevenness by what share the files of the fuller side exceed an even share; 0 is even
+   * @param unevenness the share by which the files of the fuller side exceed an even share; 0 is
+   *                   even
    */
   private final case class Split(
       column: Int,

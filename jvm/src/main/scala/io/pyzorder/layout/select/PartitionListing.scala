@@ -22,7 +22,7 @@ final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
 object PartitionListing {
 
   /**
-   * Lists a table's files afresh, ignoring what Spark has cached.
+   * Lists a table's files afresh, ignoring Spark's cached listing.
    *
    * @param where predicate that selects partitions; None: all partitions
    */

@@ -52,7 +52,7 @@ final case class RewritePlan(
 
 object RewritePlan {
 
-  /** The excess above which the user is told about it. */
+  /** The excess above which `remark` returns a sentence. */
   private val BadlyClustered = 1.5
 
   /** A file of at least this share of the target size is not compacted. */

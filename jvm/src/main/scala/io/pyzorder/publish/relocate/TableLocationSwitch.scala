@@ -23,7 +23,7 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  *  - After the switch, the table is `to`, which has contained every row since before COMMIT. A
  *    query that was planned before the switch reads `from`, which stays until VACUUM.
  *
- * Each folder has a `_zorder` of its own. A reader that gets a folder from the catalog finds there
+ * Each folder has a `_zorder` of its own. A reader that gets a folder from the catalog finds in it
  * the index and the journal of exactly the files that it lists, so the entries of one folder are
  * never compared with the files of the other.
  *

@@ -85,9 +85,9 @@ final class FilePruner(
   /**
    * Returns what the index knows about every file of a listing, including whether all of its rows
    * match and the statistics of columns that the predicates do not reference. An index that has
-   * become too large for the driver is ignored. Unlike `prune`, this checks every file that the
-   * index knows against the store, and `predicates` must contain every condition that filters the
-   * rows.
+   * become too large for the driver is ignored. Unlike `prune`, this compares every file that the
+   * index knows with its state in the store, and `predicates` must contain every condition that
+   * filters the rows.
    *
    * @param asked if false, the store is not checked, and the result may describe files that have
    *              changed since

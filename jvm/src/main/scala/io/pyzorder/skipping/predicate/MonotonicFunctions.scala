@@ -67,7 +67,7 @@ object MonotonicFunctions {
   }
 
   private def widens(from: DataType, to: DataType): Boolean = (from, to) match {
-    // The same number.
+    // The number is unchanged.
     case (_, _) if IntegralOrder.contains(from) && IntegralOrder.contains(to) =>
       IntegralOrder.indexOf(from) <= IntegralOrder.indexOf(to)
     // Rounding to nearest never swaps two numbers, though it may make them equal.
@@ -83,7 +83,8 @@ object MonotonicFunctions {
     // The first instant whose local time reaches the day's midnight. A later day's midnight is
     // reached at the same instant (where the zone skipped a day) or later.
     case (DateType, TimestampType) => true
-    // Days times 86400 seconds, and back with the remainder dropped.
+    // Casting a date multiplies its days by 86400 seconds; the reverse cast divides and drops the
+    // remainder.
     case (DateType, TimestampNTZType) | (TimestampNTZType, DateType) => true
     case _ => false
   }
