@@ -17,9 +17,9 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 private[publish] object LeftoverCleanup {
 
   /**
-   * When to clean up, in seconds after DONE. A process that deletes the folder may have listed its
-   * files before DONE was written and take a while to delete them. Until it has deleted some, the
-   * deletion cannot be detected.
+   * The times of the cleanups, in seconds after DONE. A process that deletes the folder may have
+   * listed its files before DONE was written and take a while to delete them. Until it has deleted
+   * some, the deletion cannot be detected.
    */
   private val Moments = Seq(1L, 10L)
 

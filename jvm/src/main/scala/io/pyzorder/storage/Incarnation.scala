@@ -15,7 +15,10 @@ object Incarnation {
 
   private val MaxBytes = 1024
 
-  /** How often creation is retried when the file exists but holds no readable id. */
+  /**
+   * The maximum number of times that creation is retried when the file exists but holds no readable
+   * id.
+   */
   private val MaxTries = 10
 
   /**

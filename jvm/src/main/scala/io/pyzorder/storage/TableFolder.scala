@@ -84,10 +84,10 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
   /** The file that holds the id of the table's incarnation; overwriting the table deletes it. */
   val incarnation: Path = new Path(zorder, "_incarnation")
 
-  /** Where run number `run` writes its new files before they are published. */
+  /** The folder in which run number `run` writes its new files before they are published. */
   def staging(run: Long): Path = new Path(zorder, s"_staging/_$run")
 
-  /** Where run number `run` keeps the files it replaced. */
+  /** The folder in which run number `run` keeps the files that it replaced. */
   def retired(run: Long): Path = new Path(zorder, s"_retired/_$run")
 
   /**

@@ -11,7 +11,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * folder. With Spark's recursiveFileLookup it may have several; rows then stay in their folder.
  *
  * @param folder the folder of these files and of new ones, as TableFolder.relativize gives it
- * @param files  at least one
+ * @param files  the data files, at least one
  */
 final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
 

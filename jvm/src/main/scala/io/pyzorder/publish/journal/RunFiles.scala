@@ -272,9 +272,9 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Like `takeBack`, but called after DONE, when there are no markers, and therefore limited to a
-   * table that was overwritten as a whole. Only a writer that still holds its lease may do this;
-   * one that wakes up later may find another incarnation.
+   * Like `takeBack`, but this is called after DONE, when there are no markers, and is therefore
+   * limited to a table that was overwritten as a whole. Only a writer that still holds its lease
+   * may do this; one that wakes up later may find another incarnation.
    */
   def takeBackAfterDone(held: () => Boolean): Seq[String] =
     if (!sameIncarnation && record.add.count(file =>

@@ -16,7 +16,8 @@ import io.pyzorder.storage.FileVersion
  * @param schema  the partition columns, as planned
  * @param spec    the partitions, if they are given rather than found by listing
  * @param pinned  root paths that are files
- * @param key     differs if the catalog's partitions or the files in Spark's own listing differ
+ * @param key     a key for caching, which changes if the catalog's partitions or the files in
+ *                Spark's own listing change
  */
 private[reading] final case class Roots(
     paths: Seq[Path],

@@ -57,7 +57,7 @@ final class PartitionLocationSwitch private[publish] (
       new Path(table.zorder, s"_carried/_$run/${what.to.split('/').map("_" + _).mkString("/")}"),
       record.to.takeRight(8))
 
-    /** How others have changed the files that were read; None if they have not. */
+    /** A description of how others have changed the files that were read; None if they have not. */
     def changed: Option[String] =
       try {
         new RunFiles(hadoopConf, table, run, RetireRecord(record.incarnation, read, Nil, Nil))

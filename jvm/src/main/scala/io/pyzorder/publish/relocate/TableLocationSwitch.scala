@@ -140,7 +140,7 @@ private[publish] final class TableLocationSwitch(
     conflict.toSeq
   }
 
-  /** How others have changed the files that were read; None if they have not. */
+  /** A description of how others have changed the files that were read; None if they have not. */
   private def changed: Option[String] =
     try {
       checkFiles()

@@ -8,7 +8,8 @@ import io.pyzorder.skipping.predicate.{FileOutcomes, FilterColumn, Outcomes}
 /**
  * A listed file, together with what the index currently knows about it.
  *
- * @param known None if the index does not know the file in its current version
+ * @param known the index's information about the file; None if the index does not know the file in
+ *              its current version
  */
 final case class ExaminedFile(
     file: FileStatusWithMetadata,

@@ -27,10 +27,10 @@ object PruningResult {
  * Evaluates an index snapshot for one scan and determines which of the indexed files may match.
  *
  * @param folder       the table's folder, to which file names are relative
- * @param snapshotName unique among the table's snapshots
+ * @param snapshotName the snapshot's name, unique within the table
  * @param settings     the scan's read settings
  * @param facts        the statistics that the scan may use
- * @param test         which entries may match
+ * @param test         tests which entries may match
  * @param knows        whether there are statistics for a column
  */
 final class FileEvaluator(

@@ -158,7 +158,8 @@ private[skipping] object FileSource {
 /**
  * A table's files at one moment, and the index snapshots that describe them.
  *
- * @param listing   does not access the store again, unless there is no journal
+ * @param listing   the list of the files, which does not access the store again unless there is no
+ *                  journal
  * @param staleness how old the listing and the index may be
  */
 private[skipping] final class TableState(

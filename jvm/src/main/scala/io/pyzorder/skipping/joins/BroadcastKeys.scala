@@ -62,7 +62,8 @@ private[skipping] object JoinedKey {
  *
  * @param built   the keys on the broadcast side
  * @param scanned the keys that they must equal, in the same order
- * @param maxKeys with more distinct values than this, only the least and the greatest are used
+ * @param maxKeys the maximum number of distinct values; if there are more, only the least and the
+ *                greatest are used
  */
 private[skipping] final class BroadcastKeys(
     build: BuildSide,
