@@ -18,8 +18,8 @@ class PathTableSuite extends AnyFunSuite {
     assert(Seq("", "part-0.parquet", s"day=0/part-$count.parquet").forall(table.find(_) == -1))
   }
 
-  test("of equal paths the last one counts") {
-    assert(tableOf(Seq("a", "b", "a")).find("a") == 2)
+  test("equal paths are refused") {
+    intercept[IllegalStateException](tableOf(Seq("a", "b", "a")))
   }
 
   test("a path that is not set is not found") {
