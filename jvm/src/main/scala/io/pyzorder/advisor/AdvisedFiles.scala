@@ -103,8 +103,8 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   /**
    * Samples the columns, to predict the new files of an OPTIMIZE.
    *
-   * @param limit approximate maximum number of rows; if it is too low to represent every new file,
-   *              fewer simulated files stand for them
+   * @param limit approximate maximum number of rows; if too few rows are left for every new file,
+   *              the prediction simulates fewer, larger files
    */
   def sample(columns: Seq[IndexedColumn], limit: Long): SampledRows = {
     val counts = partitions.map(_.numRows)
@@ -123,7 +123,11 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     SampledRows.of(columns, sample, partitions, leaves)
   }
 
-  /** See SizeProbe.growth. `layouts` are numbers of columns of `rows`, a sample of these files. */
+  /**
+   * See SizeProbe.growth.
+   *
+   * @param rows a sample of these files
+   */
   def growth(layouts: Seq[Seq[Int]], rows: SampledRows): Seq[Double] =
     RewriteSession.use(rewriting) {
       val options = InputFooters.withCodec(table.options, facts.values)

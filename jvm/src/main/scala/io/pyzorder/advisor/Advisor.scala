@@ -13,7 +13,7 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * Estimates how many bytes of a table a workload would open under other layouts. The caller first
- * adds each of the workload's scans of the table, then draws a sample of the columns that these
+ * adds each of the workload's scans of the table, then draws a sample of the columns that the scans
  * filter, and then tries layouts.
  */
 final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {

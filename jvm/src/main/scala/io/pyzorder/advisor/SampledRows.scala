@@ -8,8 +8,8 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.{Clustering, KdTree, Sample}
 
 /**
- * Sampled rows of a table, which can be laid out by any of their columns in simulated files that
- * are cut as OPTIMIZE would cut them.
+ * Sampled rows of a table. They can be distributed over simulated files by any of their columns, in
+ * the way that OPTIMIZE would distribute the table's rows.
  *
  * @param columns  the sampled columns
  * @param sample   the rows
@@ -74,9 +74,7 @@ final class SampledRows private (
 
 object SampledRows {
 
-  /**
-   * Minimum number of rows in a simulated file, so that their bounds are close to a real file's.
-   */
+  /** Minimum number of rows in a simulated file, so that its bounds are close to a real file's. */
   private val LeastRows = 25
 
   /**

@@ -18,7 +18,7 @@ import io.pyzorder.layout.write.{FileWriters, InputRelation}
  * to them, which a sample does not show. The probe therefore writes a few complete files of each
  * layout to local folders of the tasks, measures them and deletes them.
  *
- * @param session a session of RewriteSession.of
+ * @param session a session from RewriteSession.of
  * @param options the table's options, with `compression`
  * @param rows    the rows sampled from `partitions`, with the same numbering of partitions
  */
@@ -48,8 +48,8 @@ final class SizeProbe(
   }
 
   /**
-   * The size of each layout's files, as a multiple of what the same rows take now. Runs one job,
-   * which reads all rows of the table partitions that the chosen files belong to.
+   * The size of each layout's files, as a multiple of the space that the same rows take up now.
+   * Runs one job, which reads all rows of the table partitions that the chosen files belong to.
    *
    * @param layouts each layout's clustering columns, by their numbers in the sample
    */
@@ -112,8 +112,8 @@ private object SizeProbe {
   private val Curve = "zorder"
 
   /**
-   * Limits on what is written for each layout. Two files are written even if they exceed the second
-   * limit.
+   * Maximum number and total size of the files written for each layout. Two files are written even
+   * if they exceed the size limit.
    */
   private val MostFiles = 8L
   private val MostBytes = 256L << 20

@@ -39,7 +39,7 @@ final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatis
 
 object WhatIfLayout {
 
-  /** @param columns the columns for which the files have statistics, in the same order */
+  /** @param columns the columns for which the files have statistics, in the statistics' order */
   def of(
       session: shim.SparkSession,
       table: ResolvedTable,

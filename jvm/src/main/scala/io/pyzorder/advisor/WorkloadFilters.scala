@@ -27,8 +27,8 @@ import io.pyzorder.storage.ExactFileIndex
 final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
 
 /**
- * Turns the conditions of a workload into index filters by the same rules as data skipping. Spark's
- * optimizer processes each condition as a filter on the table, which is not read.
+ * Turns the conditions of a workload into index filters by the same rules as data skipping. Each
+ * condition is optimized by Spark as a filter on the table; the table itself is not read.
  */
 final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
     extends PredicateHelper {
@@ -62,8 +62,8 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
    *
    * @param column      a SQL expression over the table's columns
    * @param other       the rows of the other side, whose column `_zorder_key` is joined to `column`
-   * @param isBroadcast whether the workload is known to broadcast it; otherwise Spark's size limit
-   *                    decides
+   * @param isBroadcast whether the workload is known to broadcast the other side; if false, Spark's
+   *                    size limit decides
    */
   def ofJoin(
       sql: String,
