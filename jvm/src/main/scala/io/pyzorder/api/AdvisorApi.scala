@@ -26,7 +26,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   private val known = mutable.HashMap.empty[String, WorkloadFilter]
   private var asked = Vector.empty[WorkloadFilter]
 
-  /** An object with `name` (its parts; empty for a path), `root`, `columns` and `indexed`. */
+  /** An object with `name` (a list of parts, empty for a path), `root`, `columns`, `indexed`. */
   def table(): String = {
     val table = advisor.table
     val item = mapper.createObjectNode()
@@ -75,7 +75,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   /**
    * Adds a predicate to the scan that the next `read` completes. Returns an object with `columns`
    * (the names of the columns whose statistics it uses) and `reason` (why the predicate skips
-   * nothing, else null).
+   * nothing; null if it can skip files).
    */
   def predicate(sql: String): String = add(sql, advisor.predicate(sql))
 
@@ -113,8 +113,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * Samples `columns`, of which there must be at least one. Returns an object with the number of
-   * rows `drawn` and of simulated files `judged`.
+   * Samples `columns`, which must not be empty. Returns an object with `drawn` (the number of
+   * sampled rows) and `judged` (the number of simulated files).
    */
   def draw(limit: Long): String = {
     val rows = advisor.draw(limit)

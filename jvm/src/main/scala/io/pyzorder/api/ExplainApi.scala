@@ -55,10 +55,10 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   }
 
   /**
-   * Evaluates on the index the predicates that `SELECT p AS a, … FROM table` computes. Returns a
-   * JSON array of objects with the filters `mayBeTrue`, `mayBeFalse` and `mayBeNull`, and with
-   * `files`, which maps the path of each indexed file to the sum of the outcomes that its rows can
-   * have (1 for TRUE, 2 for FALSE, 4 for NULL).
+   * Evaluates the predicates in the select list of a query, `SELECT p AS a, … FROM table`, on the
+   * table's index. Returns a JSON array of objects with the filters `mayBeTrue`, `mayBeFalse` and
+   * `mayBeNull`, and with `files`, which maps the path of each indexed file to the sum of the
+   * outcomes that its rows can have (1 for TRUE, 2 for FALSE, 4 for NULL).
    */
   def judgements(execution: QueryExecution): String = {
     val plan = execution.optimizedPlan

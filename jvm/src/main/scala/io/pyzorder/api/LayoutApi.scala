@@ -34,10 +34,10 @@ object LayoutApi {
 
   /**
    * The files of a table, as a JSON object with `table`, `target` (its name in statements), `index`
-   * (whether it has a usable one), `root`, `format`, `zone`, `columns` (each with `name` and
-   * `type`) and `files`. Each file has `path`, `size`, `indexed`, `rows` (null if unknown),
-   * `clusteredBy`, and for each column `bounds` (null if absent or unknown) and `empty` (only nulls
-   * and NaN).
+   * (whether the table has a usable index), `root`, `format`, `zone`, `columns` (each with `name`
+   * and `type`) and `files`. Each file has `path`, `size`, `indexed`, `rows` (null if unknown),
+   * `clusteredBy`, and two arrays with one item for each column: `bounds` (null if absent or
+   * unknown) and `empty` (whether all values are null or NaN).
    *
    * @param names see TableLayout.of
    */
@@ -87,7 +87,7 @@ object LayoutApi {
     mapper.writeValueAsString(node)
   }
 
-  /** The table's rows. The caller builds queries on them and reports which files these select. */
+  /** The table's rows. The caller builds queries on them and reports which files they select. */
   def rows(session: shim.SparkSession, target: String): shim.DataFrame = {
     val table = TableFunctions.tableOf(session, target)
     table.identifier match {
