@@ -16,7 +16,7 @@ import io.pyzorder.publish.relocate.PartitionLocationSwitch
 import io.pyzorder.storage.TableFolder
 
 /**
- * A plain Parquet or ORC table that has been looked up and validated, on which the commands work.
+ * A plain Parquet or ORC table that has been looked up and validated for the commands.
  *
  * @param identifier   the name with catalog and database; None if the table was named by its path
  * @param root         the table's qualified folder; partitions may be located elsewhere

@@ -181,7 +181,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** The relation that Spark reads for a catalog table, with Spark's conversion of Hive tables. */
+  /** The relation that Spark reads for a catalog table, after its conversion of Hive tables. */
   private def relationOf(entry: CatalogTable, provider: String): HadoopFsRelation = {
     val parts = Seq(CatalogAccess.sessionCatalog) ++
       entry.identifier.database ++ Seq(entry.identifier.table)
