@@ -15,7 +15,7 @@ import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, Vac
  * Claims OPTIMIZE and VACUUM statements that Delta's parser took. If Delta's extension is listed
  * after pyzorder's, Delta's parser comes first and takes every such statement that it understands,
  * whatever the table. For plain tables and for paths, this rule substitutes pyzorder's statements.
- * If a path turns out to be a Delta table, ResolveZOrderStatements hands it back.
+ * If a path turns out to be a Delta table, ResolveZOrderStatements returns Delta's command.
  *
  * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them by
  * reflection. If that fails, the command is left to Delta, which reports that the table is not a
@@ -62,7 +62,8 @@ case class ClaimDeltaStatements(session: shim.SparkSession) extends Rule[Logical
   }
 
   /**
-   * The target of a Delta command, as pyzorder's statements represent it; None: leave it to Delta.
+   * The target of a Delta command, as pyzorder's statements represent it. None if the command is
+   * left to Delta.
    */
   private def target(named: LogicalPlan): Option[LogicalPlan] = named match {
     case table: ResolvedCatalogTable =>

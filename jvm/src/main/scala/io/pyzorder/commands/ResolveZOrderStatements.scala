@@ -67,7 +67,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
     }
   }
 
-  /** ``parquet.`path` `` may also name a table in a database named parquet, which has priority. */
+  /** If ``parquet.`path` `` is also a table in a database named parquet, the table is meant. */
   private def ofPath(s: ZOrderStatement, target: PathTarget): LogicalPlan = {
     val catalog = session.sessionState.catalog
     val asTable = target.provider.filter(catalog.databaseExists)

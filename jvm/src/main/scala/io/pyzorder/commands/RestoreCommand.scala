@@ -21,9 +21,9 @@ import io.pyzorder.storage.FileRef
 
 /**
  * RESTORE … TO BEFORE OPTIMIZE: brings back the files that the last OPTIMIZE replaced, in place of
- * those it wrote. Files that others have added since are kept. It is a journal run like any other,
- * whose new files are copies of the retired ones, so both sets of files are complete whenever it is
- * killed.
+ * those it wrote. Files that others have added since are kept. RESTORE is a journal run like any
+ * other. Its new files are copies of the retired ones, so both sets of files are complete at
+ * whichever point RESTORE is killed.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
@@ -88,7 +88,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   private def orAbove(folder: String): Iterator[String] =
     Iterator(folder) ++ folder.indices.reverseIterator.filter(folder(_) == '/').map(folder.take)
 
-  /** Switches to a new folder with copies of the replaced files and of those added since. */
+  /** Switches to a new folder with copies of the replaced files and of the files added since. */
   private def switchBack(writer: Writer, last: LastSwitch.OfTable): Row = {
     SwitchingTables.check(session, table)
     val now = TableFiles.list(session, table)
@@ -114,7 +114,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   }
 
   /**
-   * Switches partitions to new folders with copies of the replaced files and of those added since.
+   * Switches partitions to new folders with copies of the replaced files and of the files added
+   * since.
    */
   private def switchBack(writer: Writer, last: LastSwitch.OfPartitions): Row = {
     SwitchingTables.check(session, table)

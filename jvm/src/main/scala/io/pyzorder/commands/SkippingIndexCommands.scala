@@ -53,7 +53,7 @@ case class CreateSkippingIndexCommand(
       if (!FileSystems.exists(fs, table.root)) {
         val made =
           try fs.mkdirs(table.root)
-          catch { // on a local disk, a parent folder is a file
+          catch { // thrown by the local file system if a parent folder is a file
             case failure @ (_: ParentNotDirectoryException | _: FileAlreadyExistsException) =>
               throw notMade(String.valueOf(failure.getMessage))
           }

@@ -12,7 +12,7 @@ import io.pyzorder.publish.relocate.{CoLocatedTables, PartitionLocationSwitch, P
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * Support for tables whose files are replaced by switching the table's location, or that of its
+ * Support for tables whose files are replaced by switching the location of the table or of its
  * partitions.
  */
 private[commands] object SwitchingTables {
@@ -106,7 +106,7 @@ private[commands] object SwitchingTables {
     new TargetLookup(session).ofCatalog(session.sessionState.catalog.getTableMetadata(name))
   }
 
-  /** The files' paths in the table, with their full paths. */
+  /** For each file, its path in the table and its full path. */
   def placesOf(folder: TableFolder, files: Seq[FileRef]): Seq[(String, Path)] =
     files.map(file => file.path -> folder.resolve(file.path))
 }

@@ -30,7 +30,7 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
   /**
    * Throws ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS, ZORDER_CANNOT_SWITCH_LOCATION or
-   * ZORDER_SLOWER_LOOKUPS. Batches that were already published stay.
+   * ZORDER_SLOWER_LOOKUPS. Batches that were already published stay published.
    */
   override def run(writer: Writer): OptimizeMetrics =
     try {

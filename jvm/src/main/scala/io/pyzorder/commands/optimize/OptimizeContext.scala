@@ -45,7 +45,7 @@ private[optimize] final class OptimizeContext(
     PartitionListing.list(table.relation.location, folder, None).map(_.size).sum,
     isClustered = zOrderBy.nonEmpty)
 
-  /** What the next OPTIMIZE remembers of this one. */
+  /** The columns and settings of this OPTIMIZE, which are the defaults of the next one. */
   def layout: Option[LayoutRecord] = Some(settings.record(zOrderBy))
 
   /**
@@ -76,8 +76,8 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * The columns of the index, or the default ones without an index, and the clustering columns. Nil
-   * if Spark finds the table's columns by field id or by position.
+   * The columns of the index (the default columns if there is no index) and the clustering columns.
+   * Nil if Spark finds the table's columns by field id or by position.
    */
   lazy val statisticsColumns: Seq[IndexedColumn] =
     if (ReadSettings.matchesFieldIds(session, table.fileSchema) ||
@@ -92,8 +92,8 @@ private[optimize] final class OptimizeContext(
 
   /**
    * The column of the direct method's z-values. None if another method is used, if a clustering
-   * column has no statistics or may be read with values other than those written, depending on the
-   * read settings, or if the table has a column of the same name.
+   * column has no statistics, if read settings can make a clustering column's values differ from
+   * the written ones, or if the table has a column of the same name.
    *
    * @param timestamps the type in which timestamps are written, as in InputFooters
    */

@@ -32,7 +32,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
   import context._
 
   /**
-   * Reads the footers of the groups' files. If these cannot be rewritten, throws
+   * Reads the footers of the groups' files. If the files cannot be rewritten, throws
    * ZORDER_INCOMPATIBLE_TYPES, ZORDER_OTHER_DEFAULT or an error of InputFooters.
    */
   def inspect(groups: Seq[RewriteGroup]): RewriteInput = {
@@ -86,7 +86,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
       columnsWith(hasCurve = written.headOption.exists(_.statistics.contains(curve))))
   }
 
-  /** Runs `body` with a session of RewriteSession.of and the timestamp type of the new files. */
+  /** Runs `body` with a session from RewriteSession.of and the timestamp type of the new files. */
   private def rewriting[T](input: RewriteInput)(
       body: (shim.SparkSession, Option[String]) => T): T = {
     val timestamps = InputFooters.timestampType(input.footers.values)

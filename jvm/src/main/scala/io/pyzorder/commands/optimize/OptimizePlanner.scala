@@ -43,8 +43,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * Whether the plan pays off, judging the new files by a sample. Only `verdict` decides about
-   * harm.
+   * Whether the plan pays off, judging the new files by a sample. Whether it does harm is decided
+   * by `verdict` alone, so that DRY RUN predicts exactly when OPTIMIZE is refused.
    *
    * @param planned the files that the plan would write, as estimated from the sample
    */
@@ -106,7 +106,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 
   private lazy val indexed: KnownFiles = knowing(_ => Map.empty)
 
-  /** KnownFiles that gets the statistics of unindexed files from `collect`. */
+  /** A KnownFiles that gets the statistics of unindexed files from `collect`. */
   private def knowing(
       collect: Seq[FileRef] => Map[String, Seq[ColumnStatistics]]): KnownFiles =
     new KnownFiles(folder, clusteringColumns, index, collect)
