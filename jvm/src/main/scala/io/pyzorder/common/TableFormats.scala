@@ -5,7 +5,10 @@ import java.util.Locale
 /** Table formats, by their names in statements and catalogs. */
 object TableFormats {
 
-  /** Formats whose tables pyzorder passes on, and the class each needs in spark.sql.extensions. */
+  /**
+   * Formats whose statements pyzorder leaves to their own extensions, and the class that each needs
+   * in spark.sql.extensions.
+   */
   val foreignExtensions: Map[String, String] = Map(
     "delta" -> "io.delta.sql.DeltaSparkSessionExtension",
     "iceberg" -> "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

@@ -31,7 +31,7 @@ object Token {
   /** Any other single character. */
   case object Sign extends Kind
 
-  /** After the last token. */
+  /** Stands for the end of the text, after the last token. */
   val end: Token = Token("", Int.MaxValue, Sign)
 }
 

@@ -382,7 +382,7 @@ object ZOrderErrors {
     new ZOrderException(entry.condition, entry.state, entry.sentence(safe), safe)
   }
 
-  /** A parameter as shown. It may be a name or a text from the table's folder. */
+  /** A parameter, made safe to show: it may contain a name or a text from the table's folder. */
   private def shown(text: String): String = Printable(withoutPassword(text))
 
   private def listed(names: Seq[String]): String = names.mkString(", ")
