@@ -103,8 +103,8 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   /**
    * Samples the columns, to predict the new files of an OPTIMIZE.
    *
-   * @param limit approximate maximum number of rows; if too few rows are left for every new file,
-   *              the prediction simulates fewer, larger files
+   * @param limit approximate maximum number of rows; if it is too low to simulate every new file,
+   *              fewer files are simulated
    */
   def sample(columns: Seq[IndexedColumn], limit: Long): SampledRows = {
     val counts = partitions.map(_.numRows)
@@ -126,7 +126,8 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   /**
    * See SizeProbe.growth.
    *
-   * @param rows a sample of these files
+   * @param layouts each layout's clustering columns, by their numbers in `rows`
+   * @param rows    a sample of these files
    */
   def growth(layouts: Seq[Seq[Int]], rows: SampledRows): Seq[Double] =
     RewriteSession.use(rewriting) {
