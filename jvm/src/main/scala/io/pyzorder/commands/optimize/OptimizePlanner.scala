@@ -44,7 +44,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
 
   /**
    * Whether the plan pays off, judging the new files by a sample. Whether it does harm is decided
-   * by `verdict` alone, so that DRY RUN predicts exactly when OPTIMIZE is refused.
+   * by `verdict` alone, as in `checkHarm`.
    *
    * @param planned the files that the plan would write, as estimated from the sample
    */
