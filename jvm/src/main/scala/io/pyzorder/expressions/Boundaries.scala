@@ -73,9 +73,9 @@ final class Boundaries private (
 
   /**
    * The longs are divided into buckets that each span 2^shift numbers, starting from the least
-   * long, and bucket b begins at `starts(b)`. If the longs are spread evenly, a search takes a step
-   * or two, and otherwise no longer than without buckets. There are at most two buckets per long
-   * and at most MaxBuckets in all, so the buckets stay in the processor's cache.
+   * long, and bucket b begins at `starts(b)`. If the longs are spread evenly, a search takes one or
+   * two steps. Otherwise, it takes no longer than without buckets. There are at most two buckets
+   * per long and at most MaxBuckets in all, so the buckets stay in the processor's cache.
    */
   private val shift: Int =
     if (size < 2) 0
@@ -138,7 +138,7 @@ final class Boundaries private (
 
 object Boundaries {
 
-  /** Each takes 4 bytes. */
+  /** The maximum number of buckets, each of which takes 4 bytes. */
   private val MaxBuckets = 1 << 16
 
   private val byteOrder: Comparator[Array[Byte]] = new Comparator[Array[Byte]] {

@@ -16,7 +16,7 @@ object InterleaveBits {
   private val LongBits = 63
 
   /**
-   * `spreadTables(n)(b)` is the byte b with its bits spread n places apart and the lowest bit in
+   * `spreadTables(n)(b)` is the byte b with its bits spread n places apart; its lowest bit stays in
    * place. Bits that would not fit in 64 are dropped. Sixteen tables would fill a level-1 cache,
    * but only those for the number of columns in use are ever accessed.
    */

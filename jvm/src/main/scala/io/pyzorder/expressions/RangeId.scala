@@ -13,9 +13,9 @@ import org.apache.spark.sql.types.{ArrayType, DataType, IntegerType}
 
 /**
  * `range_id(value, boundaries)` returns the rank of a value among boundaries as an INT: 0 for a
- * null value, otherwise 1 + the number of distinct boundaries <= it. The array's order, repetitions
- * and nulls do not matter. A null array gives null. Constant boundaries are sorted once, others for
- * each row.
+ * null value, otherwise 1 + the number of distinct boundaries <= the value. The array's order,
+ * repetitions and nulls do not matter. A null array gives null. Constant boundaries are sorted
+ * once, others for each row.
  */
 case class RangeId(left: Expression, right: Expression)
     extends BinaryExpression with ImplicitCastInputTypes {
@@ -93,8 +93,8 @@ case class RangeId(left: Expression, right: Expression)
 object RangeId {
 
   /**
-   * The type to which both are cast: the narrowest that holds both, but never a string for a
-   * number.
+   * The type to which the value and the boundaries are cast: the narrowest that holds both, but
+   * never a string for a number.
    */
   private def commonType(value: DataType, element: DataType): Option[DataType] =
     (shim.isString(value), shim.isString(element)) match {
