@@ -25,8 +25,8 @@ object Collector {
   /**
    * The entries of `data.files`. A file without a readable footer, such as one that no longer
    * exists, has no entry, so it stays unindexed and is always read. The same holds for a file whose
-   * number of rows changes before it is scanned. A file that disappears before it is scanned makes
-   * this fail.
+   * number of rows changes before it is scanned. If a file disappears before it is scanned, the
+   * call fails.
    *
    * The entries are valid for the given sizes and modification times. The files must therefore have
    * been listed before this call, so that the entry of a file that has since been modified does
@@ -91,7 +91,8 @@ object Collector {
   /**
    * The part of a scan's statistics that is valid for other scans too. Under the rebase mode
    * EXCEPTION, the scan has read dates and timestamps as stored, where a query would fail or, if
-   * the file records its calendar, read other values. Only modern ones are the same for all scans.
+   * the file records its calendar, read other values. Only modern values are the same for all
+   * scans.
    */
   private def readable(
       session: shim.SparkSession,
@@ -110,8 +111,8 @@ object Collector {
   }
 
   /**
-   * Whether columns are found by name. How else they are found depends on more than the index
-   * records.
+   * Whether columns are found by name. If not, which column a scan finds depends on information
+   * that the index does not record.
    */
   private def findsByName(session: shim.SparkSession, data: DataFiles): Boolean =
     !ReadSettings.matchesFieldIds(session, data.dataSchema) &&
@@ -119,7 +120,7 @@ object Collector {
 
   /**
    * Whether the column is read from the files. Spark takes a partition column's values from the
-   * folder even if the files contain it, and the table may have lost the column since.
+   * folder even if the files contain it, and an indexed column may no longer be in the table.
    */
   private def fromFiles(data: DataFiles, column: IndexedColumn): Boolean =
     !data.partitionSchema.fieldNames.exists(_.equalsIgnoreCase(column.path.head)) &&

@@ -19,7 +19,7 @@ object FooterAnswer {
    */
   final case class Scan(settingsDependent: Boolean) extends FooterAnswer
 
-  /** The footer does not suffice, and a scan might fail or be wrong for other readers. */
+  /** The footer does not suffice, and a scan might fail or read other values than other readers. */
   val Unknown: FooterAnswer = Known(ColumnStatistics.unknown)
 
   /** Every row is null. */

@@ -15,10 +15,10 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
  * Reads statistics from a Parquet footer where they provably describe the values that Spark reads.
  *
  * parquet-mr already makes a sound choice of the statistics that it exposes. It exposes the old
- * `min` and `max` fields only if they were ordered as signed values and that order is right, and no
- * statistics from writers known to have written wrong ones (PARQUET-251) or for columns whose order
- * it does not know. ParquetRules defines what a pair of exposed bounds means as values of Spark's
- * type.
+ * `min` and `max` fields only if they were ordered as signed values and that is the column's order.
+ * It exposes no statistics from writers that are known to have written wrong ones (PARQUET-251),
+ * and none for columns whose order it does not know. ParquetRules defines what a pair of exposed
+ * bounds means as values of Spark's type.
  */
 private[index] object FooterStatistics {
 
@@ -80,7 +80,7 @@ private[index] object FooterStatistics {
   }
 
   /**
-   * The nulls in a column chunk, or None if their number is unknown or exceeds that of the values.
+   * The number of nulls in a column chunk. None if it is unknown or exceeds the number of values.
    */
   private def nullCount(chunk: ColumnChunkMetaData): Option[Long] = {
     val statistics: Statistics[_] = chunk.getStatistics

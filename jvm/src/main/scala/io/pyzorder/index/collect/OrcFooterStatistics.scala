@@ -32,7 +32,7 @@ private[index] object OrcFooterStatistics {
       } else {
         val numRecords = reader.getNumberOfRows
         // Files from old Hive versions name their columns _col0, _col1, and so on. Spark then finds
-        // columns by their position in the reader's schema, so another schema reads other values.
+        // columns by their position in the reader's schema, so the values depend on that schema.
         val byPlace = names.forall(_.startsWith("_col"))
         Some(FileFooter(numRecords,
             question.columns.map { column =>
@@ -84,7 +84,7 @@ private[index] object OrcFooterStatistics {
    * The bounds of a column that has values, or None if Spark must scan it. Floats are always
    * scanned, because writers differ in their treatment of NaN and the sign of zero. Timestamps are
    * scanned because their bounds use another zone and precision, and binaries because ORC keeps no
-   * bounds of them.
+   * bounds for them.
    */
   private def bounds(
       reader: Reader,

@@ -20,8 +20,9 @@ private[index] object ParquetRules {
   private val UnsignedLong: DataType = DecimalType(20, 0)
 
   /**
-   * Whether Spark reads the column in this type without changing any value, or fails. Combinations
-   * that are not listed are left unknown, because one version may fail where another converts.
+   * Whether a read of the column in this type either leaves all values unchanged or fails.
+   * Combinations that are not listed are left unknown, because one Spark version may fail where
+   * another converts.
    */
   def isReadable(leaf: PrimitiveType, dataType: DataType): Boolean = {
     val annotation = leaf.getLogicalTypeAnnotation
@@ -58,9 +59,10 @@ private[index] object ParquetRules {
 
   /**
    * Whether the values that Spark reads from the column may depend on the temporal settings. INT96
-   * values do unless the file records that it is not rebased and Spark does not convert for its
-   * writer. Dates and INT64 timestamps do unless the file itself says CORRECTED (see
-   * ParquetOrigin); timestamps that are not adjusted to UTC always do.
+   * values do, unless the file records that they are not rebased and comes from a writer whose
+   * INT96 values Spark does not convert between zones. Dates and INT64 timestamps do, unless the
+   * file itself says CORRECTED (see ParquetOrigin); timestamps that are not adjusted to UTC always
+   * do.
    */
   def scanDependsOnSettings(leaf: PrimitiveType, origin: ParquetOrigin): Boolean =
     (leaf.getPrimitiveTypeName, leaf.getLogicalTypeAnnotation) match {
@@ -71,7 +73,7 @@ private[index] object ParquetRules {
       case _ => false
     }
 
-  /** The bounds of a column, from row groups that each have a value and bounds by the writer. */
+  /** The bounds of a column, from row groups that each contain a value and record bounds. */
   def bounds(
       groups: Seq[Statistics[_]],
       leaf: PrimitiveType,
@@ -229,7 +231,7 @@ private[index] object ParquetRules {
   }
 
   /**
-   * Whether the type is the one that Spark assigns to a column of these unsigned integers, which
+   * Whether the type is the one that Spark assigns to unsigned integers of this width. That type
    * holds all of them.
    */
   private def unsignedFits(annotation: LogicalTypeAnnotation, dataType: DataType): Boolean =

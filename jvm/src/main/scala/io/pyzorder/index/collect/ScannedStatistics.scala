@@ -25,7 +25,7 @@ import io.pyzorder.storage.ExactFileIndex
 /** Statistics from one Spark job that reads the values themselves, as every query does. */
 private[index] object ScannedStatistics {
 
-  /** The number of rows read and, by IndexedColumn.name, their statistics. */
+  /** The number of rows read, and the columns' statistics by IndexedColumn.name. */
   type Scanned = (Long, Map[String, ColumnStatistics])
 
   /**

@@ -159,8 +159,8 @@ private final class DecimalAccumulator(dataType: DecimalType) extends Statistics
 }
 
 /**
- * Accumulates binaries and strings in binary order, which compare as unsigned bytes, with a prefix
- * before any longer value.
+ * Accumulates binaries, and strings without a collation. Both compare as unsigned bytes, and a
+ * prefix sorts before any longer value.
  */
 private[index] final class BytesAccumulator(dataType: DataType) extends StatisticsAccumulator {
 

@@ -15,8 +15,8 @@ final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], A
 
 /**
  * Collects the statistics of rows as a writer puts them into a file or a scan reads them from it.
- * `result` describes the values that were passed in, and `written` describes what Spark will read
- * of them.
+ * `result` describes the values that were passed in, and `written` describes the values that Spark
+ * will read from the file.
  *
  * Values that are too long to store are replaced by shorter bounds that enclose them. See
  * TruncatedBounds.
@@ -92,8 +92,8 @@ final class StatisticsTracker(
   /**
    * The statistics of a file to which Spark wrote these rows.
    *
-   * In Parquet with the rebase mode CORRECTED, every value is read as it was written under any
-   * settings, because the file records its calendar and its writer. Only TIMESTAMP_MILLIS truncates
+   * In Parquet with the rebase mode CORRECTED, scans with any settings read every value as it was
+   * written, because the file records its calendar and its writer. Only TIMESTAMP_MILLIS truncates
    * microseconds to milliseconds. Truncation preserves order, so the bounds are truncated too. ORC
    * stores timestamps in the writer's zone and old dates in the hybrid calendar. Its bounds
    * therefore depend on the settings, and are unknown if they precede the point from which both

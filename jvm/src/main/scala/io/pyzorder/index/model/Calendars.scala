@@ -3,7 +3,7 @@ package io.pyzorder.index.model
 import org.apache.spark.sql.catalyst.util.RebaseDateTime
 import org.apache.spark.sql.types._
 
-/** Tells which dates and timestamps read the same, whatever calendar a file was written in. */
+/** Decides which dates and timestamps are the same in every calendar that files may use. */
 private[pyzorder] object Calendars {
 
   private val MicrosPerMilli = 1000L

@@ -22,6 +22,6 @@ final case class DataFiles(
     options: Map[String, String],
     files: Seq[FileRef]) {
 
-  /** The path of a file, below the root or, in a partition with its own location, elsewhere. */
+  /** The path of a file, which is below the root unless its partition has its own location. */
   def locate(file: FileRef): Path = new TableFolder(root).resolve(file.path)
 }

@@ -17,7 +17,7 @@ final case class Coverage(listedAt: Long, isWhole: Boolean)
 object Coverage {
 
   /**
-   * The coverage of entries, if each of the listed files has one and the listing still holds.
+   * The coverage of entries, if each listed file has an entry and the listing still holds.
    *
    * @param before the snapshot that the entries are about to replace
    */

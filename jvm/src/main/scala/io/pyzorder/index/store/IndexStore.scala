@@ -62,8 +62,8 @@ object IndexStore {
 
   /**
    * The newest snapshot's pointer, found by one listing and at most two small reads. Returns None
-   * if there is no index, or if the pointer is unreadable or belongs to another table or
-   * incarnation of the table, which logs a single warning.
+   * if there is no index. Also returns None, and logs a single warning, if the pointer is
+   * unreadable or belongs to another table or incarnation of the table.
    */
   def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -109,8 +109,8 @@ object IndexStore {
       }
 
   /**
-   * Loads the snapshot of a pointer. Returns None if it is missing, damaged or unreadable, which
-   * logs a single warning.
+   * Loads the snapshot of a pointer. Returns None and logs a single warning if the snapshot is
+   * missing, damaged or unreadable.
    */
   def load(session: shim.SparkSession, ref: SnapshotRef): Option[IndexSnapshot] =
     SnapshotCache.get(session, ref) {
@@ -151,7 +151,7 @@ object IndexStore {
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
     val hadoopConf = session.sessionState.newHadoopConf()
     val fileSystem = folder.index.getFileSystem(hadoopConf)
-    CreateIfAbsent.of(hadoopConf, folder.index) // may throw, so before anything is written
+    CreateIfAbsent.of(hadoopConf, folder.index) // may throw, so it runs before anything is written
     MetadataFiles.makeFolder(hadoopConf, folder.index)
     var published: Option[SnapshotRef] = None
     while (published.isEmpty) {
@@ -372,8 +372,8 @@ object IndexStore {
   }
 
   /**
-   * The pointer, whose files are read next. Throws if one of them is a link or not a regular file.
-   * This includes the data file's checksum file, which Hadoop opens when Spark reads the data file.
+   * Returns the pointer. Throws if one of its files is a link or not a regular file. These include
+   * the data file's checksum file, which Hadoop opens when Spark reads the data file.
    */
   private def checked(ref: SnapshotRef): SnapshotRef = {
     val data = ref.dataFile
@@ -395,8 +395,8 @@ object IndexStore {
 
   /**
    * Deletes old snapshots, each one's pointer last. Recent ones stay for a while, since readers may
-   * still use them. If columns are denied, however, those with statistics of such a column and
-   * those that cannot be read are deleted at once.
+   * still use them. If columns are denied, however, snapshots with statistics of such a column and
+   * snapshots that cannot be read are deleted at once.
    */
   private def deleteOld(
       fileSystem: FileSystem,

@@ -6,8 +6,8 @@ import org.apache.hadoop.conf.Configuration
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Checks of a snapshot, which somebody may have forged, before it is used. Each throws if the
- * snapshot fails the check.
+ * Checks that run before a snapshot is used, because somebody may have forged it. Each throws if
+ * the snapshot fails the check.
  */
 object SnapshotChecks {
 
@@ -49,7 +49,7 @@ object SnapshotChecks {
 
   /**
    * Throws if all entries of the snapshot, as objects, would take most of the memory. Names and
-   * statistics that compress well take up far less in the file.
+   * statistics that compress well take up far less space in the file.
    */
   def objects(ref: SnapshotRef, columns: Int): Unit = {
     val memory = Runtime.getRuntime.maxMemory

@@ -46,7 +46,7 @@ private[index] object SnapshotFiles {
     }
   }
 
-  /** The file's bytes, of which there must be exactly `length`. */
+  /** The file's bytes. Throws unless there are exactly `length` of them. */
   def readBytes(fileSystem: FileSystem, path: Path, length: Long): Array[Byte] = {
     val found = fileSystem.getFileStatus(path).getLen
     if (found != length) {

@@ -11,7 +11,7 @@ import org.xerial.snappy.Snappy
 
 /**
  * Decompresses the pages of a snapshot, which others may have written. Only the codecs that
- * pyzorder's writers use are accepted, because others can compress a gigabyte to a few KiB. A
+ * pyzorder's writers use are accepted, because other codecs can compress a gigabyte to a few KiB. A
  * page's length is checked before memory is allocated for it. The object has no state, so all
  * readers share it.
  */
@@ -70,7 +70,13 @@ private[store] object SnapshotPages extends CompressionCodecFactory {
     override def release(): Unit = ()
   }
 
-  /** @param stated the length according to the page's header, and `actual` according to its data */
+  /**
+   * Throws if the lengths of a page differ or are too large.
+   *
+   * @param stated     the length according to the page's header
+   * @param actual     the length according to the compressed data
+   * @param compressed the length of the compressed data
+   */
   private def checkLength(stated: Int, actual: Int, compressed: Int): Unit =
     if (actual != stated || actual > MaxPageBytes || actual > compressed * MaxRatio) {
       throw new IllegalStateException(
