@@ -119,7 +119,7 @@ object StatementGrammar extends NameGrammar {
   // ---- parts of statements --------------------------------------------------------------------
 
   /**
-   * Parses `[TABLE] target rest`. If that fails with TABLE as the keyword, tries it as the name,
+   * Parses `[TABLE] target rest`. If that fails with TABLE as the keyword, tries TABLE as the name,
    * because a table may be called "table".
    */
   private def onTable[T](rest: ParsedTarget => Parser[T]): Parser[T] =
@@ -131,7 +131,8 @@ object StatementGrammar extends NameGrammar {
     }
 
   /**
-   * Everything up to a ZORDER BY, a final DRY RUN or the end of the statement, outside parentheses.
+   * Everything up to a ZORDER BY, a final DRY RUN or a semicolon outside parentheses, or up to the
+   * end of the text.
    */
   private def predicate: Parser[(Int, Int)] =
     rep1(not(afterPredicate).withFailureMessage("expected a predicate") ~> balanced) ^^ { parts =>

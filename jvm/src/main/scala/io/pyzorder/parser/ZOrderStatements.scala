@@ -26,19 +26,20 @@ final class OriginalStatement(val text: String, val parse: () => LogicalPlan) {
 case class PathTarget(path: String, provider: Option[String]) extends LeafNode {
   override def output: Seq[Attribute] = Nil
 
-  /** Always false; ResolveZOrderStatements replaces it together with the statement. */
+  /** Always false; ResolveZOrderStatements replaces the target together with the statement. */
   override lazy val resolved: Boolean = false
 }
 
 /**
- * A parsed statement. Spark's analyzer resolves its target, and ResolveZOrderStatements the rest.
+ * A parsed statement. Spark's analyzer resolves its target, and ResolveZOrderStatements resolves
+ * the rest.
  */
 sealed trait ZOrderStatement extends UnaryCommand {
 
   /** The statement's leading keywords, for messages. */
   def statement: String
 
-  /** An UnresolvedTableOrView, later the analyzer's resolution of it, or a PathTarget. */
+  /** A PathTarget, or an UnresolvedTableOrView, which the analyzer replaces when it resolves it. */
   def target: LogicalPlan
 
   def original: OriginalStatement
