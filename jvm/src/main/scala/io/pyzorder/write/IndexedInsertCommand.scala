@@ -28,12 +28,12 @@ import io.pyzorder.index.store.{Coverage, IndexStore, ListedTable, SnapshotRef}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * Spark's insert command, which afterwards adds entries for the new files to the table's index. If
- * there is no index, a clustered write creates one. The command has exactly the parameters of
- * Spark's, since Spark copies commands with them.
+ * Runs Spark's insert, and afterwards adds entries for the new files to the table's index. If there
+ * is no index, a clustered write creates one. The parameters are exactly those of Spark's insert
+ * command, because Spark copies a command by passing them to a constructor.
  *
- * The entries are published like any snapshot, without the table's lock. If that fails, the write
- * still succeeds, because queries read files without entries.
+ * The entries are published like any snapshot, without the table's lock. If publishing fails, the
+ * write still succeeds, because queries read files without entries.
  */
 final class IndexedInsertCommand(
     outputPath: Path,
@@ -54,8 +54,8 @@ final class IndexedInsertCommand(
   import IndexedInsertCommand._
 
   /**
-   * Makes the Spark command that this one replaces, which has the same parameters, unequal to it.
-   * Spark's plan transformations would otherwise keep the original.
+   * Makes this command unequal to the Spark command that it replaces, which has the same
+   * parameters. Spark's plan transformations would otherwise keep the original.
    */
   override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedInsertCommand]
 
@@ -74,7 +74,7 @@ final class IndexedInsertCommand(
     val conf = session.sessionState.newHadoopConfWithOptions(options)
     val folder = new TableFolder(outputPath.getFileSystem(conf).makeQualified(outputPath))
     val before = IndexStore.latest(conf, folder)
-    // The tables of which the folder may be a partition.
+    // The folders of tables that may have this folder as a partition.
     val around = TableFolder.upwards(folder.root).tail.map(new TableFolder(_))
     val columns = indexed(session, before)
     val settings = session.sessionState.conf
@@ -115,7 +115,7 @@ final class IndexedInsertCommand(
         insert(session, child, pauses.tail)
     }
 
-  /** The index's columns, or the default ones without an index; Nil to index nothing. */
+  /** The index's columns (the default columns if there is no index); Nil to index nothing. */
   private def indexed(
       session: shim.SparkSession,
       before: Option[SnapshotRef]): Seq[IndexedColumn] = {
@@ -158,7 +158,8 @@ final class IndexedInsertCommand(
       val lie = folders.flatMap(_.lie.values).map(refOf(folder, _)).toSet
       val known = folders.flatMap(_.path).map(folder.relativize).toSet
       val paths = entries.map(_.path).toSet
-      // Not after an append: a running OPTIMIZE publishes entries before it moves its files here.
+      // An append removes no entries: a running OPTIMIZE publishes its entries before it moves its
+      // files here.
       def isGone(entry: FileEntry): Boolean =
         mode == SaveMode.Overwrite && known(entry.file.folder) && !lie(entry.file)
       val lacksEntries = entries.length < files.length || overwritesPartly
@@ -226,7 +227,7 @@ final class IndexedInsertCommand(
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
       .map(new PartitionFolders(session, _, partitionColumns))
 
-  /** Tests whether the index has a valid entry for a file that says that the file has no rows. */
+  /** Tests whether a file has no rows according to a valid entry in the index. */
   private def withoutRows(
       folder: TableFolder,
       before: Option[SnapshotRef],

@@ -29,7 +29,8 @@ final case class NewFile(
 /**
  * Collects statistics of every file that is written, in addition to the counts of Spark's tracker.
  *
- * @param depth   number of partition columns, and thus of folders between the table's and a file
+ * @param depth   number of partition columns, which is the number of folders between the table's
+ *                folder and a file
  * @param columns the columns to collect statistics of
  * @param schema  the schema of the files
  * @param format  "parquet" or "orc"
@@ -122,11 +123,11 @@ object NewFiles {
   }
 
   /**
-   * The folder of a task's file after the commit, which is the end of its temporary folder's path,
-   * such as `day=1` of `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts are
-   * counted and not recognized by name, because a partition may be named like one of the
-   * committer's folders. Spark makes one folder for each partition column and escapes slashes in
-   * values.
+   * The folder of a task's file after the commit, relative to the table's folder. It is the end of
+   * the temporary folder's path, such as `day=1` in
+   * `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts are counted and not
+   * recognized by name, because a partition may be named like one of the committer's folders. Spark
+   * makes one folder for each partition column and escapes slashes in values.
    */
   private[write] def folderOf(folder: Path, depth: Int): String =
     folder.toUri.getPath.split('/').takeRight(depth).mkString("/")

@@ -20,10 +20,12 @@ import io.pyzorder.layout.select.LayoutSettings
 import io.pyzorder.storage.TableFolder
 
 /**
- * Clusters the rows of writes to tables that ask for it, and makes writes to a folder with a
- * `_zorder` folder, or to a partition in it, add entries of their files to its index or note that
- * it lacks them. Every overwrite uses the same command,
- * because it may collide with an OPTIMIZE. Other writes are left unchanged.
+ * Clusters the rows of writes to tables that ask for it. Makes writes to a folder with a `_zorder`
+ * folder, or to a partition in such a folder, add entries for their files to the index, or record
+ * that the index lacks these entries. Every overwrite uses the same command, because it may collide
+ * with an OPTIMIZE. For TRUNCATE TABLE, LOAD DATA, ALTER TABLE … DROP or RENAME PARTITION and an
+ * INSERT through a Hive SerDe, it only records that the index no longer covers the table. Other
+ * writes are left unchanged.
  *
  * Spark runs every INSERT into its own file formats, from SQL or a DataFrame, as one of the
  * commands matched here. CREATE TABLE AS SELECT is matched too, because the insert that it runs
@@ -54,7 +56,10 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
         .map(UnindexedWriteCommand(write, _)).getOrElse(write)
   }
 
-  /** INSERT through a Hive SerDe. Its class is missing without Spark's Hive module. */
+  /**
+   * Spark's command for an INSERT through a Hive SerDe. The class is missing without Spark's Hive
+   * module.
+   */
   private val HiveInsert = "org.apache.spark.sql.hive.execution.InsertIntoHiveTable"
 
   private def prepared(insert: InsertIntoHadoopFsRelationCommand): LogicalPlan = {
@@ -68,8 +73,8 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
         insert.catalogTable.map(_.identifier.quotedString).getOrElse(s"'$root'"), Some(root))
     def isOurs = TableFolder.upwards(root).exists(folder =>
       root.getFileSystem(conf).exists(new TableFolder(folder).zorder))
-    // An overwrite is replaced even without `_zorder`, because a first OPTIMIZE may begin
-    // meanwhile.
+    // The command of an overwrite is replaced even without a `_zorder` folder, because the first
+    // OPTIMIZE may begin during the overwrite.
     if (rows.isEmpty && insert.mode != SaveMode.Overwrite && !isOurs) insert
     else new IndexedInsertCommand(
       insert.outputPath, insert.staticPartitions, insert.ifPartitionNotExists,

@@ -17,7 +17,7 @@ import io.pyzorder.layout.cells.Sample
  *
  * @param sample     the clustering keys of the drawn rows
  * @param partitions the partition values of the table partitions that rows were drawn from
- * @param numRows    estimated number of rows in each of these
+ * @param numRows    estimated number of rows in each of these partitions
  * @param rowSize    average size of a row in Spark's memory, in bytes
  */
 final case class RowSample(
@@ -28,7 +28,7 @@ final case class RowSample(
 
 object RowSample {
 
-  /** Minimum number of rows that each task draws, if it has as many. */
+  /** Minimum number of rows that each task draws, if it has that many. */
   private val LeastPerTask = 50
 
   /** Rows drawn from a task's `total` rows, each with the same probability. */

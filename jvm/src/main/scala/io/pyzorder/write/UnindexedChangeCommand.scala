@@ -17,7 +17,7 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.index.store.IndexStore
 import io.pyzorder.storage.TableFolder
 
-/** A command of Spark's that changes files of a table without adding entries to its index. */
+/** Runs a Spark command that changes files of a table without adding entries to its index. */
 final case class UnindexedChangeCommand(change: LeafRunnableCommand, table: TableIdentifier)
     extends LeafRunnableCommand {
 
@@ -34,7 +34,7 @@ final case class UnindexedChangeCommand(change: LeafRunnableCommand, table: Tabl
   }
 }
 
-/** A command of Spark's that writes to a table without adding entries to its index. */
+/** Runs a Spark command that writes to a table without adding entries to its index. */
 final case class UnindexedWriteCommand(write: DataWritingCommand, table: CatalogTable)
     extends DataWritingCommand {
 
