@@ -72,7 +72,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
       .flatMap(IndexStore.load(session, _))
 
-  /** The columns that every file was clustered by; empty if these differ between files. */
+  /** The columns that the files were clustered by. Empty unless they are the same for all files. */
   def clusteredBy: Seq[String] = {
     val each = files.map { file =>
       val known = index.map(entries => entries -> entries.find(folder.relativize(file.getPath)))
@@ -87,8 +87,8 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
    * The files, with statistics for some columns.
    *
    * @param columns  the columns
-   * @param complete whether to collect statistics for files that are not in the index, as if it
-   *                 covered all files; otherwise such files have none
+   * @param complete whether to collect statistics for files that are not in the index; if false,
+   *                 these files have no statistics
    */
   def present(columns: Seq[IndexedColumn], complete: Boolean): Seq[WhatIfFile] = {
     val collected = (files: Seq[FileRef]) =>

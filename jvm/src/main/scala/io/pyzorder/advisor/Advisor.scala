@@ -23,7 +23,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 
   lazy val present: AdvisedFiles = new AdvisedFiles(session, table)
 
-  /** Whether there is an index, whichever files it covers. */
+  /** Whether the table has an index, even if the index does not cover all files. */
   def isIndexed: Boolean =
     IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(table.root)).isDefined
 
