@@ -14,7 +14,7 @@ import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, Vac
 /**
  * Claims OPTIMIZE and VACUUM statements that Delta's parser took. If Delta's extension is listed
  * after pyzorder's, Delta's parser comes first and takes every such statement that it understands,
- * whatever the table. For plain tables and for paths, this rule substitutes pyzorder's statements.
+ * on any table. For plain tables and for paths, this rule substitutes pyzorder's statements.
  * If a path turns out to be a Delta table, ResolveZOrderStatements returns Delta's command.
  *
  * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them by

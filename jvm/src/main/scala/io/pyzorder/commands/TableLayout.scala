@@ -38,8 +38,9 @@ final case class TableLayout(
 object TableLayout {
 
   /**
-   * @param names columns as in ZORDER BY; empty: those that most files are clustered by, else those
-   *              that the table declares, else the first two that can be indexed
+   * @param names columns as in ZORDER BY. If empty, the columns that most files are clustered by;
+   *              if there are none, the columns that the table declares; otherwise the first two
+   *              columns that can be indexed
    * @throws ZOrderException syntax, unknownColumn, ambiguousColumn, partitionColumn,
    *                         unsupportedType, duplicateColumn
    */

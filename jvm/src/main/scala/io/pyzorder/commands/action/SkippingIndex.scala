@@ -51,7 +51,7 @@ private[commands] object SkippingIndex {
     entries.filter(entry => now(entry.file))
   }
 
-  /** Publishes entries for all files of the table. Collects those that are missing or invalid. */
+  /** Publishes entries for all files of the table, collecting missing and invalid ones. */
   def update(
       session: shim.SparkSession,
       table: ResolvedTable,

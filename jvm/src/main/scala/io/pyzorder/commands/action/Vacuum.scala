@@ -17,7 +17,7 @@ import io.pyzorder.publish.journal.Journal
 import io.pyzorder.publish.relocate.PreviousLocations
 import io.pyzorder.storage.{FailPoints, TableFolder}
 
-/** Deletes expired files, for VACUUM and for OPTIMIZE, which does so before it rewrites. */
+/** Deletes expired files, in VACUUM and at the beginning of OPTIMIZE. */
 private[commands] object Vacuum {
 
   private val log = LoggerFactory.getLogger(getClass)

@@ -108,7 +108,7 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * Maps the columns of the index to those that it has after new files are added.
+   * Maps the current columns of the index to its columns after the new files have been added.
    *
    * @param hasCurve whether the new files have z-values
    */

@@ -14,8 +14,8 @@ import io.pyzorder.publish.{Filled, StagedFile, Writer}
 /**
  * The files to rewrite, and their footers.
  *
- * @param groups  the groups to rewrite, each with at least one row and with no more files to write
- *                than rows
+ * @param groups  the groups to rewrite; each has at least one row, and at least as many rows as
+ *                files to write
  * @param footers the footers, by file path
  */
 private[optimize] final case class RewriteInput(

@@ -54,7 +54,7 @@ private[optimize] object PublishStrategy {
       new PublishToNewPartitionFolders(context, executor)
     } else new PublishToNewFolder(context, executor)
 
-  /** The index entries, limited to these columns, of files that are copied unchanged. */
+  /** The index entries of files that are copied unchanged, with only these columns' statistics. */
   def entriesOf(
       context: OptimizeContext,
       copied: Seq[FileRef],
