@@ -10,10 +10,10 @@ import org.slf4j.LoggerFactory
 
 /**
  * Loads all of pyzorder's classes, and the error messages in its jar, while that is possible. When
- * a client of the Thrift server disconnects, Hive closes the session's class loader, which is the
- * one that holds the jars of `--jars` and `spark.jars`. Classes that are already loaded keep
- * working, but no others can be loaded, so every later query of the server would fail. Code that
- * reads a class file again, as Spark does for closures, fails nevertheless; see TaskFunction.
+ * a client of the Thrift server disconnects, Hive closes the session's class loader, which holds
+ * the jars of `--jars` and `spark.jars`. Classes that are already loaded keep working, but no
+ * others can be loaded, so every later query of the server would fail. Loading classes in advance
+ * does not help code that reads a class file again, as Spark does for closures; see TaskFunction.
  */
 private[pyzorder] object EagerClasses {
 

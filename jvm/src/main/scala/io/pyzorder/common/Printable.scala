@@ -4,9 +4,9 @@ package io.pyzorder.common
 private[pyzorder] object Printable {
 
   /**
-   * The text on one line, with spaces for line breaks and tabs. U+FFFD replaces other control
-   * characters, which a terminal could interpret as commands, and characters that reorder text. A
-   * line break in a log could look like the beginning of another message.
+   * The text on one line. Spaces replace line breaks and tabs, because a line break in a log could
+   * look like the beginning of another message. U+FFFD replaces other control characters, which a
+   * terminal could interpret as commands, and characters that reorder text.
    */
   def apply(text: String): String = text.map {
     case '\n' | '\r' | '\t' | '\u2028' | '\u2029' => ' '

@@ -3,7 +3,7 @@ package io.pyzorder.common
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * How old a query's knowledge of a table's files may be, as of one moment.
+ * The age limit for a query's knowledge of a table's files, computed at one moment.
  *
  * @param earliest the earliest time from which knowledge may come, in milliseconds since the epoch;
  *                 Long.MinValue if there is no bound, Long.MaxValue if the store must be asked

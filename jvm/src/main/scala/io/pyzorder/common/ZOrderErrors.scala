@@ -277,11 +277,11 @@ object ZOrderErrors {
   def overwrittenBehind(from: String, to: String): ZOrderException =
     error("ZORDER_OVERWRITTEN_BEHIND", "from" -> from, "to" -> to)
 
-  /** `journal` is that of the other table. */
+  /** `journal` belongs to the other table. */
   def sharedFolder(folder: String, journal: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.TABLE", "folder" -> folder, "journal" -> journal)
 
-  /** `marker` is that of the other command. */
+  /** `marker` belongs to the other command. */
   def sharedNow(folder: String, marker: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.COMMAND", "folder" -> folder, "marker" -> marker)
 
@@ -318,7 +318,7 @@ object ZOrderErrors {
     error("ZORDER_CANNOT_SWITCH_LOCATION.SHARED_PARTITIONS",
       "table" -> table, "folder" -> folder, "property" -> publishMethod)
 
-  /** `path` is that of a file or its folder. */
+  /** `path` is the path of a file or of its folder. */
   def switchNoPartition(table: String, path: String): ZOrderException =
     error("ZORDER_CANNOT_SWITCH_LOCATION.NO_PARTITION",
       "table" -> table, "path" -> path, "property" -> publishMethod)
@@ -375,7 +375,7 @@ object ZOrderErrors {
 
   // ---- construction ---------------------------------------------------------------------------
 
-  /** `name` is that of a catalogue entry; `parameters` must be exactly its placeholders. */
+  /** `name` names a catalogue entry, which must have exactly `parameters` as placeholders. */
   private def error(name: String, parameters: (String, String)*): ZOrderException = {
     val entry = ErrorConditions.entry(name)
     val safe = parameters.map { case (key, value) => key -> shown(value) }.toMap
