@@ -34,7 +34,7 @@ final class IndexSnapshot(
   /** The number of the entry for a path relative to the table's folder, or -1 if there is none. */
   def find(relativePath: String): Int = files.paths.find(relativePath)
 
-  /** The files' paths relative to the table's folder, which are not kept in memory. */
+  /** The files' paths, relative to the table's folder. They are read on each call. */
   def paths(): Array[String] = readPaths()
 
   def size(i: Int): Long = files.sizes(i)
@@ -51,7 +51,7 @@ final class IndexSnapshot(
   def readSettings(i: Int): ReadSettings = files.readSettings(i)
 
   /**
-   * The arrays of the column with exactly this path, or None if it is not indexed or unreadable.
+   * The arrays of the column with exactly this path. None if it is not indexed or cannot be read.
    */
   def column(path: Seq[String]): Option[ColumnArrays] =
     columns.find(_.path == path).flatMap { column =>

@@ -44,9 +44,9 @@ object IndexStore {
 
   /**
    * Parsed pointers by folder, version, size and modification time. A pointer's file is never
-   * changed, so while a listing shows the same size and time, its contents are the same. Only a
-   * pointer that was `SettledMillis` old when it was read is kept: if the index is dropped and
-   * created again within one tick of the store's clock, the new pointer may have the old one's
+   * changed, so while a listing shows the same size and time, its contents are the same. A pointer
+   * is cached only if it was older than `SettledMillis` when it was read: if the index is dropped
+   * and created again within one tick of the store's clock, the new pointer may have the old one's
    * version, size and time.
    */
   private val parsed: Cache[(TableFolder, Long, Long, Long), SnapshotRef] =
@@ -98,8 +98,8 @@ object IndexStore {
   /**
    * Whether the pointer belongs to the table's current incarnation. The entries of an index copied
    * from elsewhere could match files here by accident. The incarnation is read again only if the
-   * known one does not match, because its file never changes and an overwrite that removes this
-   * file also removes the index.
+   * known one does not match. That suffices, because the incarnation's file never changes, and an
+   * overwrite that removes it also removes the index.
    */
   private def ofThisLife(hadoopConf: Configuration, ref: SnapshotRef): Boolean =
     lives.getIfPresent(ref.folder) == ref.incarnation ||
@@ -123,17 +123,17 @@ object IndexStore {
     }
 
   /**
-   * Publishes a new snapshot with the latest one's entries after `change`. If another writer
-   * publishes at the same time, this loads the newer snapshot and changes that one instead, so
-   * `columns` and `change` may be called several times. An unreadable index is treated as one
-   * without entries.
+   * Applies `change` to the entries of the latest snapshot and publishes the result as a new
+   * snapshot. If another writer publishes at the same time, the newer snapshot is loaded and
+   * changed instead, so `columns` and `change` may be called several times. An unreadable index is
+   * treated as one without entries.
    *
    * @param columns    maps the columns that had statistics to those that will have them
    * @param properties the table's properties, which may deny columns; empty for a path
    * @param change     maps the old entries to the new ones; its input no longer has statistics of
    *                   columns that are dropped or change their type
-   * @param life       the table's incarnation as seen by a writer; None for the current one, which
-   *                   is created if there is none
+   * @param life       the table's incarnation as seen by a writer; None for the current
+   *                   incarnation, which is created if the table has none
    * @param coverage   computes the new coverage from the latest snapshot and the new entries
    * @param voids      whether this writer added files without an entry, or deleted or moved files,
    *                   so that no other writer's earlier listing covers the table any more
@@ -394,9 +394,9 @@ object IndexStore {
       .sortBy(_._1)
 
   /**
-   * Deletes old snapshots, each one's pointer last. Recent ones stay for a while, since readers may
-   * still use them. If columns are denied, however, snapshots with statistics of such a column and
-   * snapshots that cannot be read are deleted at once.
+   * Deletes old snapshots, each data file before its pointer. Recent snapshots are kept for a
+   * while, because readers may still use them. If columns are denied, however, snapshots with
+   * statistics of such a column and snapshots that cannot be read are deleted at once.
    */
   private def deleteOld(
       fileSystem: FileSystem,
