@@ -138,8 +138,8 @@ object WorkloadFilters {
   private val Scanned = "_zorder_scanned"
 
   /**
-   * No keys are used if the other side has more distinct keys than this for each allowed key.
-   * Queries apply the same limit to its rows.
+   * No keys are used if the other side has more distinct keys than this number times the maximum
+   * number of keys. Queries apply the same limit to the number of the other side's rows.
    */
   private val RowsPerKey = 100
 
