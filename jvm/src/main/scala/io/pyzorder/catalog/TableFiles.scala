@@ -9,7 +9,7 @@ import io.pyzorder.index.store.{IndexStore, ListedTable}
 import io.pyzorder.publish.reading.{JournaledListing, SelectedPartitions}
 import io.pyzorder.storage.FileRef
 
-/** Lists the current data files of a table, with a fresh listing that respects its journal. */
+/** Lists the current data files of a table, with a fresh listing that applies the journal. */
 object TableFiles {
 
   /** All data files of the table, in all partitions. */

@@ -65,7 +65,7 @@ final class TargetLookup(session: shim.SparkSession) {
   /** Resolves a table's folder. If `provider` is None, the format is inferred from the files. */
   def ofPath(text: String, provider: Option[String]): ResolvedTable =
     try lookUp(text, provider)
-    catch { // deleting the folder meanwhile causes various failures; a second lookup finds it gone
+    catch { // if the folder was deleted during the lookup, a second lookup reports that
       case _: IOException =>
         try lookUp(text, provider)
         catch {
@@ -154,8 +154,8 @@ final class TargetLookup(session: shim.SparkSession) {
   def qualified(path: Path): Path = storeOf(path).makeQualified(path)
 
   /**
-   * The path's file system. Hadoop throws many kinds of exceptions if it is unknown or cannot be
-   * opened.
+   * The path's file system. Hadoop throws many kinds of exceptions if the file system is unknown or
+   * cannot be opened.
    */
   private def storeOf(path: Path): FileSystem =
     try path.getFileSystem(hadoopConf)
