@@ -18,7 +18,7 @@ import io.pyzorder.index.store.IndexStore
 import io.pyzorder.layout.cells.FileBox
 import io.pyzorder.layout.select.{LayoutEstimate, OpenedShare}
 
-/** DESCRIBE SKIPPING INDEX: returns a row per column that says how well it separates the files. */
+/** DESCRIBE SKIPPING INDEX: reports, in one row per column, how well it separates the files. */
 case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none

@@ -22,8 +22,8 @@ import io.pyzorder.storage.FileRef
 /**
  * RESTORE … TO BEFORE OPTIMIZE: brings back the files that the last OPTIMIZE replaced, in place of
  * those it wrote. Files that others have added since are kept. RESTORE is a journal run like any
- * other. Its new files are copies of the retired ones, so both sets of files are complete at
- * whichever point RESTORE is killed.
+ * other. Its new files are copies of the retired ones, so whenever RESTORE is killed, both sets of
+ * files are complete.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 

@@ -90,7 +90,7 @@ object TableFunctions {
 
   /**
    * The stages, in order, of the jobs of a statement with this tag (`SparkSession.addTag`). A
-   * Connect client cannot see jobs, so this is how it shows progress.
+   * Connect client cannot see jobs, so it needs this function to show progress.
    */
   private def progress(session: shim.SparkSession, tag: String): LogicalPlan =
     LocalRelation.fromExternalRows(progressColumns.map(_.newInstance()),

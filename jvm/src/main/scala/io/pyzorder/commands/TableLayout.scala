@@ -13,7 +13,7 @@ import io.pyzorder.storage.FileRef
 /**
  * One data file of a layout.
  *
- * @param entry   statistics of the file; None if it could not be read
+ * @param entry   statistics of the file; None if the file could not be read
  * @param indexed whether the index has a valid entry for the file with all requested columns
  */
 final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: Boolean) {

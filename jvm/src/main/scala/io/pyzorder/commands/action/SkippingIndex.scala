@@ -28,8 +28,8 @@ private[commands] object SkippingIndex {
 
   /**
    * The columns of the index after a refresh. They are the columns that the index had, even if it
-   * is unusable, with the table's current types. If the table has none of them any more, they are
-   * the default columns. None if there is no index.
+   * is unusable, with the table's current types. If none of them is left in the table, they are the
+   * default columns. None if there is no index.
    */
   def columnsToRefresh(
       session: shim.SparkSession,

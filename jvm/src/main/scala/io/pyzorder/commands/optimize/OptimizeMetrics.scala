@@ -26,7 +26,7 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param started      milliseconds since the epoch
  * @param ended        milliseconds since the epoch
  * @param estimates    for each clustering column, the shares of files that queries open before and
- *                     after; empty if they were not estimated
+ *                     after the OPTIMIZE; empty if they were not estimated
  * @param remark       the verdict of a DRY RUN, and a sentence on poorly clustered files that stay
  */
 final case class OptimizeMetrics(

@@ -24,7 +24,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     else if (full) RewritePlan.everything(files, targetSize)
     else IncrementalPlanner.of(known, settings, targetSize).choose(files)
 
-  /** What `plan` would choose and the verdict on it, judged by the index alone. */
+  /** The plan that `plan` would choose and the verdict on it, judged by the index alone. */
   def outlook(): (RewritePlan, LayoutVerdict) = {
     val files = list()
     val chosen = plan(files, indexed)
@@ -82,7 +82,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     LayoutEstimate.of(known.types, before, after)
   }
 
-  /** Throws ZORDER_SLOWER_LOOKUPS if the plan does harm, unless OPTIMIZE … FULL asks for it. */
+  /** Throws ZORDER_SLOWER_LOOKUPS if the plan does harm, unless the statement says FULL. */
   def checkHarm(files: Seq[PartitionFiles], plan: RewritePlan): Unit = if (!full) {
     val foreseen = verdict(files, plan)
     if (foreseen.isHarm) throw ZOrderErrors.slowerLookups(table.name, foreseen.sentence)
