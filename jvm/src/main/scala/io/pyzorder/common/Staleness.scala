@@ -5,8 +5,8 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * The age limit for a query's knowledge of a table's files, computed at one moment.
  *
- * @param earliest the earliest time from which knowledge may come, in milliseconds since the epoch;
- *                 Long.MinValue if there is no bound, Long.MaxValue if the store must be asked
+ * @param earliest knowledge from before this time, in milliseconds since the epoch, is not used;
+ *                 Long.MinValue if there is no limit, Long.MaxValue if the store must be asked
  * @param now      the current time; a later time comes from a wrong clock and is not trusted
  */
 final case class Staleness(earliest: Long, now: Long) {

@@ -305,7 +305,7 @@ object ZOrderErrors {
     error("ZORDER_CANNOT_SWITCH_LOCATION.READERS_BY_PATH", "table" -> table,
       "key" -> ZOrderConf.readersByPath.property, "property" -> publishMethod)
 
-  /** `folder` is the table's; it has no parent, or is named like a partition's (`column=value`). */
+  /** The table's folder has no parent, or is named like a partition's folder (`column=value`). */
   def switchNoSibling(table: String, folder: String): ZOrderException =
     error("ZORDER_CANNOT_SWITCH_LOCATION.NO_SIBLING",
       "table" -> table, "folder" -> folder, "property" -> publishMethod)
