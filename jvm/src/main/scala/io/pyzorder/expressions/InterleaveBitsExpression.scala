@@ -87,8 +87,8 @@ case class InterleaveBitsExpression(children: Seq[Expression]) extends Expressio
 object InterleaveBitsExpression {
 
   /**
-   * The width in bytes of an argument of this type, 0 for a binary, whose length varies, or None if
-   * the type is not accepted.
+   * The width in bytes of an argument of this type. 0 for a binary, because its length varies; None
+   * if the type is not accepted.
    */
   private[expressions] def widthOf(dataType: DataType): Option[Int] = dataType match {
     case BinaryType => Some(0)
