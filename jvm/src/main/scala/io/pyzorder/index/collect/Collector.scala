@@ -90,7 +90,7 @@ object Collector {
 
   /**
    * The part of a scan's statistics that is valid for other scans too. Under the rebase mode
-   * EXCEPTION, the scan has read dates and timestamps as stored, where a query would fail or, if
+   * EXCEPTION, the scan has read dates and timestamps as stored. A query would fail instead or, if
    * the file records its calendar, read other values. Only modern values are the same for all
    * scans.
    */

@@ -153,7 +153,7 @@ private[index] object OrcFooterStatistics {
         nullCount)
     }
 
-  /** Whether ORC reads the values unchanged, with or without a conversion of its own. */
+  /** Whether ORC reads the values unchanged in this type, even if it has to convert them. */
   private def isReadable(leaf: TypeDescription, dataType: DataType): Boolean =
     (leaf.getCategory, dataType) match {
       case (Category.BOOLEAN, BooleanType) => true

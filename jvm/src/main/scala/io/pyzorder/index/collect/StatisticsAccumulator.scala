@@ -181,8 +181,8 @@ private[index] final class BytesAccumulator(dataType: DataType) extends Statisti
   private var maxPrefix = 0L
 
   /**
-   * Whether the value is below the minimum or above the maximum. In the common case of a value
-   * between them, its first eight bytes suffice.
+   * Whether the value is below the minimum or above the maximum. For most values between them, the
+   * first eight bytes suffice.
    */
   private def isOutside(value: UTF8String): Boolean = {
     val prefix = signedPrefix(value)
@@ -191,7 +191,7 @@ private[index] final class BytesAccumulator(dataType: DataType) extends Statisti
     prefix == maxPrefix && compare(value, maxString) > 0
   }
 
-  /** The first eight bytes, padded with zeros, as a number in their order. */
+  /** The first eight bytes, padded with zeros, as a number that sorts as the bytes do. */
   private def signedPrefix(value: UTF8String): Long = value.getPrefix ^ Long.MinValue
 
   /** Compares values that share their first eight bytes. */

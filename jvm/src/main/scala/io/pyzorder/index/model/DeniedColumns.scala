@@ -6,9 +6,9 @@ import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 
 /**
  * The columns whose values an index must not hold, neither in bounds nor in z-values. Denying a
- * struct denies its fields. Names are compared without regard to case, whatever the session's
- * setting: denying a column by mistake costs only extra file reads, whereas missing one leaks its
- * values.
+ * struct denies its fields. Names are compared without regard to case, even if the session is
+ * case-sensitive: denying a column by mistake costs only extra file reads, whereas missing one
+ * leaks its values.
  */
 final class DeniedColumns private (paths: Seq[Seq[String]]) {
 

@@ -8,7 +8,7 @@ import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.StructType
 
 /**
- * The settings of a scan that decide what values a file's bytes are read as.
+ * The settings of a scan that decide which values it reads from a file's bytes.
  *
  * @param structural which column of a file a name refers to, and the type that it is read as; a
  *                   file's statistics are valid only for scans with the same text
