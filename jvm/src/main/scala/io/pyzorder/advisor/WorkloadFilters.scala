@@ -21,8 +21,8 @@ import io.pyzorder.storage.ExactFileIndex
  * A condition of a workload, and the index filter that it becomes.
  *
  * @param sql    the condition, as in the workload
- * @param filter Always if it skips nothing
- * @param reason why it skips nothing; None if it can skip files
+ * @param filter the index filter; Always if it skips nothing
+ * @param reason the reason why it skips nothing; None if it can skip files
  */
 final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
 
@@ -132,7 +132,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
 
 object WorkloadFilters {
 
-  /** The column of a join's other side that holds the keys. */
+  /** The column that holds the keys on the other side of a join. */
   val Key = "_zorder_key"
 
   private val Scanned = "_zorder_scanned"
