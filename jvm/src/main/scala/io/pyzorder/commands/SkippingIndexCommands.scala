@@ -15,7 +15,7 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 /**
  * CREATE SKIPPING INDEX: indexes a table's files without rewriting them.
  *
- * @param columns paths of the columns to index; empty: the default columns
+ * @param columns paths of the columns to index; if empty, the default columns are indexed
  */
 case class CreateSkippingIndexCommand(
     table: ResolvedTable,

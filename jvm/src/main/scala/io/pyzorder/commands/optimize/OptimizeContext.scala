@@ -18,7 +18,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * The parameters of one OPTIMIZE, and what it knows about its table without reading rows.
  *
  * @param where    predicate over partition columns
- * @param zOrderBy paths of the clustering columns; Nil: compaction only
+ * @param zOrderBy paths of the clustering columns; Nil for compaction only
  * @param full     whether to rewrite files that are already clustered as wanted
  */
 private[optimize] final class OptimizeContext(

@@ -77,7 +77,7 @@ object OptimizeMetrics {
 
   /**
    * @param files all considered files
-   * @param plan  what was rewritten
+   * @param plan  the rewrite that was done or, in a DRY RUN, would be done
    * @param added bytes of each new file
    */
   private[optimize] def of(

@@ -12,7 +12,7 @@ import io.pyzorder.commands.action.TableAction
  * OPTIMIZE, with the table and the columns resolved.
  *
  * @param where    predicate over partition columns
- * @param zOrderBy paths of the clustering columns; Nil: compaction only
+ * @param zOrderBy paths of the clustering columns; Nil for compaction only
  * @param full     whether to rewrite files that are already clustered as wanted
  * @param dryRun   whether to only report what would be done
  */
