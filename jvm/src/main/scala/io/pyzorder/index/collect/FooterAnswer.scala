@@ -62,7 +62,7 @@ final case class FileFooter(numRecords: Long, answers: Array[FooterAnswer])
 /**
  * What to read from the footers. It is sent to the executors.
  *
- * @param caseSensitive how names are compared
+ * @param caseSensitive whether names are compared case-sensitively
  */
 final case class FooterQuestion(columns: Array[FooterColumn], caseSensitive: Boolean) {
 

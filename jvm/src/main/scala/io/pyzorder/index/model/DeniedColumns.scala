@@ -14,7 +14,7 @@ final class DeniedColumns private (paths: Seq[Seq[String]]) {
 
   def isEmpty: Boolean = paths.isEmpty
 
-  /** Whether nothing about this column may be recorded. */
+  /** Whether it is forbidden to record anything about this column. */
   def apply(column: IndexedColumn): Boolean =
     ZValueColumn.unapply(column).getOrElse(Seq(column.path)).exists(denies)
 

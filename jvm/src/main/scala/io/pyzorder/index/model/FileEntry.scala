@@ -5,16 +5,18 @@ import io.pyzorder.storage.FileRef
 /**
  * One data file's row in the index table.
  *
- * @param path             relative to the table's folder, parts joined by "/", not URL-encoded
+ * @param path             the path relative to the table's folder, with parts joined by "/" and not
+ *                         URL-encoded
  * @param size             the size in bytes; with `modificationTime`, it decides whether the entry
  *                         is valid
- * @param modificationTime milliseconds since the epoch, as reported by the file system
+ * @param modificationTime the time in milliseconds since the epoch, as reported by the file system
  * @param numRecords       the number of rows in the file
  * @param clusteredBy      the names, in order, of the clustering columns of the OPTIMIZE that wrote
  *                         the file, or of the write that filled its folder; empty if there are none
  * @param readSettings     the settings under which the statistics were read
  *                         (ReadSettings.fingerprint)
- * @param statistics       by IndexedColumn.name; a missing column is unknown
+ * @param statistics       the columns' statistics by IndexedColumn.name; those of a missing column
+ *                         are unknown
  */
 final case class FileEntry(
     path: String,

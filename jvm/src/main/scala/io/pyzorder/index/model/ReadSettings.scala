@@ -10,10 +10,12 @@ import org.apache.spark.sql.types.StructType
 /**
  * The settings of a scan that decide which values it reads from a file's bytes.
  *
- * @param structural which column of a file a name refers to, and the type that it is read as; a
- *                   file's statistics are valid only for scans with the same text
- * @param temporal   how stored dates and timestamps are converted to Spark's; must be the same only
- *                   for columns whose statistics are `settingsDependent`
+ * @param structural the settings that decide which column of a file a name refers to and as which
+ *                   type it is read; a file's statistics are valid only for scans with the same
+ *                   text
+ * @param temporal   the settings that decide how stored dates and timestamps are converted to
+ *                   Spark's; they must be the same only for columns whose statistics are
+ *                   `settingsDependent`
  */
 final case class ReadSettings(structural: String, temporal: String) {
 

@@ -21,7 +21,7 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  * @param checksum    the CRC-32 of the data file
  * @param numFiles    the number of entries in the data file
  * @param columns     the columns with statistics
- * @param coverage    None if any folder of the table may have files without an entry
+ * @param coverage    the snapshot's coverage; None if any folder may have files without an entry
  * @param coverableSince the last version whose writer added files without an entry, or deleted or
  *                    moved files; 0 if there is none. A listing that began before that version
  *                    covers nothing
