@@ -18,7 +18,7 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
  *
  * @param folder     its folder relative to the table's, with parts joined by "/"; or its
  *                   partition's values, if the partition lies outside the table's folder
- * @param statistics by IndexedColumn.name
+ * @param statistics the columns' statistics by IndexedColumn.name
  */
 final case class NewFile(
     folder: Either[InternalRow, String],

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 /**
  * A folder into which a write has put files, or whose files it has replaced.
  *
- * @param path    None if it is not known
+ * @param path    the folder's path; None if it is not known
  * @param lie     the data files in it after the write, by name
  * @param written the files that this write has put there
  */
