@@ -26,7 +26,7 @@ LEAVES = {"AttributeReference", "BoundReference", "Expression", "Literal", "Pret
 
 
 class Fixture(NamedTuple):
-    """A line of a fixture file; each filter is a set, as Spark versions may differ."""
+    """A line of a fixture file; each filter is a set, because Spark versions may differ."""
 
     columns: str
     predicate: str

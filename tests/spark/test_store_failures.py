@@ -1,6 +1,7 @@
-"""A disk that is full from some step of a command on, or that is read-only.
+"""A disk that becomes full at some step of a command, or is read-only.
 
-One sentence says so, every row exists once, and the next writer deletes what is left.
+The error is one sentence that says so, every row exists once, and the next writer deletes what
+is left.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def test_optimize_and_restore(spark: SparkSession, tmp_path: Path, parted: bool,
 
 
 def test_one_partition(spark: SparkSession, tmp_path: Path) -> None:
-    """Summaries of other folders describe files that still exist."""
+    """OPTIMIZE of one partition keeps the summaries of other folders, whose files still exist."""
     folder = made(spark, tmp_path / "t", parted=True)
     summarize(folder / "p=0")
     spark.sql(f"OPTIMIZE '{folder}' FULL WHERE p = 1 AND q = 2 ZORDER BY (id)")
