@@ -55,8 +55,8 @@ class LoadTable:
         )
 
     def batches(self, since: float, until: float) -> range:
-        """The numbers of batches that a query between these times may see: at least those whose
-        INSERT had ended before it, at most those whose INSERT had begun."""
+        """How many batches a query between these times may see: at least those whose INSERT had
+        ended by `since`, at most those whose INSERT had begun by `until`."""
         ended = sum(time <= since for time in list(self.ended))
         begun = sum(time <= until for time in list(self.begun))
         return range(ended, begun + 1)

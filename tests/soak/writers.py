@@ -202,9 +202,9 @@ class MovedWriter(Writer):
         )
 
     def placed(self, text: str) -> None:
-        """Retries a statement while a folder is in the way. Deleting a folder takes several
-        steps, and a writer that recreates it meanwhile checks for that, and removes it, for up
-        to ten seconds."""
+        """Retries a statement while a folder is in the way. Deleting a folder takes several steps.
+        A writer may recreate the folder in between, and takes up to ten seconds to notice that
+        and to remove the folder."""
         until = time.monotonic() + 15
         while True:
             try:

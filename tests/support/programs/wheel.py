@@ -2,8 +2,8 @@
 
     PYTHONPATH=jvm python -m tests.support.programs.wheel dist
 
-Each PySpark gets its own environment with nothing else but the wheel. Commands run in an empty
-folder, where nothing of the source tree can be found.
+Each PySpark gets an environment of its own, which contains nothing else but the wheel. Commands
+run in an empty folder, where nothing of the source tree can be found.
 """
 
 from __future__ import annotations
