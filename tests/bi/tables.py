@@ -159,7 +159,7 @@ class Ledger:
             self.wrong.append(what)
 
     def taken(self) -> list[float]:
-        """The seconds that each query took since the last call."""
+        """The seconds that each query has taken since the last call."""
         with self._turn:
             taken, self._taken = self._taken, []
         return taken

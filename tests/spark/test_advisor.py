@@ -211,7 +211,7 @@ LOGS = [
 
 
 def test_event_logs(spark: SparkSession, facts: str, tmp_path: Path) -> None:
-    """Queries are read from their texts if the log has them, and from their plans otherwise."""
+    """Queries are read from their text if the log contains it, and from their plans otherwise."""
     folders = [tmp_path / f"log{i}" for i in range(len(LOGS))]
     with ExitStack() as logs:
         for folder, options in zip(folders, LOGS, strict=True):

@@ -160,7 +160,7 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """A column or struct field that a file lacks is null; if it has a default, it is unknown."""
+    """A column or struct field that a file lacks is null, or unknown if it has a default."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
     schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")

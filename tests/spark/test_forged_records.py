@@ -317,8 +317,8 @@ def test_partitions_of_another_table(
 
 
 def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Path) -> None:
-    """A record in one table's journal moves a partition that also belongs to another table. Its
-    target is a folder that an OPTIMIZE of the first table created."""
+    """A record in one table's journal moves a partition that also belongs to another table. The
+    record's target is a folder that an OPTIMIZE of the first table created."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table / "day=1")
     columns = "(id BIGINT, other BIGINT, day INT) USING parquet PARTITIONED BY (day)"
@@ -434,8 +434,8 @@ def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="gives a link to another user")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) -> None:
-    """A link to a file that its creator may not read yields no copy of the file, and no
-    minima or maxima."""
+    """If the owner of a link may not read the file behind it, the file is neither copied nor
+    indexed."""
     write_rows(spark, FOREIGN, tmp_path / "victim")
     write_rows(spark, OWN, tmp_path / "t" / "day=0")
     table, secret = tmp_path / "t", next((tmp_path / "victim").glob("*.parquet"))

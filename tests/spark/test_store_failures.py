@@ -41,7 +41,7 @@ def by_extension(spark: SparkSession, table: Path) -> list[int]:
 
 
 def by_others(spark: SparkSession, table: Path) -> list[int]:
-    """The ids, without the journal or the index."""
+    """The ids that are read without the journal and the index."""
     off = {"journal__overlay": "false", "skipping__enabled": "false"}
     with scans.settings(spark, **{f"spark__sql__zorder__{k}": v for k, v in off.items()}):
         return by_extension(spark, table)
