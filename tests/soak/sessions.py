@@ -74,7 +74,7 @@ class Worker:
         return not (self.home / "stop").exists()
 
     def statement(self, text: str) -> bool:
-        """Runs one of our statements; its error, if any, must name a concurrent change."""
+        """Runs a statement of pyzorder; its error, if any, must name a concurrent change."""
         outcome, typed = "done", True
         try:
             self.spark.sql(text).collect()

@@ -1,7 +1,7 @@
 """The soak test's threads that write, and record what they do.
 
 Spark's own writers of a table take turns, because they share its folder `_temporary`, and the
-first to finish deletes it for the others; our statements run at the same time.
+first to finish deletes it for the others; pyzorder's statements run at the same time.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class MovedWriter(Writer):
             self.columns += 1
 
     def set_location(self) -> None:
-        """Moves the table to a copy of its rows. Moves the old folder away: Spark would otherwise
+        """Moves the table to a copy of its rows. Also moves the old folder away: Spark would otherwise
         rename other folders into it."""
         step = str(self.step())
         place = self.home / "places" / step

@@ -153,7 +153,7 @@ STATEMENTS = [
 
 
 def refused(failure: Exception) -> bool:
-    """Whether the failure is an error of pyzorder's, with a condition."""
+    """Whether the failure is one of pyzorder's errors, with a condition."""
     return isinstance(failure, PySparkException) and "ZORDER_" in str(failure)
 
 
@@ -414,8 +414,8 @@ def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path)
 
 
 def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
-    """RESTORE copies retired files. If it copied a folder in place of one, it would follow
-    the folder's links."""
+    """RESTORE copies retired files. If it copied a folder that is in the place of one, it would
+    follow the folder's links."""
     journal = forgeable / "_zorder" / "_journal"
     record = json.loads((journal / "_1.retire").read_text())
     for file in record["retire"]:

@@ -62,7 +62,7 @@ def refs(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def attempt(spark: SparkSession, statement: str) -> None:
-    """Runs a statement, which may be refused with an error of pyzorder's."""
+    """Runs a statement, which may be refused with one of pyzorder's errors."""
     try:
         spark.sql(statement).collect()
     except PySparkException as refused:
