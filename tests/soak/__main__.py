@@ -1,10 +1,9 @@
 """Runs OPTIMIZE while other processes change the same tables: `make soak MINUTES=30`.
 
 Several processes write to, alter, query and optimize the tables, and some are killed. Each
-records its statements before and after running them (ledger.py). These
-records determine which rows the answer of a query must contain, and which rows it may contain; no
-row may occur twice. A wrong answer ends the run, and so does an error that does not name a
-concurrent change.
+records its statements before and after running them (ledger.py). These records determine which
+rows the answer of a query must contain, and which rows it may contain; no row may occur twice. A
+wrong answer ends the run, and so does an error that does not name a concurrent change.
 """
 
 from __future__ import annotations

@@ -235,8 +235,8 @@ class MovedWriter(Writer):
             self.columns += 1
 
     def set_location(self) -> None:
-        """Moves the table to a copy of its rows. Also moves the old folder away: Spark would otherwise
-        rename other folders into it."""
+        """Moves the table to a copy of its rows. Also moves the old folder away: Spark would
+        otherwise rename other folders into it."""
         step = str(self.step())
         place = self.home / "places" / step
         with self.moving("moved"):
