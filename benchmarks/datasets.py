@@ -38,7 +38,7 @@ class Dataset:
         rows: returns the table's rows.
         columns: the clustering columns.
         boxes: for each column, the share of the values (by rank) that a side of a box spans. A box
-            does not restrict columns with 1.
+            does not restrict columns whose share is 1.
     """
 
     name: str

@@ -2,10 +2,10 @@
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
-Compares only figures that are the same in every run, which are shares of files and of their bytes,
-and no other projects. This is a subset of what `make bench-layout` and `make bench-curve` measure,
-with the same code, and takes a few minutes. If figures have improved, run these benchmarks again
-and commit the results.
+Compares only pyzorder's figures, and only those that are the same in every run: shares of files and
+of their bytes. These are some of the figures that `make bench-layout` and `make bench-curve`
+measure, by the same code; they take a few minutes. If figures have improved, run these benchmarks
+again and commit the results.
 """
 
 from __future__ import annotations

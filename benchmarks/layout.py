@@ -151,8 +151,8 @@ HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "b
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
     """Returns the ratios of other projects' shares of files to pyzorder's, and their means.
 
-    There are ratios for lookups, for boxes, and for all queries, which is the mean of the lookups
-    of each column and of the boxes.
+    There are ratios for lookups, for boxes, and for all queries. The last is that of the mean of
+    the lookups of each column and of the boxes.
     """
     shares = {
         (table, size, layout): (

@@ -5,7 +5,7 @@
 The table is TPC-H lineitem in 64 files, with rows in their original order. It is clustered by
 (l_partkey, l_shipdate, l_suppkey) into as many files, with a heap of 2 GiB. A plain rewrite has one
 task and one new file for each file. Rounds alternate between the ways of rewriting, and seconds are
-the minimum of the rounds; what matters are their ratios. At larger scale factors, only the plain
+the minimum of the rounds; only their ratios matter. At larger scale factors, only the plain
 rewrite and pyzorder run, with files of the same size and a third of the rounds. The OPTIMIZE of
 other projects alternates with pyzorder's on the newest Spark that they support. Prints the results,
 and writes them to benchmarks/results/optimize.md and optimize_peers.md.

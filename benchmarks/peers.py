@@ -1,13 +1,13 @@
-"""Lays out a table like Delta, Iceberg or Hudi, with their own code.
+"""Lays out a table with the code of Delta, Iceberg or Hudi.
 
     python benchmarks/peers.py fetch [PEER …]
     python benchmarks/peers.py lay-out PEER SOURCE FOLDER COLUMNS FILES
     python benchmarks/peers.py time PEER SOURCE FOLDER COLUMNS FILES
 
 `lay-out` and `time` run in the environment of a Spark that the peer supports, which has the peer's
-jars in its folder `peers` (`make peers` creates both). `lay-out` copies the about FILES Parquet
-files of the peer's table to FOLDER. `time` prints JSON with the seconds of a plain rewrite, of
-pyzorder's OPTIMIZE and of the peer's, which run in turns on that Spark.
+jars in its folder `peers` (`make peers` creates both). `lay-out` copies the Parquet files of the
+peer's table, which are about FILES in number, to FOLDER. `time` prints JSON with the seconds of a
+plain rewrite, of pyzorder's OPTIMIZE and of the peer's, which run in turns on that Spark.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ Prepared = tuple[Callable[[], object], Callable[[], Sequence[str]]]
 
 
 def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Sequence[str]:
-    """Returns the files of the peer's layout, after adjusting the target size to their number.
+    """Returns the files of the peer's layout, with a target size that gives about this many files.
 
     If one target size gives too many files and another one too few, tries a size between them.
     """
@@ -231,7 +231,7 @@ def size_of(folder: Path) -> int:
 def time_all(
     spark: SparkSession, arguments: argparse.Namespace, home: Path
 ) -> dict[str, list[float]]:
-    """Returns the seconds of each round, without those of preparing it."""
+    """Returns the seconds of each round, without those of its preparation."""
     from pyzorder import ZOrderTable
 
     rows = spark.read.parquet(str(arguments.source))

@@ -86,7 +86,7 @@ def plan_in_turns(with_extension: bool) -> None:
 
 
 def overhead(turns: int) -> tuple[float, float]:
-    """Returns the median milliseconds without the extension, and what it adds to them.
+    """Returns the median milliseconds without the extension, and how many the extension adds.
 
     Two processes, with and without the extension, are measured in turns.
     """

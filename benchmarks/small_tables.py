@@ -52,7 +52,7 @@ def figures(taken: list[float], beside: list[float]) -> list[str]:
 
 
 def costs(spark: SparkSession, rounds: int) -> list[list[str]]:
-    """Returns a row for each query: milliseconds without skipping, and the ratio with it."""
+    """Returns a row for each query: milliseconds without skipping, and the ratio with skipping."""
     for name in ("fact", "dim", "dim2"):
         spark.range(0, 30, 1, 3).selectExpr(
             "CAST(id AS INT) AS a", "CAST(id * 7 % 30 AS INT) AS b", "CAST(id % 10 AS INT) AS c"

@@ -27,7 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {"spark.sql.warehouse.dir": str(home / "warehouse")}
     for mode in ("datetimeRebaseModeInRead", "datetimeRebaseModeInWrite",
                  "int96RebaseModeInRead", "int96RebaseModeInWrite"):  # fmt: skip
-        # Spark 4's defaults; Spark 3.5 refuses dates before 1582 unless it is told their calendar.
+        # Spark 4's defaults; without such a setting, Spark 3.5 refuses dates before 1582.
         settings[f"spark.sql.parquet.{mode}"] = "CORRECTED"
     session = sessions.session(threads=2, **settings)
     if not bridge.is_connect(session):
@@ -37,7 +37,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In a run with several processes (`-n`), sends the main process what this one has killed."""
+    """In a run with several processes (`-n`), sends the counts of kills to the main process."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["kills"] = list(kill_matrix.cells.items())
@@ -45,7 +45,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Adds what a finished process has killed."""
+    """Adds the counts of kills from a test process that has finished."""
     told = getattr(node, "workeroutput", {}).get("kills", [])
     kill_matrix.cells.update({tuple(cell): count for cell, count in told})
 

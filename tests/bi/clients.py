@@ -100,8 +100,8 @@ class Jdbc:
 
 
 def _holds_rows(columns: Iterable[str]) -> bool:
-    """Whether a statement returns rows. If not, Spark names a single column `Result`, which PyHive
-    cannot fetch from Spark 3.5."""
+    """Whether a statement returns rows. If not, Spark reports one column, `Result`, and PyHive
+    fails to fetch its rows from Spark 3.5."""
     return list(columns) not in ([], ["Result"])
 
 

@@ -17,7 +17,7 @@ QUESTIONS_A_CONNECTION = 40
 
 
 class Role(threading.Thread):
-    """A client. An error ends it and is recorded as wrong."""
+    """A client. An error ends the client and counts as a wrong answer."""
 
     def __init__(
         self, connect: Callable[[], Client], tables: list[LoadTable], ledger: Ledger, seed: int

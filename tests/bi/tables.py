@@ -55,8 +55,8 @@ class LoadTable:
         )
 
     def batches(self, since: float, until: float) -> range:
-        """The numbers of batches that a query between these times may see: at least those whose
-        INSERT had ended before it, at most those whose INSERT had begun."""
+        """How many batches a query between these times may see: at least those whose INSERT had
+        ended by `since`, at most those whose INSERT had begun by `until`."""
         ended = sum(time <= since for time in list(self.ended))
         begun = sum(time <= until for time in list(self.begun))
         return range(ended, begun + 1)
@@ -159,7 +159,7 @@ class Ledger:
             self.wrong.append(what)
 
     def taken(self) -> list[float]:
-        """The seconds that each query took since the last call."""
+        """The seconds that each query has taken since the last call."""
         with self._turn:
             taken, self._taken = self._taken, []
         return taken

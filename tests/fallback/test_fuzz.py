@@ -17,8 +17,8 @@ from tests.support.tables import data_files
 
 
 class Tally:
-    """Counts over all predicates: files of the tables, files that the jar skips, and that
-    the fallback does."""
+    """Counts over all predicates: files of the tables, files that the jar skips, and files that
+    the fallback skips."""
 
     def __init__(self) -> None:
         self.cases = self.files = self.jar = self.fallback = self.same = 0

@@ -39,8 +39,8 @@ class Tally:
 
 
 def check(spark: SparkSession, folder: Path, world: World) -> Tally:
-    """Asserts that every predicate, its negation and IS NULL of it select the same rows, and that
-    no row has an outcome that was judged impossible for its file.
+    """Asserts that every predicate, its negation and its IS NULL select the same rows with skipping
+    and without it, and that no row has an outcome that was judged impossible for its file.
 
     Leaves out predicates that fail without skipping, and worlds that plain Spark cannot read.
     """
@@ -65,8 +65,8 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
 
 
 def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
-    """Creates a world's files, their index by the jar, and the view VIEW; to be
-    called in `session`.
+    """Creates a world's files, an index of them that the jar writes, and the view VIEW. Call it
+    within `session`.
 
     Returns the predicates that plain Spark can answer; None if it cannot read the rows.
     """

@@ -47,7 +47,7 @@ AROUND: dict[str, list[tuple[str, str]]] = {
 
 
 def near(data_type: str, i: int) -> Any:
-    """Value i, from 0 to 1000, of a narrow range of the type, in ascending order."""
+    """The value number `i`, from 0 to 1000, in an ascending series of near values of the type."""
     if data_type == "boolean":
         return i > 500
     if data_type == "tinyint":

@@ -38,7 +38,7 @@ SURVIVORS = OUT / "survivors.tsv"
 HERE = Path(__file__).parent
 EXPLAINED = HERE / "explained.tsv"
 
-#: Not rules: a box that is displayed, and the collection of join keys.
+#: Files without rules: they make a box to display, and collect join keys.
 LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 
 #: Modules with cases, the fastest first.
@@ -51,7 +51,7 @@ CASES = [
     "tests/spark/test_z_value_ranges.py",
 ]
 
-#: This many of the cases that reach the most mutants run besides the others: whole fixture files.
+#: How many cases to run last: those that reach the most mutants, such as whole fixture files.
 LAST = 5
 
 

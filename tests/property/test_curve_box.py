@@ -1,4 +1,4 @@
-"""Whether a box has a z-value between two others, against a look at every cell of a small space."""
+"""Whether a box has a z-value between two others, against a check of all cells in a small space."""
 
 from __future__ import annotations
 

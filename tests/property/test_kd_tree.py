@@ -1,5 +1,5 @@
 """The k-d tree: exactly N even cells, equal ids together, and no more files opened than
-by a grid."""
+with a grid."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Runs OPTIMIZE while other processes change the same tables: `make soak MINUTES=30`.
 
 Several processes write to, alter, query and optimize the tables, and some are killed. Each
-records its statements before and after running them (ledger.py). Every query's answer is
-compared with these records: which rows must be there, which may be, and none twice. A wrong
-answer ends the run, and so does an error that does not name a concurrent change.
+records its statements before and after running them (ledger.py). These records determine which
+rows the answer of a query must contain, and which rows it may contain; no row may occur twice. A
+wrong answer ends the run, and so does an error that does not name a concurrent change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Process:
         os.killpg(self.process.pid, signal.SIGKILL)
 
     def failed(self) -> bool:
-        """Whether it ended by itself with an error, rather than on request or by a kill."""
+        """Whether the process ended by itself with an error, not on request or by a kill."""
         return self.process.poll() not in (None, 0, KILLED, -signal.SIGKILL)
 
 

@@ -1,8 +1,8 @@
 """The processes of the soak test: `python -m tests.soak.roles catalog|optimizer|reader HOME SEED`.
 
 The table `calm` only gets appends, from two processes, and is accessed by its path alone.
-`storm` is a catalog table with all SQL changes of partitions and tables. `moved` is renamed,
-altered and dropped. The classes that write are in writers.py.
+`storm` is a catalog table that gets every kind of SQL change to partitions and tables. `moved` is
+renamed, altered and dropped. The classes that write are in writers.py.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class ByName(Worker):
 
 
 class ByPath(Worker):
-    """Runs OPTIMIZE, VACUUM and RESTORE on folders; sometimes killed in the middle
-    of a statement."""
+    """Runs OPTIMIZE, VACUUM and RESTORE on folders, and is sometimes killed in the middle of a
+    statement."""
 
     def run(self) -> None:
         while self.goes_on():
@@ -71,8 +71,8 @@ class ByPath(Worker):
         self.statement(f"OPTIMIZE {place}{full}{where if table == 'calm' else ''} ZORDER BY (a)")
 
     def vacuum(self, table: str, place: str) -> None:
-        """For `calm`, deletes only files that no query can need; for others all, which
-        may fail queries."""
+        """In `calm`, deletes only files that no query can still need; in the other tables, deletes
+        all replaced files, so queries may fail."""
         if table == "calm":
             self.statement(f"VACUUM {place}")
         else:

@@ -23,7 +23,7 @@ FAILURES = (PySparkException, Py4JJavaError)
 GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "FileNotFoundException",
         "NoSuchFileException", "does not exist")  # fmt: skip
 
-#: Errors with which our statements may report changes by others.
+#: Errors with which pyzorder's statements may report changes by others.
 TYPED = re.compile(
     r"\[(ZORDER_(?:CONFLICT|CONCURRENT_OPTIMIZE|CANNOT_RESTORE|NO_FILES|PATH_NOT_FOUND|"
     r"UNDECLARED_COLUMNS)|TABLE_OR_VIEW_NOT_FOUND)\]"
@@ -74,7 +74,7 @@ class Worker:
         return not (self.home / "stop").exists()
 
     def statement(self, text: str) -> bool:
-        """Runs one of our statements; its error, if any, must name a concurrent change."""
+        """Runs a statement of pyzorder; its error, if any, must name a concurrent change."""
         outcome, typed = "done", True
         try:
             self.spark.sql(text).collect()

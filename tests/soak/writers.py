@@ -1,7 +1,7 @@
 """The soak test's threads that write, and record what they do.
 
 Spark's own writers of a table take turns, because they share its folder `_temporary`, and the
-first to finish deletes it for the others; our statements run at the same time.
+first to finish deletes it for the others; pyzorder's statements run at the same time.
 """
 
 from __future__ import annotations
@@ -202,9 +202,9 @@ class MovedWriter(Writer):
         )
 
     def placed(self, text: str) -> None:
-        """Retries a statement while a folder is in the way. Deleting a folder takes several
-        steps, and a writer that recreates it meanwhile checks for that, and removes it, for up
-        to ten seconds."""
+        """Retries a statement while a folder is in the way. Deleting a folder takes several steps.
+        A writer may recreate the folder in between, and takes up to ten seconds to notice that
+        and to remove the folder."""
         until = time.monotonic() + 15
         while True:
             try:
@@ -235,8 +235,8 @@ class MovedWriter(Writer):
             self.columns += 1
 
     def set_location(self) -> None:
-        """Moves the table to a copy of its rows. Moves the old folder away: Spark would otherwise
-        rename other folders into it."""
+        """Moves the table to a copy of its rows. Also moves the old folder away: Spark would
+        otherwise rename other folders into it."""
         step = str(self.step())
         place = self.home / "places" / step
         with self.moving("moved"):

@@ -16,7 +16,7 @@ from tests.support.sessions import initial_settings, zorder_settings
 
 @pytest.fixture(autouse=True)
 def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """After every test that uses a session, pyzorder's settings are as the session began."""
+    """Resets pyzorder's settings to the session's initial values after each test that uses it."""
     yield
     if "spark" not in request.fixturenames:
         return
@@ -49,8 +49,8 @@ def parted(spark: SparkSession) -> Iterator[None]:
 def thrift_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a Thrift server with pyzorder, its own Derby metastore and its own warehouse.
 
-    A client has connected and disconnected, so Hive has closed the class loader
-    with pyzorder's jar.
+    A client has already connected and disconnected, so Hive has closed the class loader
+    that held pyzorder's jar.
     """
     port = free_port()
     options = [f"hive.server2.thrift.port={port}", "hive.server2.thrift.bind.host=127.0.0.1"]

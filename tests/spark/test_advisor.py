@@ -26,8 +26,7 @@ FILES = 16
 
 
 def make(spark: SparkSession, folder: Path) -> str:
-    """Creates unordered facts, a dimension and a view; OPTIMIZE aims at 16 files. Returns
-    the facts' name."""
+    """Creates the unordered table `facts`, a dimension and a view; returns the name `facts`."""
     spark.range(0, 12_000, 1, 2).selectExpr(
         "cast(pmod(xxhash64(id, 1), 5000) as int) customer",
         "date'2020-01-01' + cast(pmod(xxhash64(id, 2), 1000) as int) day",
@@ -44,7 +43,7 @@ def make(spark: SparkSession, folder: Path) -> str:
 
 @pytest.fixture
 def own(spark: SparkSession, database: str, tmp_path: Path) -> str:
-    """Facts for a test that changes them."""
+    """The table `facts`, for a test that changes it."""
     name = make(spark, tmp_path)
     aim_at(spark, tmp_path / "facts", FILES)
     return name
@@ -52,7 +51,7 @@ def own(spark: SparkSession, database: str, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder with facts for all tests that do not change them."""
+    """The folder of `facts`, shared by all tests that do not change the table."""
     folder = tmp_path_factory.mktemp("advisor")
     make(spark, folder)
     yield folder / "facts"
@@ -63,7 +62,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def facts(spark: SparkSession, made: Path) -> str:
-    """The facts of `made`."""
+    """The name of the shared table; OPTIMIZE aims at 16 files."""
     aim_at(spark, made, FILES)
     return "facts"
 
@@ -124,8 +123,7 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """Average number of bytes in the files of `facts` that a statement opens, according
-    to its scans."""
+    """The average number of bytes that a statement opens in `facts`, according to its scans."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)
@@ -213,7 +211,7 @@ LOGS = [
 
 
 def test_event_logs(spark: SparkSession, facts: str, tmp_path: Path) -> None:
-    """Queries are read from their texts if the log has them, and from their plans otherwise."""
+    """Queries are read from their text if the log contains it, and from their plans otherwise."""
     folders = [tmp_path / f"log{i}" for i in range(len(LOGS))]
     with ExitStack() as logs:
         for folder, options in zip(folders, LOGS, strict=True):

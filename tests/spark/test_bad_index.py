@@ -23,8 +23,8 @@ from tests.support.tables import data_files, target_size
 SCHEMA = "id BIGINT, s STRING, x DOUBLE"
 LARGE = "spark.sql.zorder.index.driverLimit"
 
-#: For ids 0 to 99 with their text in `s`: answers by either column, and answers from the index
-#: alone.
+#: What `ask` returns for ids 0 to 99 with their text in `s`: rows found by either column, and
+#: aggregates that come from the index alone.
 ANSWERS = [12, *range(95, 100), (100, 0, 99)]
 
 
@@ -159,7 +159,7 @@ def rewritten(rows: Callable[[pa.Table], pa.Table], **options: Any) -> Callable[
 
 
 def long_text(column: str, size: int) -> Callable[[pa.Table], pa.Table]:
-    """Replaces the first row's value by a text of this many bytes."""
+    """Replaces the first row's value with a text of this many bytes."""
 
     def put(rows: pa.Table) -> pa.Table:
         place = rows.schema.get_field_index(column)
@@ -170,7 +170,7 @@ def long_text(column: str, size: int) -> Callable[[pa.Table], pa.Table]:
 
 
 def one_path(rows: pa.Table) -> pa.Table:
-    """All entries have the path of the first."""
+    """Gives all entries the path of the first one."""
     place = rows.schema.get_field_index("path")
     paths = pa.array([rows["path"][0].as_py()] * rows.num_rows, pa.string())
     return rows.set_column(place, rows.schema.field(place), paths)
@@ -207,7 +207,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "a deep type": typed(deep(900)),
     "a type that is no atomic one": typed(deep(1)),
     "a type of no known class": typed(user_defined("no.such.Class")),
-    # It extends a class from a library that Spark does not include.
+    # This class extends one from a library that Spark does not include.
     "a type of a class that cannot be linked": typed(
         user_defined("org.apache.logging.log4j.core.async.RingBufferLogEventHandler")
     ),
@@ -255,8 +255,8 @@ def test_codecs(spark: SparkSession, source: Path, tmp_path: Path, codec: str, l
 
 
 def test_pointers_are_read_once(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """A pointer is read again only if its size or modification time changes. Only this
-    test changes one."""
+    """A pointer is read again only if its size or modification time changes. pyzorder itself
+    never changes a pointer."""
     table = copy(source, tmp_path / "t")
     change(pointer(table), pointer(table).read_bytes())
     size = pointer(table).stat().st_size
@@ -282,8 +282,8 @@ def flipped(file: Path, part: float) -> bytes:
 
 @pytest.mark.parametrize("large", [False, True])
 def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: bool) -> None:
-    """Flips bits in pointers, snapshots, records and the incarnation; if Spark reads the index, in
-    its snapshot only."""
+    """Flips bits in pointers, snapshots, records and the incarnation. A `large` index is read by
+    Spark; there, only the snapshot is changed."""
     wrong = []
     names = [snapshot(source)] if large else index_files(source)
     with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):
@@ -310,7 +310,7 @@ def forge(table: Path, rows: Callable[[dict[str, list[object]]], object]) -> Non
 
 
 def test_a_decimal_of_megabytes(spark: SparkSession, tmp_path: Path) -> None:
-    """Its digits would take minutes to count."""
+    """Counting the digits of such a decimal would take minutes."""
     table = tmp_path / "t"
     spark.range(0, 20, 1, 2).selectExpr("cast(id AS decimal(38, 0)) d").write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -328,7 +328,7 @@ def test_a_decimal_of_megabytes(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """A statement that would make an object of each entry leaves the index as it is."""
+    """Statements that would create an object for each entry are refused and change nothing."""
     table = copy(source, tmp_path / "t")
 
     def add(columns: dict[str, list[object]]) -> None:
@@ -424,7 +424,7 @@ def test_a_journal_that_leaves_the_folder(
                 (journal / f"_2.{kind}").write_text(json.dumps(record))
             assert ask(spark, table) == ANSWERS
             with scans.settings(spark, spark__sql__zorder__journal__takeOver="2"):
-                spark.sql(f"VACUUM '{table}'")  # the next writer
+                spark.sql(f"VACUUM '{table}'")  # as the next writer
             assert file.exists() and ask(spark, table) == ANSWERS
             for path in journal.glob("_[23].*"):
                 path.unlink()

@@ -106,8 +106,8 @@ def named(extensions: list[Any]) -> str:
 
 
 def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
-    """The session's settings, and the name of Iceberg's catalog: Spark's own, unless Delta
-    has taken it."""
+    """The session's settings, and the name of Iceberg's catalog: Spark's session catalog, unless
+    Delta replaces that."""
     own, conf = "spark.sql.catalog.spark_catalog", {}
     peers = [one for one in extensions if isinstance(one, Peer)]
     for peer in peers:

@@ -27,8 +27,8 @@ STATEMENTS = [
     ("SELECT zorder_value(a, b), interleave_bits(1, 2) FROM {t} WHERE a = 7", 2, 50),
 ]
 
-#: What tools call before they show a table: (method, arguments, result column to check, its value
-#: in the first row that has one); {t} is the table.
+#: Calls that tools make before they show a table: (method, arguments, result column to check, its
+#: value in the first row that has one); {t} is the table.
 METADATA: list[tuple[str, list[Any], str, str]] = [
     ("getCatalogs", [], "TABLE_CAT", ""),
     ("getSchemas", [], "TABLE_SCHEM", "default"),
@@ -153,7 +153,7 @@ def test_prepared_statements(jdbc: Jdbc) -> None:
 
 
 def test_pandas_reads_a_query(thrift_server: int) -> None:
-    """Uses `read_sql_query`, as `read_sql` takes the text for a table name and looks that up."""
+    """Uses `read_sql_query`, because `read_sql` would look the text up as a table name."""
     client = SqlAlchemy(thrift_server)
     client.rows(create("of_pandas"))
     client.rows("OPTIMIZE of_pandas ZORDER BY (a, b)")

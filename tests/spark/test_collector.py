@@ -1,5 +1,5 @@
-"""File statistics compared with what Spark reads: nothing is untrue, and what must be
-known is known."""
+"""File statistics compared with what Spark reads: all of them are true, and none that must be
+known is missing."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """A column or struct field that a file lacks is null; if it has a default, it is unknown."""
+    """A column or struct field that a file lacks is null, or unknown if it has a default."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
     schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")
@@ -197,8 +197,8 @@ STAMP = "SELECT timestamp'1990-01-01 00:00:00.000001' AS t UNION ALL SELECT NULL
 
 @pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_sparks_own_timestamps(spark: SparkSession, tmp_path: Path, stored: str) -> None:
-    """Files that Spark writes record how, so no setting changes the values that are
-    read from them."""
+    """Files that Spark writes record how their timestamps are stored, so no setting changes the
+    values that are read from them."""
     path = tmp_path / "t"
     with conf(spark, **{"spark.sql.parquet.outputTimestampType": stored}):
         write(spark, path, "parquet", STAMP)
@@ -242,7 +242,8 @@ OLD = [date(1500, 3, 1), date(2000, 1, 1)]
 
 @pytest.mark.parametrize("read", ["CORRECTED", "LEGACY", "EXCEPTION"])
 def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> None:
-    """The setting decides how old dates are read, so they depend on it; modern dates do not."""
+    """Bounds of old dates depend on the setting that decides how to read them; bounds of modern
+    dates do not."""
     path = tmp_path / "t"
     path.mkdir()
     stamps = [datetime(1500, 3, 1, tzinfo=timezone.utc), datetime(2000, 1, 1, tzinfo=timezone.utc)]

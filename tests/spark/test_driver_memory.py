@@ -47,7 +47,8 @@ def main(table: str, left: str) -> None:
 @pytest.mark.parametrize("dies", [True, False])
 @pytest.mark.parametrize("left", [10, 20, 40])
 def test_out_of_memory(spark: SparkSession, tmp_path: Path, left: int, dies: bool) -> None:
-    """Leaves this many MiB. The JVM exits at the first OutOfMemoryError, or tries to continue."""
+    """Leaves `left` MiB of the heap. If `dies`, the JVM exits at the first OutOfMemoryError;
+    otherwise, it tries to continue."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "concat('text-', hash(id)) AS text")
     rows.write.parquet(str(table))

@@ -1,4 +1,4 @@
-"""Wherever a table stands in a query, the rows are those without skipping, from fewer files."""
+"""Wherever a table appears in a query, skipping opens fewer files and returns the same rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from tests.support.indexes import build
 from tests.support.scans import explain, plain, settings
 
-# (query, most files opened over all its scans). The table {t} has 10 files of ten rows, d from 0 to
-# 99; the view {v} has the rows of t with d below 50.
+# (query, the most files that all its scans together may open). The table {t} has 10 files of ten
+# rows, d from 0 to 99; the view {v} has the rows of t with d below 50.
 QUERIES = [
     ("SELECT * FROM {t} WHERE d = 42", 1),
     ("SELECT d FROM {v} WHERE d > 45", 1),
@@ -75,7 +75,7 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def same(spark: SparkSession, frame: Callable[[], DataFrame], most: int) -> None:
-    """Asserts that the rows are those without skipping, and that at most `most`
+    """Asserts that the rows are the same as without skipping, and that at most `most`
     files are opened."""
     with plain(spark):
         expected = sorted(map(repr, frame().collect()))

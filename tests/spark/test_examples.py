@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 import pyzorder
 from tests.support.documents import PAGES, ROOT, Block, blocks
 
-#: Texts that the blocks of a page print, in this order, as the page says.
+#: Texts that the blocks of a page must print, in this order, because the page says so.
 PRINTED = {
     "docs/tour.md": ["trips: opens 40 of 40 files (40 unindexed)", "the table has no index",
                      "40 files would become", " skipped by join keys of 50 values"],

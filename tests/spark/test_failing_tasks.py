@@ -45,8 +45,8 @@ class Child:
         return sum(1 for line in list(self.said) if re.search(pattern, line))
 
     def wait_for(self, happened: Callable[[], T]) -> T:
-        """Waits for a true result and returns it; fails if the process ends first, or
-        after five minutes."""
+        """Waits until `happened` returns a true value, and returns that; fails if the process ends
+        first, or after five minutes."""
         deadline = time.monotonic() + 300
         while not (found := happened()):
             assert self.process.poll() is None, "".join(self.said)[-3000:]
@@ -88,7 +88,8 @@ def two_executors(
 
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
-    """The workers' executors that have new files open: names of these files by process id."""
+    """The process ids of the workers' executors that have new files open, with the names of these
+    files."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -162,7 +163,7 @@ def test_attempts_that_fail(spark: SparkSession, tmp_path: Path) -> None:
 def test_an_executor_is_lost(
     spark: SparkSession, tmp_path: Path, two_executors: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    """SIGKILL while it has a new file open: others run its tasks, and its file is ignored."""
+    """It is killed while it has a new file open: others run its tasks, and that file is ignored."""
     master, workers = two_executors
     table = tmp_path / "t"
     expected = create(spark, table, 800_000)

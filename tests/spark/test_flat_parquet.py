@@ -1,5 +1,5 @@
-"""Files of flat tables equal those of Spark's own writer, which still writes
-them where necessary."""
+"""Files of flat tables equal those of Spark's own writer, which still writes the files of some
+tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.support import indexes, scans
 from tests.support.tables import data_files, rows_of
 
-#: A setting at its default value; if it is set, Spark's own writer is used.
+#: A setting with its default value: if it is set at all, OPTIMIZE uses Spark's own writer.
 SPARKS_OWN = {"parquet.page.row.count.limit": "20000"}
 
 ROWS = 5000

@@ -64,8 +64,8 @@ def test_nothing_is_in_the_way_of_a_new_table(
 
 
 def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer begins when the data files are deleted, but not yet the folder and
-    some old records."""
+    """A writer begins when the data files have been deleted, but the folder and some old records
+    still exist."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     Rewrite(spark, table).publish()
@@ -111,8 +111,8 @@ def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 def test_no_folder_stays_that_is_emptied_from_both_sides(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A record appears, so the folder cannot be deleted; afterwards the last file next to
-    it is deleted."""
+    """The journal is not empty, so the folder cannot be deleted; the last file beside the journal
+    is deleted later."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -149,7 +149,7 @@ def test_no_record_stays_of_a_run_that_has_ended(spark: SparkSession, tmp_path: 
 def test_no_record_of_another_stays_in_a_folder_being_deleted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The same, for a run that another writer finishes."""
+    """A record of a killed run is deleted while another writer finishes that run."""
     table = tmp_path / "t"
     create(spark, table)
     killed(table, "after-retire", f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
@@ -225,7 +225,7 @@ def test_a_new_table_without_rows_stays(spark: SparkSession, tmp_path: Path, _ag
     with optimizing(spark, table) as run:
         while table.exists():
             shutil.rmtree(table, ignore_errors=True)
-            time.sleep(0.5)  # a waiting task may recreate it, and then removes it
+            time.sleep(0.5)  # a waiting task may recreate the folder and remove it again
         table.mkdir()
         with pytest.raises(Exception, match="ZORDER_CONFLICT"):
             run.result()
@@ -265,7 +265,7 @@ def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) 
 
 
 def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path: Path) -> None:
-    """The file system reports 0 bytes of free space there."""
+    """The file system reports 0 bytes of free space for a missing folder."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     run = Rewrite(spark, table)

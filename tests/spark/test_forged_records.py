@@ -31,7 +31,7 @@ Tree = dict[Path, tuple[int, bytes]]
 
 
 def tree(*folders: Path) -> Tree:
-    """Every file and folder below, with times and contents."""
+    """The folders and everything in them, with modification times and contents."""
     found = [p for folder in folders if folder.exists() for p in [folder, *folder.rglob("*")]]
     return {p: (p.stat().st_mtime_ns, b"" if p.is_dir() else p.read_bytes()) for p in found}
 
@@ -42,8 +42,8 @@ def write_rows(spark: SparkSession, numbers: range, folder: Path) -> None:
 
 
 class World:
-    """The tables `forged` and `parted_forged`, and other users' folders and
-    tables beside theirs."""
+    """The tables `forged` and `parted_forged`, and beside their folders the folders and tables of
+    other users."""
 
     def __init__(self, spark: SparkSession, base: Path) -> None:
         self.spark, self.base = spark, base
@@ -153,7 +153,7 @@ STATEMENTS = [
 
 
 def refused(failure: Exception) -> bool:
-    """Whether the failure is an error of pyzorder's, with a condition."""
+    """Whether the failure is one of pyzorder's errors, with a condition."""
     return isinstance(failure, PySparkException) and "ZORDER_" in str(failure)
 
 
@@ -185,7 +185,7 @@ def attack(
     name: int,
     victim: str,
 ) -> str:
-    """What went wrong; empty if nothing did."""
+    """Runs an attack; returns what went wrong, or an empty text."""
     world.reset()
     partitioned = run in ("within partitions", "partitions")
     table, home = ("parted_forged", world.parted) if partitioned else ("forged", world.flat)
@@ -215,7 +215,7 @@ def attack(
 
 
 def put(journal: Path, run: int, life: str, **records: dict[str, Any]) -> None:
-    """Writes records of a dead run, given by kind."""
+    """Writes the records of a dead run; each keyword is a kind of record."""
     for kind, fields in records.items():
         record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
         (journal / f"_{run}.{kind}").write_text(json.dumps(record, separators=(",", ":")))
@@ -254,8 +254,8 @@ def run_all(spark: SparkSession, table: Path) -> None:
 
 @pytest.mark.parametrize("place", ["RETIRE", "a finished RETIRE", "the table's own"])
 def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: str) -> None:
-    """A marker's name includes the incarnation: `_zorder.2.x/../../victim/part-0.parquet`
-    would be deleted."""
+    """A marker's name includes the incarnation: if that were not checked, the marker to delete
+    could be `_zorder.2.x/../../victim/part-0.parquet`."""
     victim = forgeable.parent / "victim"
     life = f"x/../../victim/{next(victim.glob('*.parquet')).name}"
     before = tree(victim)
@@ -277,9 +277,9 @@ def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: 
 def test_partitions_of_another_table(
     spark: SparkSession, tmp_path: Path, state: str, named: str, folder: str
 ) -> None:
-    """Users who may write to a folder that a switch created, for the table or a partition, can put
-    the mark there that a record of switched partitions requires. The record must not switch
-    another table's partition."""
+    """A record of switched partitions requires a marker in the new folder. Users who may write to a
+    folder that a switch created, for the table or a partition, can put that marker there. Their
+    record must not switch another table's partition."""
     table, far, to = tmp_path / folder, tmp_path / "far", tmp_path / "t-zorder-0badcafe"
     write_rows(spark, OWN, table)
     write_rows(spark, FOREIGN, far / "day=1")
@@ -317,8 +317,8 @@ def test_partitions_of_another_table(
 
 
 def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Path) -> None:
-    """A record in one table's journal moves a partition that also belongs to another table. Its
-    target is a folder that an OPTIMIZE of the first table created."""
+    """A record in one table's journal moves a partition that also belongs to another table. The
+    record's target is a folder that an OPTIMIZE of the first table created."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table / "day=1")
     columns = "(id BIGINT, other BIGINT, day INT) USING parquet PARTITIONED BY (day)"
@@ -350,7 +350,7 @@ def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Pat
 
 
 def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None:
-    """Each heartbeat writes a new file, so what the old one links to is never written to."""
+    """Each heartbeat writes a new file, so it does not write to the file behind the hard link."""
     precious = forgeable.parent / "victim" / "precious"
     precious.write_text("theirs")
     for run in (2, 3, 4):
@@ -403,7 +403,7 @@ def test_times_that_are_none(spark: SparkSession, forgeable: Path, began: object
 
 
 def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path) -> None:
-    """An error that names a folder replaces its control characters."""
+    """An error that names a folder replaces the control characters in the name."""
     stolen = {"path": "file:/x\x1b]0;theirs\x07\x9b2J\n/y/z", "size": 1, "modificationTime": 1}
     said = {"retire": [stolen], "add": [], "folders": []}
     put(forgeable / "_zorder" / "_journal", 2, life_of(forgeable), prepare=DEAD, retire=said)
@@ -414,8 +414,8 @@ def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path)
 
 
 def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
-    """RESTORE copies retired files. If it copied a folder in place of one, it would follow
-    the folder's links."""
+    """RESTORE copies retired files. If it copied a folder that is in the place of one, it would
+    follow the folder's links."""
     journal = forgeable / "_zorder" / "_journal"
     record = json.loads((journal / "_1.retire").read_text())
     for file in record["retire"]:
@@ -434,8 +434,8 @@ def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="gives a link to another user")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) -> None:
-    """A link to a file that its creator may not read yields no copy of the file, and no
-    minima or maxima."""
+    """If the owner of a link may not read the file behind it, the file is neither copied nor
+    indexed."""
     write_rows(spark, FOREIGN, tmp_path / "victim")
     write_rows(spark, OWN, tmp_path / "t" / "day=0")
     table, secret = tmp_path / "t", next((tmp_path / "victim").glob("*.parquet"))
@@ -459,7 +459,7 @@ def differences(world: World) -> str:
 
 
 def folder_above(victim: Path, file: Path, substitute: Path) -> None:
-    """Forges a finished run in the folder above that replaces a file of the victim."""
+    """Forges a run in the folder above the victim that replaces one of the victim's files."""
     above = victim.parent / "_zorder"
     staged = above / "_staging" / "_9" / f"_{victim.name}" / "_x.parquet.staged"
     retired = above / "_retired" / "_9" / f"_{victim.name}" / f"_{file.name}.retired"
@@ -486,7 +486,7 @@ def ref(table: Path, file: Path) -> dict[str, Any]:
 
 def test_records_in_the_folder_above(spark: SparkSession, tmp_path: Path) -> None:
     """A user who may write beside a table, in a warehouse or in /tmp, cannot change what readers
-    see in it."""
+    see in the table."""
     victim, other = tmp_path / "victim", tmp_path / "elsewhere" / "other"
     write_rows(spark, range(10), victim)
     write_rows(spark, range(1000, 1010), other)

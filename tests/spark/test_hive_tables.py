@@ -75,7 +75,7 @@ def test_optimize(
 def test_files_that_hive_writes_are_seen_at_once(
     cursor: Any, tmp_path: Path, partitioned: bool
 ) -> None:
-    """Even by queries that may use an earlier listing."""
+    """Queries see such files at once, even if they may use an earlier listing."""
     pq.write_table(pa.table({"id": pa.array([100, 102], pa.int64())}), tmp_path / "new.parquet")
     keys, partition = (" PARTITIONED BY (p INT)", " PARTITION (p = 1)") if partitioned else ("", "")
     cursor.execute("DROP TABLE IF EXISTS loaded")

@@ -81,8 +81,8 @@ def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -
 
 
 def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> None:
-    """All new files are rewritten, and clustered ones up to `rewriteFactor` times the
-    new files' bytes."""
+    """All new files are rewritten, together with clustered files of at most `rewriteFactor` times
+    their size."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 50_000, 0), 32)
     clustered = set(data_files(folder))
@@ -126,7 +126,7 @@ def test_tiny_appends_do_not_pile_up(spark: SparkSession, tmp_path: Path) -> Non
 def test_clustered_files_that_came_out_too_small_are_joined(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A write that clusters rows cannot know how small they get on disk."""
+    """A write that clusters rows cannot know how small the files will be on disk."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 20_000, 0), 48)
     aim_at(spark, folder, 4)

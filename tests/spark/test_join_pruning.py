@@ -1,8 +1,9 @@
-"""Files skipped by the keys of a broadcast join side: joins that allow it, and joins that must not.
+"""Files skipped by the keys of a broadcast join side, and joins in which none may be skipped.
 
 To add a case, add a line to CASES: the query and how many files each scan of `fact` opens.
-`fact.k` and the other keys run from 0 to 199, ten per file; `dim` has the same keys, and `tag`
-to select some of them. Every answer is compared with the one without skipping.
+`fact.k` and the other keys run from 0 to 199, ten per file; `dim` has the same keys, and a
+column `tag` by which queries select some of them. Every answer is compared with the one without
+skipping.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Case:
 
 
 def prunes(name: str, sql: str, *opened: int) -> Case:
-    """A case whose keys 5, 7 and 105 select 2 files, unless other numbers are given."""
+    """A case in which join keys skip files; by default, 2 are opened (for keys 5, 7 and 105)."""
     return Case(name, sql, opened or (2,))
 
 
@@ -169,7 +170,7 @@ CASES = [
     keeps("existence", f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})"),
     keeps("existence as a value", f"SELECT k, k IN (SELECT k FROM {SOME}) AS found FROM fact"),
     keeps("scalar subquery", f"SELECT k, (SELECT max(l) FROM {SOME} q WHERE q.k = fact.k) AS v FROM fact"),
-    # Operators that must not stand between: their results depend on rows that would be skipped.
+    # Operators below which no file may be skipped: their results depend on rows without a match.
     keeps("limit", f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)"),
     keeps("ordered limit", f"SELECT k FROM (SELECT * FROM fact ORDER BY -k LIMIT 60) JOIN {SOME} USING (k)"),
     keeps("window", f"SELECT k, r FROM (SELECT k, row_number() OVER (ORDER BY k) AS r FROM fact) "
@@ -317,7 +318,7 @@ def test_a_range_that_ends_with_nan(spark: SparkSession, tables: Path) -> None:
         "ON fact.x = q.x"
     )
     with settings(spark, spark__sql__zorder__join__maxKeys="2"):
-        assert counts(checked(spark, query)) == (11,)  # those from 105 up, and the one with NaN
+        assert counts(checked(spark, query)) == (11,)  # from key 105 up, and the file with NaN
 
 
 def test_explain_and_metrics_name_the_join(spark: SparkSession, tables: Path) -> None:

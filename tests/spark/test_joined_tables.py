@@ -1,4 +1,4 @@
-"""Files skipped by join keys, on tables unlike the one of test_join_pruning."""
+"""Files skipped by join keys, in tables that differ from those of test_join_pruning."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert not list(table.rglob("_zorder.*"))
 
 
-#: Points that a recovery passes after a kill before COMMIT, and after a kill after COMMIT.
+#: Points that a recovery passes if the run was killed before COMMIT, and if it was killed later.
 UNDOING = ("recovery-decided", "recovery-undoing", "recovery-moved")
 COMPLETING = ("recovery-decided", "recovery-completing", "recovery-moved")
 TWICE = [
@@ -143,7 +143,7 @@ def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, 
         killed(table, "recovery-decided", f"VACUUM '{table}'")
         with reads("during", point):
             assert ids(through_journal(spark, frame)) == ALL
-    spark.sql(f"VACUUM '{table}'")  # the next writer
+    spark.sql(f"VACUUM '{table}'")  # as the next writer
     with reads("after", point):
         assert ids(frame) == ALL
         with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):
@@ -256,8 +256,8 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """The other process sees no RETIRE when it takes over the lock; the writer writes it
-    before the undo."""
+    """The other process sees no RETIRE when it takes over the lock; the writer writes RETIRE before
+    the other process undoes the run."""
     table = tmp_path / "t"
     frame = create(spark, table)
     takes = "spark.sql.zorder.journal.takeOver=1"

@@ -15,7 +15,8 @@ from tests.support.indexes import build
 from tests.support.metadata_only import answered, check_strict, read, same, view
 from tests.support.scans import plain, settings, some
 
-# (query over {t}, maximum of files read); 8 files of 20 rows, see COLUMNS in test_pruning.py.
+# (query over {t}, the most files that it may read); 8 files of 20 rows, see COLUMNS in
+# test_pruning.py.
 ANSWERED = [
     ("SELECT count(*) FROM {t}", 0),
     ("SELECT count(1), count('x'), count(id), count(i), count(nothing), count(st.a) FROM {t}", 0),
@@ -32,7 +33,7 @@ ANSWERED = [
     ("SELECT min(f), max(f) FROM {t}", 1),  # a file with NaN and a zero
     ("SELECT min(d), max(d) FROM {t}", 2),
     ("SELECT count(f), count(d), count(s), count(x), count(st.b.z) FROM {t}", 0),
-    ("SELECT min(s), max(s) FROM {t}", 7),  # exact in files with one value
+    ("SELECT min(s), max(s) FROM {t}", 7),  # bounds are exact in files with one value
     ("SELECT min(x) FROM {t}", 7),
     ("SELECT count(*) FROM {t} WHERE id < 40", 0),
     ("SELECT count(*) FROM {t} WHERE id < 47", 1),

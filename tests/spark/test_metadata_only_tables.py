@@ -16,7 +16,7 @@ from tests.support.scans import plain, settings
 
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """An indexed catalog table with two files in each partition, one of which is null."""
+    """An indexed catalog table with two files in each partition; one partition's value is null."""
     path = tmp_path / "t"
     spark.sql("DROP TABLE IF EXISTS answers_parts")
     spark.range(0, 80, 1, 4).selectExpr(

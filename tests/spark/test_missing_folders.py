@@ -1,5 +1,5 @@
-"""Every statement on tables whose folder, or a partition's, is missing gives an answer
-or an error."""
+"""If a table's folder, or that of a partition, is missing, every statement still gives an answer
+or an error with a condition."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ CREATE = [
     "CREATE SKIPPING INDEX IF NOT EXISTS ON {} (a)",
 ]
 
-#: Whether the table is partitioned, is managed, and had rows and an index before the deletion.
+#: Whether the table is partitioned, whether it is managed, and whether it had rows and an index
+#: before its folder was deleted.
 KINDS = {
     "external": (False, False, False),
     "external, partitioned": (True, False, False),

@@ -185,8 +185,8 @@ def test_any_names(
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
     """Each of pyzorder's files in turn is replaced by something that is not a file.
 
-    DONE is not replaced by a dangling link, which listings do not show: deleting DONE removes
-    the record of a run's end.
+    DONE is not replaced by a dangling link: listings do not show such a link, so this would amount
+    to deleting DONE, the only record that the run has ended.
     """
     files = [path for path in (source / "_zorder").rglob("*") if path.is_file()]
     kept = [path for path in files if instead == "folder" or path.suffix != ".done"]
@@ -533,7 +533,7 @@ def test_pipe_as_checksum_of_a_retired_file(
     assert rows(spark, table) == ROWS
 
 
-#: pyzorder's folders that somebody replaces by links, to a folder with the same names in it.
+#: Folders of pyzorder that are replaced with links to a folder that contains the same names.
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 
 

@@ -25,7 +25,7 @@ FOLDERS = [
     "a:b",
 ]
 
-#: A folder beside "[a-c]{x,y}*?" that this name matches if it is used as a pattern.
+#: A sibling of the folder "[a-c]{x,y}*?" that this name matches if it is used as a pattern.
 NEIGHBOUR = "axaz"
 
 
@@ -119,7 +119,7 @@ def test_links_to_files(spark: SparkSession, tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in data_files(real)} == kept
 
 
-#: As text; None is null, and Spark also writes the empty text as null.
+#: Partition values as text; None is null, and Spark also writes the empty text as null.
 VALUES = ["a/b=c", "50% %2F", "ü 🦆", "", None, """it's "b" `c`""", " ", "a:b", "..", "_u", "x\ny",
           "*{}[]?^", "a\\b; --", "/"]  # fmt: skip
 
@@ -242,7 +242,7 @@ def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_a_comment_hides_nothing(spark: SparkSession, database: str) -> None:
-    """A comment in `where` ends with it and does not hide DRY RUN."""
+    """A comment in `where` ends where the condition ends, and does not hide DRY RUN."""
     spark.range(0, 20, 1, 2).selectExpr("id", "0 AS p").write.partitionBy("p").saveAsTable("t")
     dry = pyzorder.ZOrderTable.forName(spark, "t").optimize().where("p = 0 -- x").dryRun()
     assert metrics(dry.executeZOrderBy("id"))["numFilesRemoved"] == 2

@@ -93,7 +93,7 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
 
 @pytest.fixture
 def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
-    """Runs a query, and something else while its function `slow` blocks."""
+    """Runs a query, and runs something else while the query's function `slow` blocks."""
     started, go = str(tmp_path / "started"), str(tmp_path / "go")
 
     def slow(value: int) -> int:
@@ -189,8 +189,8 @@ def test_a_dataframe_executed_twice(spark, table) -> None:
     assert spark.sql(PAIRS["a join"].format(t=table.name)).first() == (30, 30)
 
 
-#: Queries over views of what was read before ten rows came, and after. Each has the answers without
-#: a journal, which plain Spark gives too, and with one.
+#: Queries over views of DataFrames created before and after ten rows were added. For each: the
+#: answer without a journal, which is also plain Spark's, and the answer with one.
 READS = {
     "SELECT count(*) FROM (SELECT id FROM new EXCEPT ALL SELECT id FROM old)": (10, 0),
     "SELECT count(*) FROM new LEFT ANTI JOIN old USING (id)": (10, 0),
@@ -313,8 +313,8 @@ def test_around_a_location_switch(spark, tmp_path) -> None:
 
 
 def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
-    """Listings that always differ, because an option leaves files out, are still of
-    the same state."""
+    """An option leaves files out of one listing, so the two always differ, but they show the same
+    state."""
     made = Table(f"parquet.`{tmp_path / 't'}`", tmp_path / "t", "")
     made.write(spark, 0, 20)
     spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()
@@ -346,7 +346,7 @@ def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
 @pytest.mark.parametrize("journaled", [False, True])
 @pytest.mark.parametrize("read", ["table", "cached table", "view", "cached DataFrame"])
 def test_a_file_replaced_before_a_refresh(spark, tmp_path, read, journaled) -> None:
-    """Another engine writes a file anew, under its own name."""
+    """Another engine replaces one of its files with a new one of the same name."""
     folder = tmp_path / "t"
     spark.range(20).write.parquet(str(folder))
     if journaled:

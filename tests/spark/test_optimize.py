@@ -299,7 +299,7 @@ def test_no_more_files_than_rows(spark: SparkSession, database: str, tmp_path: P
 
 
 def test_rows_stay_in_their_folders(spark: SparkSession, tmp_path: Path) -> None:
-    """In a table that is read recursively, with folders that are not partitions."""
+    """The table is read recursively, and its folders are not partitions."""
     folder = tmp_path / "t"
     for name in ("x", "x/y", "z"):
         spark.range(100).selectExpr("id", f"'{name}' AS name").write.parquet(str(folder / name))

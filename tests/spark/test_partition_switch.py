@@ -239,7 +239,7 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_written_behind(spark: SparkSession, tmp_path: Path) -> None:
     """Files added to the old folder are copied once to the new one; an overwrite of
-    it is reported."""
+    the old folder is reported."""
     make(spark, tmp_path)
     old = places(spark)
     optimize(spark)

@@ -45,7 +45,7 @@ def write_rows(spark: SparkSession, numbers: list[int], folder: Path) -> None:
 
 
 def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
-    """Writes records of a dead run, given by kind."""
+    """Writes the records of a dead run; each keyword is a kind of record."""
     life = (journal.parent / "_incarnation").read_text()
     for kind, fields in records.items():
         record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
@@ -62,7 +62,7 @@ def refs(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def attempt(spark: SparkSession, statement: str) -> None:
-    """Runs a statement, which may be refused with an error of pyzorder's."""
+    """Runs a statement, which may be refused with one of pyzorder's errors."""
     try:
         spark.sql(statement).collect()
     except PySparkException as refused:
@@ -98,7 +98,7 @@ def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("kind", ["symbolic", "to nothing", "hard", "checksum"])
 def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """The names of the copies follow from the journal, so anybody can create them first."""
+    """The journal reveals the names of the copies, so anybody can create these names first."""
     table, precious = tmp_path / "t", tmp_path / "precious"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -122,7 +122,8 @@ def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str)
 def test_where_late_files_are_copied_to(
     spark: SparkSession, parted: Path, tmp_path: Path, kind: str
 ) -> None:
-    """A forged record claims a switch, after which files were added to the old folder."""
+    """A forged record claims that a partition was switched away from a folder, so files in that
+    folder are copied."""
     precious = tmp_path / "precious"
     precious.write_text("theirs")
     (parted / "day=7").mkdir()
@@ -187,7 +188,7 @@ def test_whole_paths_through_links(
 def test_late_files_behind_links(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, state: str
 ) -> None:
-    """Rows added to a partition's old folder are copied after it, but not those behind a link."""
+    """Rows added to a partition's old folder are copied to its new one, unless behind a link."""
     link = tmp_path / "elsewhere" / "sub"
     link.symlink_to(victim)
     move = {"values": {"day": "1"}, "from": f"file:{link}", "to": "day=1"}

@@ -42,7 +42,7 @@ RECORDING: dict[str, Callable[[SparkSession], object]] = {
 
 @pytest.mark.parametrize("by", ["session", "table", "both"])
 def test_denied_columns(spark: SparkSession, database: str, tmp_path: Path, by: str) -> None:
-    """They are never recorded by any statement; earlier records of them are deleted."""
+    """No statement records values of denied columns, and values recorded earlier are deleted."""
     spark.sql(f"CREATE TABLE t USING parquet AS {ROWS}")
     spark.sql("CREATE SKIPPING INDEX ON t")
     table = tmp_path / "db" / "t"
@@ -138,7 +138,7 @@ def logged(spark: SparkSession, file: Path) -> Iterator[None]:
 
 
 def test_secrets_are_not_revealed(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """They appear neither in logs, errors or plans, nor in any file that pyzorder writes."""
+    """Secrets appear neither in logs, errors or plans, nor in any file that pyzorder writes."""
     said = []
     with (
         logged(spark, tmp_path / "log"),

@@ -51,7 +51,7 @@ COLUMNS = """
     CAST(NULL AS INT) AS nothing
 """.format(null="id % 20 = 19 OR id div 20 = 6")
 
-# (predicate, maximum of files opened)
+# (predicate, the most files that it may open)
 PREDICATES = [
     ("id = 47", 1),
     ("47 = id", 1),
@@ -85,7 +85,7 @@ PREDICATES = [
     ("NOT (i <=> 5)", 8),
     ("l = 470000000000", 1),
     ("l > 1.5e12D", 1),
-    ("f = 1.75", 2),  # neither is the file with NaN
+    ("f = 1.75", 2),  # the file with NaN is skipped
     ("f > 29", 2),
     ("f < -9", 1),
     ("d > 1e300", 2),
@@ -219,7 +219,7 @@ ODD_PREDICATES = [
     ("d >= e", 6),
     ("d = e", 4),
     ("d <=> e", 4),
-    # Without an added IS NOT NULL, the filter itself uses its columns and skips files of nulls.
+    # Spark adds no IS NOT NULL to these, so the predicate's own filter must skip files of nulls.
     ("coalesce(d < e, false)", 3),
     ("coalesce(e < d, false)", 5),
     ("coalesce(d < 1 AND s LIKE 'ab%', false)", 1),
@@ -401,7 +401,7 @@ def test_reasons_name_the_columns_without_statistics(
 
 @pytest.mark.parametrize("predicate", ["s LIKE 'ab%'", "s NOT LIKE 'x%'"])
 def test_prefixes_of_strings_without_bounds(spark: SparkSession, predicate: str) -> None:
-    """If a file lacks a column, the index does not record the values that it reads as."""
+    """If a file lacks a column, the index does not record the default that readers see."""
     spark.sql("CREATE TABLE defaulted (a INT) USING parquet")
     try:
         spark.sql("INSERT INTO defaulted SELECT 1")

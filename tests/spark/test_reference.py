@@ -1,4 +1,4 @@
-"""The reference pages: they use every piece that the jar provides, and no others."""
+"""The reference pages contain every list that the jar provides, and no others."""
 
 from __future__ import annotations
 

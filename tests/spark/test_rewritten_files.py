@@ -1,4 +1,4 @@
-"""What a rewrite keeps of the files that it replaces: columns, types, codec; and its row groups."""
+"""What new files keep of those that they replace: columns, types, codec; and their row groups."""
 
 from __future__ import annotations
 

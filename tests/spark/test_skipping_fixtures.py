@@ -1,9 +1,9 @@
 """sql/skipping: filters and outcomes of predicates, determined through Spark's optimizer.
 
 A line is `predicate | filter | FALSE | NULL`: the filter over the index for WHERE, as EXPLAIN
-shows it, and the filters for files in which the predicate may be FALSE, and in which it may be
-NULL. All rows of a file match if neither of these two selects it. To add a line, write
-`predicate |`, run this test, and paste what it prints.
+shows it, then the filter for files in which the predicate may be FALSE, and the one for files in
+which it may be NULL. All rows of a file match if neither of these two selects it. To add a line,
+write `predicate |`, run this test, and paste what it prints.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAVES = {"AttributeReference", "BoundReference", "Expression", "Literal", "Pret
 
 
 class Fixture(NamedTuple):
-    """A line of a fixture file; each filter is a set, as Spark versions may differ."""
+    """A line of a fixture file; each filter is a set, because Spark versions may differ."""
 
     columns: str
     predicate: str

@@ -118,8 +118,8 @@ def test_what_sessions_with_pyzorder_write(spark: SparkSession, table: Path) -> 
 def test_an_insert_while_another_process_optimizes(
     spark: SparkSession, table: Path, point: str, indexed: str
 ) -> None:
-    """The index names the OPTIMIZE's new files before the table has them, and the insert's
-    files as well."""
+    """The index lists the new files of OPTIMIZE before the table contains them, and also those of
+    the INSERT."""
     reader = bound(fresh(spark), "1h")
     assert count(reader) == 40
     statement = f"OPTIMIZE parquet.`{table}` FULL ZORDER BY (id)"
@@ -249,7 +249,7 @@ def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path) -> None
     assert count(reader, "id >= 0") == 2
 
 
-#: Queries with several scans of a table of which one file has gone, and their answers.
+#: Queries with several scans of a table, one of whose files has gone, and their answers.
 SEVERAL_SCANS = {
     "SELECT (SELECT count(*) FROM stale), (SELECT sum(1) FROM stale WHERE id % 2 >= 0)": (42, 42),
     "SELECT n, m FROM (SELECT count(*) n FROM stale)"
@@ -271,7 +271,7 @@ SEVERAL_SCANS = {
 def test_several_scans_and_a_file_that_has_gone(
     spark: SparkSession, table: Path, tmp_path: Path, query: str, adaptive: str
 ) -> None:
-    """Another engine has replaced a file: by one of another name, then in its place."""
+    """Another engine has replaced a file: first with a file of another name, then in place."""
     spark.sql(f"CREATE TABLE other (id BIGINT) USING parquet LOCATION '{tmp_path / 'other'}'")
     try:
         spark.sql("INSERT INTO other VALUES (100), (102)")

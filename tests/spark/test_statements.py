@@ -53,7 +53,7 @@ def tables(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def folder(tables: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder for {folder}: it contains folders of files, some of them torn."""
+    """The folder for {folder}: it contains folders of files, some of them truncated."""
     folder = Path(tmp_path_factory.mktemp("folders"))
     for fmt in ("parquet", "orc"):
         tables.range(0, 4, 1, 1).write.format(fmt).save(str(folder / fmt))

@@ -1,6 +1,7 @@
-"""A disk that is full from some step of a command on, or that is read-only.
+"""A disk that becomes full at some step of a command, or is read-only.
 
-One sentence says so, every row exists once, and the next writer deletes what is left.
+The error is one sentence that says so, every row exists once, and the next writer deletes what
+is left.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def by_extension(spark: SparkSession, table: Path) -> list[int]:
 
 
 def by_others(spark: SparkSession, table: Path) -> list[int]:
-    """The ids, without the journal or the index."""
+    """The ids that are read without the journal and the index."""
     off = {"journal__overlay": "false", "skipping__enabled": "false"}
     with scans.settings(spark, **{f"spark__sql__zorder__{k}": v for k, v in off.items()}):
         return by_extension(spark, table)

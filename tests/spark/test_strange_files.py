@@ -109,7 +109,7 @@ def test_types_that_fit(
     declared: str,
     provider: str,
 ) -> None:
-    """A table whose column was widened keeps its old files, which OPTIMIZE rewrites."""
+    """After a column was widened, OPTIMIZE rewrites the files that still have the old type."""
     if provider == "parquet" and declared != "INT" and spark.version < "4":
         pytest.skip("Spark 3.5 cannot read Parquet files as these types")
     write(tmp_path / "t", provider, one, other)

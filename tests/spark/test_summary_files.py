@@ -88,7 +88,7 @@ def test_optimize_and_restore(spark: SparkSession, tmp_path: Path, parted: bool,
 
 
 def test_one_partition(spark: SparkSession, tmp_path: Path) -> None:
-    """Summaries of other folders describe files that still exist."""
+    """OPTIMIZE of one partition keeps the summaries of other folders, whose files still exist."""
     folder = made(spark, tmp_path / "t", parted=True)
     summarize(folder / "p=0")
     spark.sql(f"OPTIMIZE '{folder}' FULL WHERE p = 1 AND q = 2 ZORDER BY (id)")
@@ -145,7 +145,7 @@ POINTS = ["after-markers", "after-retire", "mid-retire", "before-commit", "after
     "statement", ["OPTIMIZE '{}' ZORDER BY (id)", "RESTORE '{}' TO BEFORE OPTIMIZE"]
 )
 def test_killed(spark: SparkSession, tmp_path: Path, statement: str, point: str) -> None:
-    """After the next writer, summaries exist if and only if the files that they describe do."""
+    """After the next writer, summaries exist if and only if the files that they describe exist."""
     folder = made(spark, tmp_path / "t")
     old = data_files(folder)
     if "RESTORE" in statement:

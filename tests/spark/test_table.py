@@ -1,4 +1,4 @@
-"""ZOrderTable: errors of methods that cannot do what they are called for."""
+"""ZOrderTable: errors of calls that cannot work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ORDER BY c LIMIT n and LIMIT n: which files are opened; rows stay right."""
+"""ORDER BY c LIMIT n and LIMIT n: how many files are opened, and that the rows are right."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from tests.support.scans import opened, plain, settings, some
 
 FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 
-# (query over {t}, maximum of files opened); 8 files of 20 rows, see COLUMNS in test_pruning.py. The
-# last row of each file is null in most columns, and file 6 has only nulls there.
+# (query over {t}, the most files that it may open); 8 files of 20 rows, see COLUMNS in
+# test_pruning.py. The last row of each file is null in most columns, and file 6 has only nulls
+# there.
 ORDERED = [
     ("SELECT id FROM {t} ORDER BY id LIMIT 5", 1),
     ("SELECT id, i FROM {t} ORDER BY id DESC LIMIT 25", 2),
@@ -49,7 +50,7 @@ ORDERED = [
     ("SELECT d FROM {t} ORDER BY d DESC LIMIT 5", 3),  # two files contain NaN
     ("SELECT f FROM {t} ORDER BY f DESC LIMIT 5", 2),
     ("SELECT id FROM {t} WHERE id >= 40 ORDER BY id LIMIT 5", 1),
-    ("SELECT id FROM {t} WHERE id >= 45 ORDER BY id LIMIT 5", 2),  # not all rows of file 2
+    ("SELECT id FROM {t} WHERE id >= 45 ORDER BY id LIMIT 5", 2),  # not all rows of file 2 match
     ("SELECT id FROM {t} WHERE id >= 45 ORDER BY id LIMIT 25", 3),
     ("SELECT id FROM {t} WHERE i IS NOT NULL ORDER BY id LIMIT 5", 7),
     ("SELECT id FROM {t} WHERE length(s) > 1 ORDER BY id LIMIT 5", 8),
@@ -65,7 +66,7 @@ ORDERED = [
     ("SELECT id FROM {t} WHERE id IN (SELECT id + 100 FROM {t}) ORDER BY id LIMIT 5", 8),
 ]  # fmt: skip
 
-# (query without the limit, limit, maximum of files opened)
+# (query without the limit, limit, the most files that it may open)
 UNORDERED = [
     ("SELECT id FROM {t}", 5, 1),
     ("SELECT id, s, d FROM {t}", 25, 2),

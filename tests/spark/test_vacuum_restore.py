@@ -92,7 +92,7 @@ def test_what_a_dead_writer_left(spark: SparkSession, database: str, tmp_path: P
 
 
 def test_halves_of_records(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Temporary files of a process that died while writing a record; a new one may be in use."""
+    """Deletes temporary files left by a process that died while writing; new ones may be in use."""
     created(spark)
     spark.sql("OPTIMIZE t ZORDER BY (a)")
     zorder = tmp_path / "db" / "t" / "_zorder"
@@ -189,7 +189,7 @@ def test_restore_without_a_dropped_partition(
 def test_restore(
     spark: SparkSession, database: str, tmp_path: Path, provider: str, partitioned: bool
 ) -> None:
-    """Restores the same files byte for byte, keeps rows appended since, and updates the index."""
+    """Restores the same files byte for byte, keeps rows appended later, and updates the index."""
     created(spark, provider, partitioned)
     folder = tmp_path / "db" / "t"
     before = {path: path.read_bytes() for path in data_files(folder)}

@@ -77,7 +77,7 @@ def test_an_added_column_reads_as_its_default(spark: SparkSession) -> None:
         location = spark.sql("DESCRIBE FORMATTED added").where("col_name = 'Location'")
         path = Path(location.first()["data_type"].removeprefix("file:"))  # type: ignore[index]
         predicates = ["c = 5", "c IS NULL", "c = 7", "c IS NOT NULL", "e IS NULL", "e = 8", "c < 6"]
-        # Indexed with a schema that has the default, and with one that has not; read with both.
+        # Indexed with a schema that has the default and with one that does not; read with both.
         for schema in (spark.table("added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             check_sound(spark, "added", predicates)
@@ -176,7 +176,7 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     fresh = spark.read.format(fmt).load(str(path)).where("id = 105")
     assert explain(fresh)[0]["unindexed"] == 1 and fresh.count() == 1
 
-    # A file is replaced in place under the same name; also for a listing from before.
+    # A file is replaced under the same name; a DataFrame that listed it before notices that, too.
     held = spark.read.format(fmt).load(str(path))
     assert held.where("id = 5").count() == 1
     victim = sorted(path.glob("part-00000-*"))[0]

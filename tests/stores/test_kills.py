@@ -96,5 +96,5 @@ def test_statements_killed(folder: Folder, statement: str, point: str) -> None:
     restored = "RESTORE" in statement and POINTS[point]
     assert folder.data() == (table.files if restored else optimized)
     if "RESTORE" in statement and not restored:
-        table.run(statement)  # once more, now that the files were moved there and back
+        table.run(statement)  # once more, after the files have been moved there and back
         assert folder.data() == table.files and table.ids() == ALL

@@ -33,8 +33,8 @@ FAULTS = [
 
 @pytest.mark.parametrize(("how", "record"), FAULTS)
 def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
-    """If the response to a put is lost, the client does not learn that it succeeded, and
-    S3A repeats it."""
+    """If the response to a put is lost, S3A does not learn that the put succeeded, and repeats
+    it."""
     table = Table(folder)
     s3_server.fail(folder.conf.get("fs.s3a.endpoint"), how, f"PUT .*{record}$")
     assert table.optimize()["numFilesAdded"] > 0

@@ -38,8 +38,8 @@ def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def test_one_winner(folder: Folder) -> None:
-    """When many create a file at the same time, exactly one succeeds, and the file
-    has its bytes."""
+    """When many create a file at the same time, exactly one succeeds, and the file has the bytes
+    of that one."""
     folder.write("other", b"")
     primitive = getattr(getattr(package(folder.spark), "CreateIfAbsent$"), "MODULE$")
     for race in range(RACES):

@@ -110,7 +110,7 @@ def value_of(row: Row, column: str) -> Any:
 
 
 def check_column(file: str, column: str, entry: Row, values: list[Any]) -> None:
-    """Checks each claim of an entry in the words of ColumnStatistics."""
+    """Checks each claim that an entry makes about a column against the column's values."""
     said = f"{file}: {column}: {entry}"
     present = [v for v in values if v is not None]
     plain = [v for v in present if not (isinstance(v, float) and math.isnan(v))]
@@ -130,5 +130,5 @@ def check_column(file: str, column: str, entry: Row, values: list[Any]) -> None:
 
 
 def known(entry: Row, column: str) -> bool:
-    """Whether the entry has bounds for the column, or says that no value needs them."""
+    """Whether the entry has bounds for the column, or says that there are no values to bound."""
     return entry[f"{column}_minValue"] is not None or entry[f"{column}_empty"]

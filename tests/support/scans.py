@@ -145,7 +145,7 @@ def opened_or_none(spark: SparkSession, query: str) -> set[str] | None:
 
 def check_sound(spark: SparkSession, relation: str, predicates: Sequence[str]) -> dict[str, int]:
     """
-    Asserts that no predicate, negation or IS NULL of it skips a file with a matching row.
+    Asserts that no predicate, its negation or its IS NULL skips a file with a matching row.
 
     Returns the number of files that each predicate opens, for those that can be planned.
     """

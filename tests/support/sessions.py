@@ -65,7 +65,7 @@ def zorder_settings(spark: SparkSession) -> dict[str, str]:
 
 
 def initial_settings(spark: SparkSession) -> dict[str, str]:
-    """What was set of pyzorder's settings when the session began; nothing for Spark Connect."""
+    """The settings of pyzorder that the session began with; none for Spark Connect."""
     if bridge.is_connect(spark):
         return {}
     settings = dict(spark.sparkContext.getConf().getAll())

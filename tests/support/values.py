@@ -1,5 +1,5 @@
-"""Hypothesis strategies for values of every type, in Spark's internal form, and their
-way to Spark."""
+"""Hypothesis strategies for values of every type, in Spark's internal form, and functions that
+pass the values to Spark."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ CALLS = [
 
 @pytest.mark.parametrize("page", ["pyproject.toml", "MANIFEST.in"])
 def test_the_catalogue_is_packaged(page: str) -> None:
-    """Into the wheel, and into the source distribution; test_pom.py looks at the jar."""
+    """The wheel and the source distribution contain it; test_pom.py checks the jar."""
     assert errors.CATALOGUE.name in text(page)
 
 

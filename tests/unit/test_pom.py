@@ -49,7 +49,7 @@ def test_sources(spark: str) -> None:
 
 
 def test_resources() -> None:
-    """Both copy the same files of the package into the same folders of the jar."""
+    """Both builds copy the same files of the package into the same folders of the jar."""
     found = {}
     for resource in POM.findall("m:build/m:resources/m:resource", NAMES):
         folder = resource.findtext("m:directory", "", NAMES).replace("${project.basedir}/..", "")

@@ -66,7 +66,7 @@ def none(spark: SparkSession) -> Any:
 
 
 def read(spark: SparkSession, table: Path | str, fmt: str = "parquet") -> DataFrame:
-    """The table as read through the journal, like the skipping rule does."""
+    """The table as read through the journal, which is how the skipping rule reads it."""
     return through_journal(spark, spark.read.format(fmt).load(str(table)), fmt)
 
 

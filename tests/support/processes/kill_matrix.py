@@ -1,6 +1,6 @@
-"""Counts where processes were killed and what was read then; pytest prints the table at its end.
+"""Counts where processes were killed, and reads after that; pytest prints the table at its end.
 
-A cell counts the reads that returned every row exactly once, and reports the other reads beside it.
+A cell counts the reads that returned every row exactly once, and separately the other reads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from rich.table import Table
 
-#: Stages of reads: before recovery, during it or after it was killed itself, and after it.
+#: When a table is read: before recovery, during it (or after it was killed, too), or after it.
 STAGES = ("before", "during", "after")
 
 #: By point, stage and result: how often a process was killed at a point ("killed", no stage), and

@@ -2,7 +2,7 @@
 
     python -m tests.support.programs.cluster tests/spark/test_optimize.py …
 
-Tasks of a test's session then run in other processes than the driver. Each session uses one core
+Tasks of a test's session then run in processes other than the driver's. Each session uses one core
 of each worker. Each worker has further cores for two more sessions, such as those of a process
 that a test stops and of one that takes over its lock.
 """

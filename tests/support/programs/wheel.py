@@ -2,8 +2,8 @@
 
     PYTHONPATH=jvm python -m tests.support.programs.wheel dist
 
-Each PySpark gets its own environment with nothing else but the wheel. Commands run in an empty
-folder, where nothing of the source tree can be found.
+Each PySpark gets an environment of its own, which contains nothing else but the wheel. Commands
+run in an empty folder, where nothing of the source tree can be found.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ print("FOUND", spark.version, loaded, session.jar().name, scan.selected, scan.to
 
 
 def run(folder: Path, *command: str) -> str:
-    """The output of an environment's command, run in an empty folder and without our variables."""
+    """The output of an environment's command, run in an empty folder; some variables are unset."""
     ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SPARK_HOME", "SPARK_CONF_DIR")
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(

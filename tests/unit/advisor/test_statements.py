@@ -32,7 +32,7 @@ class Names:
 
 
 def read(*statements: str, database: str = "db") -> Workload:
-    """The workload that the statements add up to."""
+    """The workload that consists of these statements."""
     workload = Workload()
     table = TableNames(("db", "sales"), "file:/w/sales", COLUMNS["sales"])
     reader = StatementReader(table, Names(), workload, database)

@@ -1,4 +1,4 @@
-"""Snapshots that pyzorder cannot have written, with pointers that fit."""
+"""Snapshots that pyzorder cannot have written, with pointers that match them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def warnings(folder: TableFolder, caplog: pytest.LogCaptureFixture) -> Callable[
 def test_rows_that_take_too_much_memory(
     folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are not decoded. Neither are columns that the pointer does not list."""
+    """Such rows are not decoded. Neither are columns that the pointer does not list."""
     wide = [A, *(IndexedColumn((f"c{i}",), "long") for i in range(20))]
     rows = table_of(wide, entries(*map(str, range(1000))))
     monkeypatch.setattr(snapshots, "MOST_MEMORY", 300_000)
@@ -96,7 +96,7 @@ def test_texts_that_take_too_much_memory(
 def test_lists_in_many_row_groups(
     folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limits are those of the whole file."""
+    """The limit applies to the whole file, not to each row group."""
     few = [FileEntry(str(i), 1, 1, 1, ("a",) * 50, "") for i in range(1000)]
     monkeypatch.setattr(snapshots, "MOST_MEMORY", 300_000)
     forge(folder, [A], table_of([A], few))
@@ -106,7 +106,7 @@ def test_lists_in_many_row_groups(
 def test_lists_longer_than_the_footer_says(
     folder: TableFolder, warnings: Callable[[], list[str]]
 ) -> None:
-    """The footer's number of values is not the one that is decoded."""
+    """The footer states fewer values than the pages contain."""
     rows = table_of([A], [FileEntry("x", 1, 1, 1, ("a",) * 5000, "")])
     forge(folder, [A], rows, (bytes([0x16, 0x90, 0x4E]), bytes([0x16, 0x82, 0])))  # i64 5000 → 1
     assert latest(STORE, folder) is None and len(warnings()) == 1
@@ -150,7 +150,7 @@ def test_cached_rows_take_no_more_memory(tmp_path: Path, monkeypatch: pytest.Mon
 def test_properties_of_files_that_are_damaged(
     folder: TableFolder, warnings: Callable[[], list[str]], name: str, values: list[object]
 ) -> None:
-    """A path that is there twice, nulls, invalid characters and other types."""
+    """A path that occurs twice, nulls, invalid characters and other types."""
     rows = table_of([A], entries("x", "y"))
     array = pa.array(values)
     if array.type == pa.binary():
