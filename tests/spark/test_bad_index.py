@@ -344,14 +344,6 @@ def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: P
     assert spark.read.parquet(str(table)).where("id >= 98").count() == 3
     with scans.settings(spark, spark__sql__zorder__index__maxStaleness="1h"):
         assert spark.read.parquet(str(table)).where("id >= 98").count() == 3
-    files = data_files(table)
-    for statement in ("OPTIMIZE '{}' FULL ZORDER BY (id)", "REFRESH SKIPPING INDEX ON '{}'"):
-        with pytest.raises(AnalysisException, match="ZORDER_INDEX_TOO_LARGE.*1500100 entries"):
-            spark.sql(statement.format(table)).collect()
-        assert data_files(table) == files
-    spark.sql(f"DROP SKIPPING INDEX ON '{table}'")
-    spark.sql(f"OPTIMIZE '{table}' FULL ZORDER BY (id)").collect()
-    assert skips(spark, table)
 
 
 #: Names that point outside the table's folder, to the second table's only file.

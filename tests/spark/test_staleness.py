@@ -200,6 +200,26 @@ def test_a_partition_that_a_session_with_pyzorder_changes(spark: SparkSession, c
         spark.sql("DROP TABLE stale")
 
 
+def test_an_overwrite_that_fails(spark: SparkSession, tmp_path: Path) -> None:
+    """It has deleted the old files by then."""
+    spark.sql(KINDS["a partitioned table"].format(tmp_path / "t"))
+    try:
+        insert(spark, 0, 40)
+        spark.sql("OPTIMIZE stale ZORDER BY (id)").collect()
+        reader = bound(fresh(spark), "1h")
+        assert reader.sql("SELECT count(*) FROM stale").collect() == [(40,)]
+        with pytest.raises(Exception, match="refused"):
+            fresh(spark).sql(
+                "INSERT OVERWRITE stale PARTITION (p = 1)"
+                " SELECT CAST(raise_error('refused') AS BIGINT) FROM range(1)"
+            )
+        left = spark.read.parquet(str(tmp_path / "t")).selectExpr("sum(1)").first()[0]
+        for session in (reader, bound(fresh(spark), "1h")):
+            assert session.sql("SELECT count(*) FROM stale").collect() == [(left,)]
+    finally:
+        spark.sql("DROP TABLE stale")
+
+
 def test_a_partition_is_overwritten(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(KINDS["a partitioned table"].format(tmp_path / "t"))
     try:

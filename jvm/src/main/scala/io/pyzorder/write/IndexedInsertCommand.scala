@@ -83,7 +83,14 @@ final class IndexedInsertCommand(
           new SerializableConfiguration(conf), metrics, partitionColumns.length,
           columns.filter(staysTheSame(_, settings)), fileSchema, format, millis(settings)))
     }
-    val result = insert(session, child, Pauses)
+    val result =
+      try insert(session, child, Pauses)
+      catch {
+        case NonFatal(failure) => // an overwrite that fails may have deleted files already
+          try (folder +: around).foreach(IndexStore.uncover(session, _, properties))
+          catch { case NonFatal(second) => failure.addSuppressed(second) }
+          throw failure
+      }
     if (before.isDefined || tracker.isDefined || around.nonEmpty) {
       try {
         tracker match {
