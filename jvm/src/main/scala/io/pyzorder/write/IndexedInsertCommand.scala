@@ -87,7 +87,8 @@ final class IndexedInsertCommand(
       try insert(session, child, Pauses)
       catch {
         case NonFatal(failure) => // an overwrite that fails may have deleted files already
-          try (folder +: around).foreach(IndexStore.uncover(session, _, properties))
+          val changed = folder +: around
+          try changed.foreach(IndexStore.uncover(session, _, properties))
           catch { case NonFatal(second) => failure.addSuppressed(second) }
           throw failure
       }
