@@ -86,7 +86,8 @@ final class IndexedInsertCommand(
     val result =
       try insert(session, child, Pauses)
       catch {
-        case NonFatal(failure) => // an overwrite that fails may have deleted files already
+        // An overwrite that fails may have deleted files, and an append may have left some.
+        case NonFatal(failure) if mode == SaveMode.Overwrite || mode == SaveMode.Append =>
           val changed = folder +: around
           try changed.foreach(IndexStore.uncover(session, _, properties))
           catch { case NonFatal(second) => failure.addSuppressed(second) }

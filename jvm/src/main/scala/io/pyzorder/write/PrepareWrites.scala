@@ -52,9 +52,15 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
     case rename: AlterTableRenamePartitionCommand =>
       UnindexedChangeCommand(rename, rename.tableName)
     case write: DataWritingCommand if write.getClass.getName == HiveInsert =>
-      write.productIterator.collectFirst { case table: CatalogTable => table }
+      write.productIterator.collectFirst { case table: CatalogTable if isOurs(table) => table }
         .map(UnindexedWriteCommand(write, _)).getOrElse(write)
   }
+
+  private def isOurs(table: CatalogTable): Boolean =
+    table.storage.locationUri.map(new Path(_)).exists { root =>
+      root.getFileSystem(session.sessionState.newHadoopConf())
+        .exists(new TableFolder(root).zorder)
+    }
 
   /**
    * Spark's command for an INSERT through a Hive SerDe. The class is missing without Spark's Hive
