@@ -3,7 +3,9 @@ server per run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,35 @@ def parted(spark: SparkSession) -> Iterator[None]:
     """Drops the table of tests/support/partitioned_table.py after the test."""
     yield
     spark.sql("DROP TABLE IF EXISTS parted")
+
+
+@pytest.fixture
+def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
+    """Runs a query, and runs something else while the query's function `slow` blocks."""
+    started, go = str(tmp_path / "started"), str(tmp_path / "go")
+
+    def slow(value: int) -> int:
+        Path(started).touch()
+        end = time.monotonic() + 60
+        while not Path(go).exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        return value
+
+    def run(query: Callable[[], object], meanwhile: Callable[[], object]) -> object:
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(query)
+            end = time.monotonic() + 60
+            while not Path(started).exists() and not running.done():
+                assert time.monotonic() < end
+                time.sleep(0.02)
+            try:
+                meanwhile()
+            finally:
+                Path(go).touch()
+            return running.result()
+
+    spark.udf.register("slow", slow, "bigint")
+    return run
 
 
 @pytest.fixture(scope="session")

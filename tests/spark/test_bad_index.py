@@ -389,6 +389,28 @@ def test_entries_that_leave_the_folder(
     assert len(indexes.table(spark, table)) == len(data_files(table))
 
 
+@pytest.mark.parametrize("name", [".h/x.parquet", "_zorder/_index/x", "p=1/_h/x.parquet", "_x"])
+def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """A table that is planned without a listing has no file that a listing would not find."""
+    table = tmp_path / "t"
+    rows = spark.range(0, 20, 1, 1).selectExpr("id", "id % 2 p")
+    rows.write.partitionBy("p").parquet(str(table))
+    spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
+
+    def add(columns: dict[str, list[object]]) -> None:
+        for values in columns.values():
+            values.append(values[0])
+        columns["path"][-1] = name
+        columns["num_records"][-1] = 0
+
+    forge(table, add)
+    with scans.settings(spark, spark__sql__zorder__index__maxStaleness="1h"):
+        frame = spark.read.parquet(str(table))
+        assert frame.where("id >= 18").count() == 2
+        assert frame.groupBy("p").count().orderBy("p").collect() == [(0, 10), (1, 10)]
+        assert frame.count() == 20
+
+
 def test_a_journal_that_leaves_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:

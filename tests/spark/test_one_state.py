@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,35 +88,6 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
         yield made
     if named:
         spark.sql("DROP TABLE one_state")
-
-
-@pytest.fixture
-def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
-    """Runs a query, and runs something else while the query's function `slow` blocks."""
-    started, go = str(tmp_path / "started"), str(tmp_path / "go")
-
-    def slow(value: int) -> int:
-        Path(started).touch()
-        end = time.monotonic() + 60
-        while not Path(go).exists() and time.monotonic() < end:
-            time.sleep(0.02)
-        return value
-
-    def run(query: Callable[[], object], meanwhile: Callable[[], object]) -> object:
-        with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(query)
-            end = time.monotonic() + 60
-            while not Path(started).exists() and not running.done():
-                assert time.monotonic() < end
-                time.sleep(0.02)
-            try:
-                meanwhile()
-            finally:
-                Path(go).touch()
-            return running.result()
-
-    spark.udf.register("slow", slow, "bigint")
-    return run
 
 
 def assert_one_state(rows: list) -> None:

@@ -20,15 +20,8 @@ from pyspark.sql import SparkSession
 
 from tests.support.processes.journal_driver import paused
 from tests.support.scans import explain, settings
+from tests.support.staleness import KINDS, append, bound, count, fresh, insert
 from tests.support.tables import data_files
-
-STALENESS = "spark__sql__zorder__index__maxStaleness"
-
-KINDS = {
-    "a table": "CREATE TABLE stale (id BIGINT, p INT) USING parquet LOCATION '{}'",
-    "a partitioned table": "CREATE TABLE stale (id BIGINT, p INT) USING parquet PARTITIONED BY (p)"
-    " LOCATION '{}'",
-}
 
 
 @pytest.fixture(params=KINDS)
@@ -40,37 +33,6 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
     spark.sql("OPTIMIZE stale ZORDER BY (id)").collect()
     yield folder
     spark.sql("DROP TABLE IF EXISTS stale")
-
-
-def insert(spark: SparkSession, first: int, end: int) -> None:
-    rows = spark.range(first, end, 1, 2).selectExpr("id", "cast(id % 2 as int) p")
-    rows.write.insertInto("stale")
-
-
-def append(folder: Path, numbers: list[int]) -> Path:
-    """Adds rows to partition 0 as an engine that does not know pyzorder."""
-    place = folder / "p=0" if (folder / "p=0").exists() else folder
-    columns = {"id": pa.array(numbers, pa.int64())}
-    if place == folder:
-        columns["p"] = pa.array([0] * len(numbers), pa.int32())
-    path = place / f"foreign-{numbers[0]}.parquet"
-    pq.write_table(pa.table(columns), path)
-    return path
-
-
-def count(spark: SparkSession, where: str = "true") -> int:
-    """The number of rows, from a scan."""
-    return int(spark.sql(f"SELECT sum(1) FROM stale WHERE {where}").collect()[0][0] or 0)
-
-
-def fresh(spark: SparkSession) -> SparkSession:
-    """A session that has not used the table yet."""
-    return spark.newSession()
-
-
-def bound(spark: SparkSession, time: str) -> SparkSession:
-    spark.conf.set(STALENESS.replace("__", "."), time)
-    return spark
 
 
 def test_what_others_append(spark: SparkSession, table: Path) -> None:
@@ -163,82 +125,6 @@ def test_a_refresh_that_listed_before(
         assert count(hour) == expected
         assert hour.sql("SELECT count(*) FROM stale").collect() == [(expected,)]
         spark.sql("REFRESH SKIPPING INDEX ON stale")
-
-
-#: Ways in which a session with pyzorder can change the partition p = 1, which has the rows
-#: 1, 3, …, 39, and how many rows the table has afterwards. {t} is the table's folder.
-CHANGES = {
-    "INSERT OVERWRITE DIRECTORY '{t}/p=1' USING parquet SELECT 5L id": 21,
-    "CREATE TABLE part (id BIGINT) USING parquet LOCATION '{t}/p=1';"
-    " INSERT INTO part VALUES (41), (43); DROP TABLE part": 42,
-    "TRUNCATE TABLE stale PARTITION (p = 1)": 20,
-    "TRUNCATE TABLE stale": 0,
-    "ALTER TABLE stale DROP PARTITION (p = 1); ALTER TABLE stale ADD PARTITION (p = 1)": 20,
-    "ALTER TABLE stale PARTITION (p = 1) RENAME TO PARTITION (p = 2);"
-    " ALTER TABLE stale ADD PARTITION (p = 1)": 40,
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_partition_that_a_session_with_pyzorder_changes(spark: SparkSession, change: str) -> None:
-    """Whatever the command, queries with a bound see the change at once."""
-    spark.sql(KINDS["a partitioned table"].split(" LOCATION")[0])
-    details = spark.sql("DESCRIBE TABLE EXTENDED stale").where("col_name = 'Location'").first()
-    folder = details.data_type.removeprefix("file:")
-    try:
-        insert(spark, 0, 40)
-        spark.sql("OPTIMIZE stale ZORDER BY (id)").collect()
-        reader = bound(fresh(spark), "1h")
-        assert reader.sql("SELECT count(*), sum(1) FROM stale").collect() == [(40, 40)]
-        for statement in change.split(";"):
-            fresh(spark).sql(statement.format(t=folder)).collect()
-        expected = CHANGES[change]
-        for session in (reader, bound(fresh(spark), "1h"), fresh(spark)):
-            assert session.sql("SELECT count(*) FROM stale").collect() == [(expected,)]
-            assert count(session) == expected
-    finally:
-        spark.sql("DROP TABLE stale")
-
-
-def test_an_overwrite_that_fails(spark: SparkSession, tmp_path: Path) -> None:
-    """It has deleted the old files by then."""
-    spark.sql(KINDS["a partitioned table"].format(tmp_path / "t"))
-    try:
-        insert(spark, 0, 40)
-        spark.sql("OPTIMIZE stale ZORDER BY (id)").collect()
-        reader = bound(fresh(spark), "1h")
-        assert reader.sql("SELECT count(*) FROM stale").collect() == [(40,)]
-        with pytest.raises(Exception, match="refused"):
-            fresh(spark).sql(
-                "INSERT OVERWRITE stale PARTITION (p = 1)"
-                " SELECT CAST(raise_error('refused') AS BIGINT) FROM range(1)"
-            )
-        left = spark.read.parquet(str(tmp_path / "t")).selectExpr("sum(1)").first()[0]
-        for session in (reader, bound(fresh(spark), "1h")):
-            assert session.sql("SELECT count(*) FROM stale").collect() == [(left,)]
-    finally:
-        spark.sql("DROP TABLE stale")
-
-
-def test_a_partition_is_overwritten(spark: SparkSession, tmp_path: Path) -> None:
-    spark.sql(KINDS["a partitioned table"].format(tmp_path / "t"))
-    try:
-        insert(spark, 0, 40)
-        spark.sql("OPTIMIZE stale ZORDER BY (id)").collect()
-        reader = bound(fresh(spark), "1h")
-        assert count(reader) == 40
-        spark.sql("INSERT OVERWRITE stale PARTITION (p = 1) SELECT id FROM range(0)")
-        assert count(reader) == 20
-        assert reader.sql("SELECT count(*) FROM stale").collect() == [(20,)]
-        with settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
-            spark.sql("INSERT OVERWRITE stale SELECT id, 0 FROM range(3)")
-        assert reader.sql("SELECT count(*) FROM stale").collect() == [(3,)]
-        spark.sql("INSERT INTO stale VALUES (7, 7)")
-        assert count(reader) == 4
-        spark.sql("ALTER TABLE stale DROP PARTITION (p = 7)")
-        assert count(reader) == 3
-    finally:
-        spark.sql("DROP TABLE stale")
 
 
 def test_a_partition_that_only_the_catalog_has_got(spark: SparkSession, tmp_path: Path) -> None:

@@ -141,6 +141,24 @@ def test_an_index_without_room_for_new_files(
     assert unindexed(spark) == 0
 
 
+def test_buckets(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    """Their files are indexed, but not clustered: Spark sorts the rows of a bucketed table."""
+    spark.sql(
+        "CREATE TABLE t (a BIGINT, b BIGINT) USING parquet CLUSTERED BY (a) SORTED BY (a) INTO 3 BUCKETS"
+        f" {CLUSTERED}"
+    )
+    spark.sql("INSERT INTO t SELECT id, -id FROM range(60)")
+    spark.sql("CREATE SKIPPING INDEX ON t")
+    spark.sql("INSERT INTO t SELECT id, -id FROM range(60, 90)")
+    assert unindexed(spark) == 0
+    assert len(data_files(tmp_path / "db" / "t")) > 3
+    rows = spark.sql("SELECT * FROM t WHERE b <= -80")
+    assert rows.count() == 10 and len(scans.opened(rows)) <= 3
+    joined = spark.sql("SELECT count(*) FROM t x JOIN t y USING (a)")
+    assert "Exchange hashpartitioning" not in joined._jdf.queryExecution().executedPlan().toString()
+    assert joined.collect() == [(90,)]
+
+
 def test_a_table_without_an_index_gets_none(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:

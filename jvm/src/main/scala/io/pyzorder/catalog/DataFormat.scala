@@ -5,6 +5,7 @@ import java.nio.charset.StandardCharsets
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
 import io.pyzorder.common.ZOrderErrors
+import io.pyzorder.storage.TableFolder
 
 /** Infers the format of a folder's data files from their names or their first bytes. */
 object DataFormat {
@@ -35,19 +36,13 @@ object DataFormat {
    * file's permissions, which on a local disk starts one process per file.
    */
   private def dataFiles(fs: FileSystem, folder: Path): Iterator[FileStatus] =
-    fs.listStatus(folder).iterator.filterNot(entry => isHidden(entry.getPath.getName)).flatMap {
-      entry =>
+    fs.listStatus(folder).iterator
+      .filterNot(entry => TableFolder.isHiddenName(entry.getPath.getName))
+      .flatMap { entry =>
         if (entry.isDirectory) dataFiles(fs, entry.getPath)
         else if (entry.getLen > 0) Iterator(entry)
         else Iterator.empty
-    }
-
-  /**
-   * Spark's rule: a leading dot hides a file or folder, and so does a leading underscore unless the
-   * name contains `=`.
-   */
-  private def isHidden(name: String): Boolean =
-    name.startsWith(".") || (name.startsWith("_") && !name.contains("="))
+      }
 
   private def ofFile(fs: FileSystem, path: Path, sniff: Boolean): Option[String] =
     if (path.getName.endsWith(".parquet")) Some("parquet")

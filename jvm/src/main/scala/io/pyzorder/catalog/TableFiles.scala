@@ -13,31 +13,33 @@ import io.pyzorder.storage.FileRef
 object TableFiles {
 
   /** All data files of the table, in all partitions. */
-  def list(session: shim.SparkSession, table: ResolvedTable): Seq[FileRef] =
-    listed(session, table).files
-
-  /** A listing that begins now and has no files yet. */
-  def beginListing(session: shim.SparkSession, table: ResolvedTable): ListedTable = {
-    val hadoopConf = session.sessionState.newHadoopConf()
-    val since = IndexStore.latest(hadoopConf, table.folder(session)).fold(0L)(_.version)
-    ListedTable(
-      System.currentTimeMillis(), since,
-      isWhole = !table.relation.location.isInstanceOf[CatalogFileIndex], Nil)
-  }
-
-  /** All data files of the table, with the time at which the listing began. */
-  def listed(session: shim.SparkSession, table: ResolvedTable): ListedTable = {
-    val begun = beginListing(session, table)
+  def list(session: shim.SparkSession, table: ResolvedTable): Seq[FileRef] = {
     val folder = table.folder(session)
     table.relation.location.refresh()
     val listing = JournaledListing.current(
       session, table.relation.location, table.options,
       SelectedPartitions.all(table.partitionSchema), Seq(folder), Nil)
-    val files = listing.files.listFiles(Nil, Nil).flatMap(_.files).map { file =>
+    listing.files.listFiles(Nil, Nil).flatMap(_.files).map { file =>
       val status = file.fileStatus
       FileRef(folder.relativize(status.getPath), status.getLen, status.getModificationTime)
     }
-    begun.copy(files = files)
+  }
+
+  /**
+   * Runs `list`, which lists all data files of the table. Returns its result and a description of
+   * the listing.
+   */
+  def listed[T](session: shim.SparkSession, table: ResolvedTable)(
+      list: => T)(filesOf: T => Seq[FileRef]): (T, ListedTable) = {
+    val before = IndexStore.latest(session.sessionState.newHadoopConf(), table.folder(session))
+    val at = System.currentTimeMillis()
+    val found = list
+    val files = filesOf(found)
+    val now = files.toSet
+    val gone = before.flatMap(IndexStore.load(session, _))
+      .fold(Set.empty[FileRef])(_.described.filterNot(now).toSet)
+    val isWhole = !table.relation.location.isInstanceOf[CatalogFileIndex]
+    found -> ListedTable(at, before.fold(0L)(_.version), isWhole, files, gone)
   }
 
   /** Input for the statistics collector, without files behind links that Links.strange rejects. */

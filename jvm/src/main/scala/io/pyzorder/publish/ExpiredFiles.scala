@@ -27,9 +27,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /** Markers outside the table's folder. Recovery does not find these if there is no RETIRE. */
   private def markers(folder: Path, busy: Option[Long]): Seq[FileStatus] =
-    incarnation.toSeq.flatMap(life =>
+    incarnation.toSeq.flatMap(current =>
       list(folder).filter(file =>
-        Marker.runOf(file.getPath.getName, life).exists(run => !busy.contains(run))))
+        Marker.runOf(file.getPath.getName, current).exists(run => !busy.contains(run))))
 
   private lazy val incarnation = Incarnation.read(hadoopConf, table)
 

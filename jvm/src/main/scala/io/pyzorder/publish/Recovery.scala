@@ -179,7 +179,7 @@ private[publish] object Recovery {
       if (IndexStore.latest(session.sessionState.newHadoopConf(), files.table).isDefined) {
         IndexStore.publish(
           session, files.table, identity, _.filterNot(entry => names(entry.path)).map(now),
-          life = Some(files.record.incarnation),
+          incarnation = Some(files.record.incarnation),
           coverage = coverage,
           voids = true)
       }

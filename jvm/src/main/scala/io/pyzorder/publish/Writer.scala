@@ -316,8 +316,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     val times = added.map(file => file.path -> file.modificationTime).toMap
     val fresh = entries.map(e => e.copy(modificationTime = times(e.path)))
     val published = IndexStore.publish(
-      session, folder, columns, old => old.filterNot(e => times.contains(e.path)) ++ fresh,
-      life = Some(incarnation),
+      session, folder, columns,
+      _.filterNot(e => times.contains(e.path) || listed.exists(_.gone(e.file))) ++ fresh,
+      incarnation = Some(incarnation),
       coverage = (replaced, _) => {
         before = replaced
         None // until the run ends, some entries are of files that are not in the table

@@ -143,16 +143,20 @@ object MetadataFiles {
 
   private def shareRemote(fs: FileSystem, made: Path, like: Path): Unit = {
     val (around, own) = (fs.getFileStatus(like), fs.getFileStatus(made))
-    val granted = around.getPermission
-    val wanted =
-      if (own.isDirectory) granted
-      else {
-        def data(action: FsAction): FsAction = action.and(FsAction.READ_WRITE)
-        new FsPermission(
-          data(granted.getUserAction), data(granted.getGroupAction), data(granted.getOtherAction))
-      }
-    if (own.getGroup != around.getGroup) fs.setOwner(made, null, around.getGroup)
-    if (own.getPermission != wanted) fs.setPermission(made, wanted)
+    def both(a: FsPermission, b: FsPermission): FsPermission = new FsPermission(
+      a.getUserAction.and(b.getUserAction), a.getGroupAction.and(b.getGroupAction),
+      a.getOtherAction.and(b.getOtherAction))
+    val data = new FsPermission(FsAction.READ_WRITE, FsAction.READ_WRITE, FsAction.READ_WRITE)
+    val wanted = if (own.isDirectory) around.getPermission else both(around.getPermission, data)
+    var now = own.getPermission
+    if (own.getGroup != around.getGroup) {
+      // Revoke before changing the group, as in shareLocal.
+      val kept = both(now, wanted)
+      if (now != kept) fs.setPermission(made, kept)
+      now = kept
+      fs.setOwner(made, null, around.getGroup)
+    }
+    if (now != wanted) fs.setPermission(made, wanted)
     if (own.getOwner != around.getOwner) fs.setOwner(made, around.getOwner, null)
   }
 }

@@ -36,11 +36,8 @@ private[pyzorder] object SiblingFolder {
 
   /** The files in a folder that engines read as data. */
   def dataFiles(hadoopConf: Configuration, folder: Path): Seq[FileStatus] =
-    FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter { status =>
-      val name = status.getPath.getName
-      status.isFile && !name.startsWith("_") && !name.startsWith(".") &&
-      !name.endsWith("._COPYING_")
-    }
+    FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter(status =>
+      status.isFile && !TableFolder.isHiddenName(status.getPath.getName))
 
   /** The file in a folder that names the folder it was filled from. */
   def originFile(folder: TableFolder): Path = new Path(folder.zorder, "_from")

@@ -180,6 +180,19 @@ object TableFolder {
         !(new Path(whole).toUri.getPath + "/").contains("/../")
     catch { case NonFatal(_) => false }
 
+  /** Whether Spark's listings hide a file, named as in FileRef, because of a name on its path. */
+  def isHidden(relative: String): Boolean =
+    if (isWhole(relative)) isHiddenName(relative.substring(relative.lastIndexOf('/') + 1))
+    else relative.split('/').exists(isHiddenName)
+
+  /**
+   * Spark's rule for the name of a file or folder. A leading underscore does not hide partition
+   * folders. Hadoop's shell gives the last ending to files that it is still copying.
+   */
+  def isHiddenName(name: String): Boolean =
+    name.startsWith(".") || (name.startsWith("_") && !name.contains("=")) ||
+      name.endsWith("._COPYING_")
+
   /** Whether `path` is `folder` or lies below it, judged by the names alone. */
   def isAtOrBelow(path: Path, folder: Path): Boolean =
     path == folder || (path.toUri.getScheme == folder.toUri.getScheme &&

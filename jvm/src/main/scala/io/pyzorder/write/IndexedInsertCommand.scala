@@ -16,6 +16,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.datasources.{BasicWriteJobStatsTracker, FileFormat}
 import org.apache.spark.sql.execution.datasources.{FileIndex, InsertIntoHadoopFsRelationCommand}
+import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{StructField, StructType}
@@ -29,8 +31,9 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * Runs Spark's insert, and afterwards adds entries for the new files to the table's index. If there
- * is no index, a clustered write creates one. The parameters are exactly those of Spark's insert
- * command, because Spark copies a command by passing them to a constructor.
+ * is no index, a clustered write creates one. A write that adds no entries records that the index,
+ * if there is one by then, no longer covers the table. The parameters are exactly those of Spark's
+ * insert command, because Spark copies a command by passing them to a constructor.
  *
  * The entries are published like any snapshot, without the table's lock. If publishing fails, the
  * write still succeeds, because queries read files without entries.
@@ -93,19 +96,17 @@ final class IndexedInsertCommand(
           catch { case NonFatal(second) => failure.addSuppressed(second) }
           throw failure
       }
-    if (before.isDefined || tracker.isDefined || around.nonEmpty) {
-      try {
-        tracker match {
-          case Some(written) => publish(session, folder, before, columns, written.files, conf)
-          case None => IndexStore.uncover(session, folder, properties)
-        }
-        around.foreach(IndexStore.uncover(session, _))
-      } catch {
-        case NonFatal(failure) =>
-          log.warn(
-            s"The rows were written to ${folder.root}, but their files are unindexed until " +
-              s"REFRESH SKIPPING INDEX: ${failure.getMessage}")
+    try {
+      tracker match {
+        case Some(written) => publish(session, folder, before, columns, written.files, conf)
+        case None => IndexStore.uncover(session, folder, properties)
       }
+      around.foreach(IndexStore.uncover(session, _))
+    } catch {
+      case NonFatal(failure) =>
+        log.warn(
+          s"The rows were written to ${folder.root}, but their files are unindexed until " +
+            s"REFRESH SKIPPING INDEX: ${failure.getMessage}")
     }
     result
   }
@@ -128,8 +129,8 @@ final class IndexedInsertCommand(
   private def indexed(
       session: shim.SparkSession,
       before: Option[SnapshotRef]): Seq[IndexedColumn] = {
-    val wanted = clusteredBy.nonEmpty ||
-      before.isDefined && ZOrderConf.writeIndex.get(session.sessionState.conf, properties)
+    val wanted = isPlain(fileFormat) && (clusteredBy.nonEmpty ||
+      before.isDefined && ZOrderConf.writeIndex.get(session.sessionState.conf, properties))
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
     if (!wanted || ReadSettings.matchesFieldIds(session, fileSchema) ||
       ReadSettings.matchesPositions(session, options)) {
@@ -164,20 +165,20 @@ final class IndexedInsertCommand(
       }
     }
     if (entries.nonEmpty || before.isDefined && folders.nonEmpty) {
-      val lie = folders.flatMap(_.lie.values).map(refOf(folder, _)).toSet
+      val present = folders.flatMap(_.present.values).map(refOf(folder, _)).toSet
       val known = folders.flatMap(_.path).map(folder.relativize).toSet
       val paths = entries.map(_.path).toSet
       // An append removes no entries: a running OPTIMIZE publishes its entries before it moves its
       // files here.
       def isGone(entry: FileEntry): Boolean =
-        mode == SaveMode.Overwrite && known(entry.file.folder) && !lie(entry.file)
+        mode == SaveMode.Overwrite && known(entry.file.folder) && !present(entry.file)
       val lacksEntries = entries.length < files.length || overwritesPartly
       val whole = partitionColumns.isEmpty
-      val listed = ListedTable(listedAt, before.fold(0L)(_.version), whole, lie.toSeq)
+      val listed = ListedTable(listedAt, before.fold(0L)(_.version), whole, present.toSeq)
       def coverage(ref: Option[SnapshotRef], all: Seq[FileEntry]): Option[Coverage] = {
         val old = ref.flatMap(_.coverage)
         if (lacksEntries) None
-        else if (all.map(_.file).filter(file => known(file.folder)).toSet != lie)
+        else if (all.map(_.file).filter(file => known(file.folder)).toSet != present)
           old.filter(_.isWhole)
         else if (whole && mode == SaveMode.Overwrite) Coverage.of(listed, ref, all)
         else if (whole) old.map(_.copy(listedAt = listedAt))
@@ -252,7 +253,7 @@ final class IndexedInsertCommand(
   private def visible(folder: Path, conf: Configuration): Map[String, FileStatus] =
     try {
       folder.getFileSystem(conf).listStatus(folder)
-        .filter(status => status.isFile && !status.getPath.getName.matches("[._].*"))
+        .filter(status => status.isFile && !TableFolder.isHiddenName(status.getPath.getName))
         .map(status => status.getPath.getName -> status).toMap
     } catch {
       case _: FileNotFoundException => Map.empty // dropped meanwhile
@@ -295,4 +296,8 @@ object IndexedInsertCommand {
 
   /** Milliseconds to wait before each further attempt to clear the folder. */
   private val Pauses: Seq[Long] = Seq(50, 100, 200, 400, 800, 1600)
+
+  /** Whether files of this format are indexed: it is exactly Spark's, not another's subclass. */
+  private[write] def isPlain(format: FileFormat): Boolean =
+    format.getClass == classOf[ParquetFileFormat] || format.getClass == classOf[OrcFileFormat]
 }

@@ -1,15 +1,12 @@
 package io.pyzorder.write
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.SaveMode
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.command._
-import org.apache.spark.sql.execution.datasources.{FileFormat, InsertIntoHadoopFsRelationCommand}
-import org.apache.spark.sql.execution.datasources.orc.OrcFileFormat
-import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
+import org.apache.spark.sql.execution.datasources.InsertIntoHadoopFsRelationCommand
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types.{StructField, StructType}
 
@@ -17,15 +14,15 @@ import io.pyzorder.catalog.{ClusteringColumns, TargetLookup}
 import io.pyzorder.common.ZOrderConf
 import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.layout.select.LayoutSettings
-import io.pyzorder.storage.TableFolder
 
 /**
- * Clusters the rows of writes to tables that ask for it. Makes writes to a folder with a `_zorder`
- * folder, or to a partition in such a folder, add entries for their files to the index, or record
- * that the index lacks these entries. Every overwrite uses the same command, because it may collide
- * with an OPTIMIZE. For TRUNCATE TABLE, LOAD DATA, ALTER TABLE … DROP or RENAME PARTITION and an
- * INSERT through a Hive SerDe, it only records that the index no longer covers the table. Other
- * writes are left unchanged.
+ * Clusters the rows of writes to tables that ask for it. Makes every write to a folder of files add
+ * entries for its files to the folder's index, or record that the index lacks these entries. For
+ * TRUNCATE TABLE, LOAD DATA, ALTER TABLE … DROP or RENAME PARTITION and an INSERT through a Hive
+ * SerDe, it only records that the index no longer covers the table.
+ *
+ * A write is prepared even if its table has no index yet, because the index may be created while
+ * the write runs.
  *
  * Spark runs every INSERT into its own file formats, from SQL or a DataFrame, as one of the
  * commands matched here. CREATE TABLE AS SELECT is matched too, because the insert that it runs
@@ -35,8 +32,7 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperatorsUp {
     case insert: InsertIntoHadoopFsRelationCommand
-        if insert.getClass == classOf[InsertIntoHadoopFsRelationCommand] &&
-          insert.bucketSpec.isEmpty && isPlain(insert.fileFormat) && insert.query.resolved =>
+        if insert.getClass == classOf[InsertIntoHadoopFsRelationCommand] && insert.query.resolved =>
       prepared(insert)
     case create: CreateDataSourceTableAsSelectCommand
         if create.table.bucketSpec.isEmpty && create.query.resolved &&
@@ -52,15 +48,10 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
     case rename: AlterTableRenamePartitionCommand =>
       UnindexedChangeCommand(rename, rename.tableName)
     case write: DataWritingCommand if write.getClass.getName == HiveInsert =>
-      write.productIterator.collectFirst { case table: CatalogTable if isOurs(table) => table }
-        .map(UnindexedWriteCommand(write, _)).getOrElse(write)
+      write.productIterator.collectFirst {
+        case table: CatalogTable if TargetLookup.plainProvider(table).isDefined => table
+      }.map(UnindexedWriteCommand(write, _)).getOrElse(write)
   }
-
-  private def isOurs(table: CatalogTable): Boolean =
-    table.storage.locationUri.map(new Path(_)).exists { root =>
-      root.getFileSystem(session.sessionState.newHadoopConf())
-        .exists(new TableFolder(root).zorder)
-    }
 
   /**
    * Spark's command for an INSERT through a Hive SerDe. The class is missing without Spark's Hive
@@ -73,16 +64,12 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
     val conf = session.sessionState.newHadoopConf()
     val root = insert.outputPath.getFileSystem(conf).makeQualified(insert.outputPath)
     val rows =
-      if (isLaidOut(insert.query)) Some(insert.query)
+      if (isLaidOut(insert.query) || insert.bucketSpec.isDefined ||
+        !IndexedInsertCommand.isPlain(insert.fileFormat)) None
       else laidOut(
         insert.query, insert.outputColumnNames, insert.partitionColumns.map(_.name), properties,
         insert.catalogTable.map(_.identifier.quotedString).getOrElse(s"'$root'"), Some(root))
-    def isOurs = TableFolder.upwards(root).exists(folder =>
-      root.getFileSystem(conf).exists(new TableFolder(folder).zorder))
-    // The command of an overwrite is replaced even without a `_zorder` folder, because the first
-    // OPTIMIZE may begin during the overwrite.
-    if (rows.isEmpty && insert.mode != SaveMode.Overwrite && !isOurs) insert
-    else new IndexedInsertCommand(
+    new IndexedInsertCommand(
       insert.outputPath, insert.staticPartitions, insert.ifPartitionNotExists,
       insert.partitionColumns, insert.bucketSpec, insert.fileFormat, insert.options,
       rows.getOrElse(insert.query), insert.mode, insert.catalogTable, insert.fileIndex,
@@ -129,8 +116,4 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   private def isLaidOut(query: LogicalPlan): Boolean =
     query.exists(_.isInstanceOf[ClusteredRows])
-
-  /** Whether the format is exactly Spark's, not a subclass by another project. */
-  private def isPlain(format: FileFormat): Boolean =
-    format.getClass == classOf[ParquetFileFormat] || format.getClass == classOf[OrcFileFormat]
 }

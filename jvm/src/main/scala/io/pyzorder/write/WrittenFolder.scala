@@ -6,18 +6,18 @@ import org.apache.hadoop.fs.{FileStatus, Path}
  * A folder into which a write has put files, or whose files it has replaced.
  *
  * @param path    the folder's path; None if it is not known
- * @param lie     the data files in it after the write, by name
+ * @param present the data files in it after the write, by name
  * @param written the files that this write has put there
  */
 private[write] final case class WrittenFolder(
     path: Option[Path],
-    lie: Map[String, FileStatus],
+    present: Map[String, FileStatus],
     written: Seq[NewFile]) {
 
   /** The files in it that are not from this write. */
-  def others: Iterable[FileStatus] = (lie -- written.map(_.name)).values
+  def others: Iterable[FileStatus] = (present -- written.map(_.name)).values
 
   /** The written files that are in the folder, with their current status. */
   def placed: Seq[(NewFile, FileStatus)] =
-    written.flatMap(file => lie.get(file.name).map(file -> _))
+    written.flatMap(file => present.get(file.name).map(file -> _))
 }

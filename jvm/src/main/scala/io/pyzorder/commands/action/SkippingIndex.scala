@@ -59,26 +59,21 @@ private[commands] object SkippingIndex {
     val denied = DeniedColumns.of(session.sessionState.conf, table.properties)
     val columns = asked.filterNot(denied(_))
     val snapshot = latest(session, table).flatMap(IndexStore.load(session, _))
-    val old = snapshot.toSeq.flatMap(_.entries)
-    val listed = TableFiles.listed(session, table)
-    val files = listed.files
+    val (files, listed) =
+      TableFiles.listed(session, table)(TableFiles.list(session, table))(identity)
     val known =
       if (snapshot.exists(from => columns.forall(from.columns.contains)))
-        valid(old, files).map(_.path).toSet
+        valid(snapshot.toSeq.flatMap(_.entries), files).map(_.path).toSet
       else Set.empty[String]
     val missing = files.filterNot(file => known(file.path))
     val collected = Collector.collect(session, TableFiles.toIndex(session, table, missing), columns)
     FailPoints.reach(session.sessionState.conf, "index-collected")
     val fresh = collected.map(_.path).toSet
-    val olds = old.iterator.map(_.path).toSet
     IndexStore.publish(
       session,
       new TableFolder(table.root),
       _ => columns,
-      before => {
-        val (earlier, meanwhile) = before.filterNot(e => fresh(e.path)).partition(e => olds(e.path))
-        valid(earlier, files) ++ meanwhile ++ collected
-      },
+      _.filterNot(entry => fresh(entry.path) || listed.gone(entry.file)) ++ collected,
       table.properties,
       coverage = Coverage.of(listed, _, _))
   }

@@ -35,9 +35,8 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
   override def run(writer: Writer): OptimizeMetrics =
     try {
       Vacuum.expired(session, table, writer)
-      val listing = TableFiles.beginListing(session, table)
-      val files = list()
-      if (where.isEmpty) writer.listed = Some(listing.copy(files = everyFile(files)))
+      val (files, listed) = TableFiles.listed(session, table)(list())(everyFile)
+      if (where.isEmpty) writer.listed = Some(listed)
       val chosen = planner.plan(files)
       planner.checkHarm(files, chosen)
       writer.reading = filesOf(chosen.groups)

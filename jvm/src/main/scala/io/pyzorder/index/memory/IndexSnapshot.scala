@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.{DataType, StructField, StructType}
 
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.model.{ReadSettings, ZValueColumn}
-import io.pyzorder.storage.TableFolder
+import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * One immutable state of the index table, as held by the driver, with one entry per data file. A
@@ -123,6 +123,13 @@ final class IndexSnapshot(
     var bytes = files.estimatedBytes
     loaded.values().forEach(column => column.foreach(bytes += _.estimatedBytes))
     bytes
+  }
+
+  /** The files that the entries describe, in the order of the entries. */
+  def described: Iterator[FileRef] = {
+    checkObjects()
+    val names = paths()
+    names.indices.iterator.map(i => FileRef(names(i), size(i), modificationTime(i)))
   }
 
   /** The entries as objects, for code that changes the index. Invalid file names are left out. */

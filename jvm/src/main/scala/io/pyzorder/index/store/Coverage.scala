@@ -38,8 +38,16 @@ object Coverage {
  * @param at      when the listing began, in milliseconds since the epoch
  * @param since   the version of the index when the listing began; 0 without an index
  * @param isWhole as in Coverage
+ * @param gone    the files that had an entry in this version but are not in the listing. Their
+ *                entries must be removed: a folder of entries would otherwise count as covered,
+ *                even if it was not listed because it is no longer a partition of the table
  */
-final case class ListedTable(at: Long, since: Long, isWhole: Boolean, files: Seq[FileRef]) {
+final case class ListedTable(
+    at: Long,
+    since: Long,
+    isWhole: Boolean,
+    files: Seq[FileRef],
+    gone: Set[FileRef] = Set.empty) {
 
   /**
    * Whether this snapshot's entries reflect all changes by pyzorder's writers since the listing

@@ -39,7 +39,7 @@ object IndexStore {
   private val KeptSnapshots = 10
 
   /** The incarnation that was last read for each table. */
-  private val lives: Cache[TableFolder, String] =
+  private val incarnations: Cache[TableFolder, String] =
     CacheBuilder.newBuilder().maximumSize(10000).build[TableFolder, String]()
 
   /**
@@ -70,7 +70,7 @@ object IndexStore {
     try {
       pointers(fileSystem, folder).lastOption.map { case (version, status) =>
         val ref = known(fileSystem, folder, version, status)
-        if (!ofThisLife(hadoopConf, ref)) {
+        if (!isCurrent(hadoopConf, ref)) {
           throw new IllegalStateException(
             "it belongs to another table, or to this one before it was overwritten")
         }
@@ -101,10 +101,10 @@ object IndexStore {
    * known one does not match. That suffices, because the incarnation's file never changes, and an
    * overwrite that removes it also removes the index.
    */
-  private def ofThisLife(hadoopConf: Configuration, ref: SnapshotRef): Boolean =
-    lives.getIfPresent(ref.folder) == ref.incarnation ||
+  private def isCurrent(hadoopConf: Configuration, ref: SnapshotRef): Boolean =
+    incarnations.getIfPresent(ref.folder) == ref.incarnation ||
       Incarnation.read(hadoopConf, ref.folder).exists { now =>
-        lives.put(ref.folder, now)
+        incarnations.put(ref.folder, now)
         now == ref.incarnation
       }
 
@@ -128,15 +128,15 @@ object IndexStore {
    * changed instead, so `columns` and `change` may be called several times. An unreadable index is
    * treated as one without entries.
    *
-   * @param columns    maps the columns that had statistics to those that will have them
-   * @param properties the table's properties, which may deny columns; empty for a path
-   * @param change     maps the old entries to the new ones; its input no longer has statistics of
-   *                   columns that are dropped or change their type
-   * @param life       the table's incarnation as seen by a writer; None for the current
-   *                   incarnation, which is created if the table has none
-   * @param coverage   computes the new coverage from the latest snapshot and the new entries
-   * @param voids      whether this writer added files without an entry, or deleted or moved files,
-   *                   so that no other writer's earlier listing covers the table any more
+   * @param columns     maps the columns that had statistics to those that will have them
+   * @param change      maps the old entries to the new ones; its input no longer has statistics of
+   *                    columns that are dropped or change their type
+   * @param properties  the table's properties, which may deny columns; empty for a path
+   * @param incarnation the table's incarnation as seen by a writer; None for the current
+   *                    incarnation, which is created if the table has none
+   * @param coverage    computes the new coverage from the latest snapshot and the new entries
+   * @param voids       whether this writer added files without an entry, or deleted or moved files,
+   *                    so that no other writer's earlier listing covers the table any more
    * @return the pointer to the new snapshot
    */
   def publish(
@@ -145,7 +145,7 @@ object IndexStore {
       columns: Seq[IndexedColumn] => Seq[IndexedColumn],
       change: Seq[FileEntry] => Seq[FileEntry],
       properties: Map[String, String] = Map.empty,
-      life: Option[String] = None,
+      incarnation: Option[String] = None,
       coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage] = (_, _) => None,
       voids: Boolean = false): SnapshotRef = {
     val denied = DeniedColumns.of(session.sessionState.conf, properties)
@@ -156,7 +156,7 @@ object IndexStore {
     var published: Option[SnapshotRef] = None
     while (published.isEmpty) {
       published = tryPublish(
-        session, fileSystem, folder, columns(_).filterNot(denied(_)), change, life, coverage,
+        session, fileSystem, folder, columns(_).filterNot(denied(_)), change, incarnation, coverage,
         voids)
     }
     deleteOld(fileSystem, folder, denied)
@@ -233,7 +233,7 @@ object IndexStore {
       folder: TableFolder,
       columns: Seq[IndexedColumn] => Seq[IndexedColumn],
       change: Seq[FileEntry] => Seq[FileEntry],
-      life: Option[String],
+      incarnation: Option[String],
       coverage: (Option[SnapshotRef], Seq[FileEntry]) => Option[Coverage],
       voids: Boolean): Option[SnapshotRef] = {
     val conf = session.sessionState.newHadoopConf()
@@ -250,7 +250,7 @@ object IndexStore {
     val ref = SnapshotRef(
       folder,
       version,
-      life.getOrElse(Incarnation.readOrCreate(conf, folder)),
+      incarnation.getOrElse(Incarnation.readOrCreate(conf, folder)),
       s"_snapshot-$version-${UUID.randomUUID()}",
       bytes.length.toLong,
       SnapshotFiles.checksum(bytes),

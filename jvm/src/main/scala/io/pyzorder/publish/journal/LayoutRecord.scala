@@ -42,10 +42,10 @@ object LayoutRecord {
       hadoopConf: Configuration,
       folder: TableFolder,
       before: Long = Long.MaxValue): Option[LayoutRecord] =
-    Incarnation.read(hadoopConf, folder).flatMap { life =>
+    Incarnation.read(hadoopConf, folder).flatMap { current =>
       Journal.runs(hadoopConf, folder).filter(_.run < before).sortBy(-_.run)
         .find(run =>
-          run.outcome.exists(_.commit) && run.retire.exists(_.incarnation == life))
+          run.outcome.exists(_.commit) && run.retire.exists(_.incarnation == current))
         .flatMap(_.retire.get.layout)
     }
 

@@ -36,22 +36,14 @@ object Marker {
     val fs = table.root.getFileSystem(hadoopConf)
     def below(folder: Path): Seq[String] = {
       val found = FileSystems.list(fs, folder)
+      val folders = found.filter(entry =>
+        entry.isDirectory && !TableFolder.isHiddenName(entry.getPath.getName) &&
+          !Links.isOne(entry.getPath))
       found.filter(_.getPath.getName == name).map(_ => table.relativize(folder)) ++
-        found.filter(entry => entry.isDirectory && !isHiddenName(entry.getPath.getName))
-          .filterNot(entry => Links.isOne(entry.getPath))
-          .flatMap(entry => below(entry.getPath))
+        folders.flatMap(entry => below(entry.getPath))
     }
     below(table.root)
   }
-
-  /** Whether Spark's listings hide a file, named as in FileRef, because of a name on its path. */
-  def isHidden(path: String): Boolean =
-    if (TableFolder.isWhole(path)) isHiddenName(path.substring(path.lastIndexOf('/') + 1))
-    else path.split('/').exists(isHiddenName)
-
-  /** Spark's rule, which allows partition folders to begin with an underscore. */
-  private def isHiddenName(name: String): Boolean =
-    name.startsWith(".") || (name.startsWith("_") && !name.contains("="))
 
   /**
    * The run to which a marker of this name and incarnation belongs; None if the name is not that of

@@ -31,7 +31,7 @@ final class Overlay private[publish] (
    * always hide are left out: SummaryFiles, and any hidden names in a forged record.
    */
   val shown: Seq[FileRef] =
-    (if (commit) record.add else record.retire).filterNot(file => Marker.isHidden(file.path))
+    (if (commit) record.add else record.retire).filterNot(file => TableFolder.isHidden(file.path))
 
   /**
    * The run's files that are not part of the table. A later file of the same name may be part of

@@ -134,10 +134,7 @@ final class JournaledFileIndex(
    */
   private def fits(table: TableFolder, file: FileRef, roots: Seq[Path]): Boolean = {
     val names = file.folder.split('/').filter(_.contains('=')).map(_.takeWhile(_ != '=')).toSeq
-    val isRecursive = parameters.exists { case (key, value) =>
-      key.equalsIgnoreCase("recursiveFileLookup") && value.equalsIgnoreCase("true")
-    }
-    spec.isDefined || isRecursive || schema.forall { columns =>
+    spec.isDefined || Roots.isRecursive(parameters) || schema.forall { columns =>
       val planned = columns.fieldNames.toSeq.map(_.toLowerCase)
       val found = names.map(name => ExternalCatalogUtils.unescapePathName(name).toLowerCase)
       if (roots.contains(table.root)) found == planned else found.endsWith(planned)

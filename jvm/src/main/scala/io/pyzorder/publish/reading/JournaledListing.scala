@@ -66,8 +66,10 @@ object JournaledListing {
    *
    * If `staleness` accepts earlier knowledge, files are taken from the indexes that are recent
    * enough, and only the paths that these indexes do not cover are listed. A cached listing is
-   * reused if it is recent enough. If `staleness` accepts nothing, a cached listing is reused only
-   * for an InMemoryFileIndex, and the caller must check each of its files before skipping it.
+   * reused if it is recent enough. Both require that writers with pyzorder change an index whenever
+   * they change the files (see Roots.isWatched). If `staleness` accepts nothing, a cached listing
+   * is reused only for an InMemoryFileIndex, and the caller must check each of its files before
+   * skipping it.
    *
    * @param options          the relation's options
    * @param selected         the partitions to list, and the relation's partition columns with their
@@ -86,35 +88,33 @@ object JournaledListing {
       staleness: Staleness = Staleness.none): Listing = {
     val hadoopConf = session.sessionState.newHadoopConf()
     val states = folders.map(folder => Journal.read(hadoopConf, folder))
-    val covering = recentEnough(indexes, staleness)
 
     /** The cached listing, or a new one. */
-    def listed(at: Roots, isFit: Listing => Boolean): Listing = {
+    def listed(at: Roots): Listing = {
+      val keepsOwn = wrapped.isInstanceOf[InMemoryFileIndex] && !staleness.remembers
+      val isWatched = at.isWatched(folders, indexes)
+      def isFit(kept: Listing): Boolean =
+        keepsOwn || isWatched && kept.asOf.exists(staleness.allows)
       val key = (states.map(_.token), indexes.map(_.file), at.key)
       Option(cache.getIfPresent(wrapped)).filter(known => known.key == key && isFit(known.listing))
         .map(_.listing.copy(isFresh = false))
         .getOrElse {
-          val fresh = listing(session, at, folders, covering)
+          val fresh = listing(session, at, folders, recentEnough(at, folders, indexes, staleness))
           val kept =
             if (at.fits(fresh.files)) fresh else Listing(wrapped, isFresh = false, asOf = None)
           cache.put(wrapped, Cached(key, kept))
           kept
         }
     }
-    def isRecent(kept: Listing): Boolean = kept.asOf.exists(staleness.allows)
 
     if (!states.exists(_.exists) && (indexes.isEmpty || !staleness.remembers)) {
       Listing(wrapped, isFresh = false, asOf = None)
-    } else wrapped match {
-      case deferred: DeferredFileIndex if covering.isEmpty =>
+    } else (wrapped, Roots.of(session, wrapped, options, selected)) match {
+      case (_, None) => Listing(wrapped, isFresh = false, asOf = None)
+      case (deferred: DeferredFileIndex, Some(at))
+          if recentEnough(at, folders, indexes, staleness).isEmpty =>
         current(session, deferred.listed, options, selected, folders, indexes, staleness)
-      case _ =>
-        Roots.of(session, wrapped, options, selected) match {
-          case Some(at) =>
-            val keepsOwn = wrapped.isInstanceOf[InMemoryFileIndex] && !staleness.remembers
-            listed(at, kept => keepsOwn || isRecent(kept))
-          case None => Listing(wrapped, isFresh = false, asOf = None)
-        }
+      case (_, Some(at)) => listed(at)
     }
   }
 
@@ -168,7 +168,7 @@ object JournaledListing {
         } yield listing(
           session,
           at.copy(paths = missing.map(_.path), spec = Some(spec.copy(partitions = missing))),
-          folders, recentEnough(indexes, staleness))
+          folders, recentEnough(at, folders, indexes, staleness))
       more.fold(old) { added =>
         val times = old.asOf ++ added.asOf
         Listing(
@@ -176,8 +176,14 @@ object JournaledListing {
       }
     }
 
-  private def recentEnough(indexes: Seq[SnapshotRef], staleness: Staleness): Seq[SnapshotRef] =
-    indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
+  /** The indexes from which the files at these roots may be taken. */
+  private def recentEnough(
+      at: Roots,
+      folders: Seq[TableFolder],
+      indexes: Seq[SnapshotRef],
+      staleness: Staleness): Seq[SnapshotRef] =
+    if (!at.isWatched(folders, indexes)) Nil
+    else indexes.filter(_.coverage.exists(known => staleness.allows(known.listedAt)))
 
   /** Makes the next listing of `wrapped` query the store again. */
   def forget(wrapped: FileIndex): Unit = {

@@ -6,7 +6,8 @@ import org.apache.spark.sql.execution.datasources.PartitionSpec
 import org.apache.spark.sql.pyzorder.{shim, CatalogAccess}
 import org.apache.spark.sql.types.StructType
 
-import io.pyzorder.storage.FileVersion
+import io.pyzorder.index.store.SnapshotRef
+import io.pyzorder.storage.{FileVersion, TableFolder}
 
 /**
  * The paths at which Spark would list a relation's files, and the way it would derive partitions
@@ -34,9 +35,38 @@ private[reading] final case class Roots(
   def fits(files: FileIndex): Boolean =
     spec.isDefined || files.inputFiles.isEmpty ||
       schema.forall(planned => files.partitionSchema.fieldNames.sameElements(planned.fieldNames))
+
+  /**
+   * Whether every change that a session with pyzorder makes to the files at these paths also
+   * changes an index of the table, so that a listing can be known to be current.
+   *
+   * A write to a path changes the indexes of that folder and of its ancestors up to the first whose
+   * name does not have the form `name=value` (see IndexedInsertCommand). A write to a table in the
+   * catalog changes the index in the table's folder. The files of a partition outside that folder
+   * count as watched, because they are usually written through their table. A write by path to such
+   * a partition, or to a folder below one of the paths, is not noticed.
+   *
+   * @param folders the folders of tables with a `_zorder`
+   * @param indexes the indexes in these folders
+   */
+  def isWatched(folders: Seq[TableFolder], indexes: Seq[SnapshotRef]): Boolean = {
+    val indexed = indexes.map(_.folder.root).toSet
+    val table = folders.find(_.isInCatalog).map(_.root).filter(indexed)
+    val files = pinned.map(_.getPath).toSet
+    !Roots.isRecursive(options) && paths.forall { path =>
+      val folder = if (files(path)) path.getParent else path
+      TableFolder.upwards(folder).exists(indexed) ||
+      table.exists(root => !TableFolder.isAtOrBelow(path, root))
+    }
+  }
 }
 
 private[reading] object Roots {
+
+  /** Whether a listing finds all files below the paths, whatever the names of their folders are. */
+  def isRecursive(options: Map[String, String]): Boolean = options.exists { case (key, value) =>
+    key.equalsIgnoreCase("recursiveFileLookup") && value.equalsIgnoreCase("true")
+  }
 
   /**
    * The roots of a relation, or None if the class of its index is neither one of Spark's nor one of

@@ -70,13 +70,17 @@ object SnapshotListing {
       snapshot: IndexSnapshot): SnapshotListing = {
     val blockSize = table.root.getFileSystem(hadoopConf).getDefaultBlockSize(table.root)
     val names = snapshot.paths()
-    val files = names.indices.filterNot(i => TableFolder.leaves(names(i))).map { i =>
+    val files = names.indices.filterNot(i => isForged(names(i))).map { i =>
       new FileStatus(
         snapshot.size(i), false, 1, blockSize, snapshot.modificationTime(i),
         table.resolve(names(i)))
     }
     new SnapshotListing(table, coverage, files.groupBy(_.getPath.getParent))
   }
+
+  /** Whether no listing of the table could find a file of this name. */
+  private def isForged(name: String): Boolean =
+    TableFolder.leaves(name) || TableFolder.isHidden(name)
 
   private def upwards(path: Path): Iterator[Path] =
     Iterator.iterate(path)(_.getParent).takeWhile(_ != null)

@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.{QualifiedTableName, TableIdentifier}
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{InsertIntoStatement, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.execution.command.DDLUtils
@@ -35,18 +35,44 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * data source tables that have a schema in the catalog, no buckets, and all files directly in their
  * folder. Tables with partitions in the catalog do not need it, because Spark lists them only when
  * it needs their files.
+ *
+ * The rule also removes a cached relation if another session has changed the table's location, for
+ * example by an OPTIMIZE that switches it. Otherwise, this session would read the old folder, and
+ * write to it.
  */
 case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     plan.foreach {
-      case relation: UnresolvedRelation if !relation.isStreaming && relation.options.isEmpty =>
-        // Spark itself reports what is wrong with the name or the table.
-        try identifierOf(relation.multipartIdentifier).foreach(defer)
-        catch { case NonFatal(_) => }
+      case relation: UnresolvedRelation =>
+        prepare(relation, !relation.isStreaming && relation.options.isEmpty)
+      case insert: InsertIntoStatement => insert.table match {
+          case target: UnresolvedRelation => prepare(target, mayDefer = false)
+          case _ =>
+        }
       case _ =>
     }
     plan
+  }
+
+  private def prepare(relation: UnresolvedRelation, mayDefer: Boolean): Unit =
+    // Spark itself reports what is wrong with the name or the table.
+    try
+      for (identifier <- identifierOf(relation.multipartIdentifier)
+        if catalog.tableExists(identifier)) {
+        val table = catalog.getTableMetadata(identifier)
+        val name = QualifiedTableName(
+          CatalogAccess.sessionCatalog, table.database, table.identifier.table)
+        if (hasMoved(catalog.getCachedTable(name), table)) catalog.invalidateCachedTable(name)
+        if (mayDefer && catalog.getCachedTable(name) == null)
+          relationOf(table).foreach(catalog.cacheTable(name, _))
+      }
+    catch { case NonFatal(_) => }
+
+  private def hasMoved(cached: LogicalPlan, now: CatalogTable): Boolean = cached match {
+    case relation: LogicalRelation =>
+      relation.catalogTable.exists(_.storage.locationUri != now.storage.locationUri)
+    case _ => false
   }
 
   private def catalog = session.sessionState.catalog
@@ -65,15 +91,6 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
       case _ => None
     }
   }
-
-  private def defer(identifier: TableIdentifier): Unit =
-    if (catalog.tableExists(identifier)) {
-      val table = catalog.getTableMetadata(identifier)
-      val name = QualifiedTableName(
-        CatalogAccess.sessionCatalog, table.database, table.identifier.table)
-      if (catalog.getCachedTable(name) == null)
-        relationOf(table).foreach(catalog.cacheTable(name, _))
-    }
 
   private def relationOf(table: CatalogTable): Option[LogicalRelation] =
     for {

@@ -1,0 +1,238 @@
+"""Sessions with pyzorder see at once what other such sessions write, even if
+spark.sql.zorder.index.maxStaleness lets them plan without a listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.scans import settings
+from tests.support.staleness import KINDS, append, bound, count, fresh, insert
+
+FLAT = KINDS["a table"]
+PARTITIONED = KINDS["a partitioned table"]
+BUCKETED = FLAT.replace(" LOCATION", " CLUSTERED BY (id) INTO 2 BUCKETS LOCATION")
+BUCKETED_PARTITIONS = PARTITIONED.replace(" LOCATION", " CLUSTERED BY (id) INTO 2 BUCKETS LOCATION")
+RECURSIVE = FLAT.replace(" LOCATION", " OPTIONS (recursiveFileLookup 'true') LOCATION")
+MANAGED = PARTITIONED.split(" LOCATION")[0]
+
+OPTIMIZE = "OPTIMIZE stale ZORDER BY (id)"
+CREATE = "CREATE SKIPPING INDEX ON stale (id)"
+NO_INDEX = OPTIMIZE + "; DROP SKIPPING INDEX ON stale"
+INSERT = "INSERT INTO stale SELECT id, cast(id % 2 as int) FROM range(40, 45)"
+OVERWRITE = "INSERT OVERWRITE stale SELECT id, cast(id % 2 as int) FROM range(3)"
+OVERWRITE_1 = "INSERT OVERWRITE stale PARTITION (p = 1) SELECT id FROM range(3)"
+
+#: Adds partition 9, with two rows, in a folder of the table whose name is not `p=9`.
+ODD_PARTITION = (
+    "ALTER TABLE stale ADD PARTITION (p = 9) LOCATION '{t}/nine';"
+    " INSERT INTO stale VALUES (90, 9), (91, 9)"
+)
+
+
+def through(folder: str, statement: str = "INSERT INTO part VALUES (41), (43)") -> str:
+    """Statements that write to a folder as to a table of its own."""
+    create = f"CREATE TABLE part (id BIGINT) USING parquet LOCATION '{folder}'"
+    return f"{create}; {statement}; DROP TABLE part"
+
+
+def directory(folder: str, rows: int, provider: str = "parquet") -> str:
+    query = f"SELECT id FROM range({rows})"
+    return f"INSERT OVERWRITE DIRECTORY '{folder}' USING {provider} {query}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """{t} is the table's folder. The rows of the table are 0 to 39, half of them in p = 0.
+
+    :param table:  creates the table
+    :param before: gives it an index, or removes the index
+    :param change: changes the table in another session
+    :param rows:   how many rows the table has then
+    """
+
+    table: str
+    before: str
+    change: str
+    rows: int
+
+
+CASES = {
+    "overwrite a folder": Case(MANAGED, OPTIMIZE, directory("{t}/p=1", 1), 21),
+    "another table": Case(MANAGED, OPTIMIZE, through("{t}/p=1"), 42),
+    "truncate a partition": Case(MANAGED, OPTIMIZE, "TRUNCATE TABLE stale PARTITION (p = 1)", 20),
+    "truncate": Case(MANAGED, OPTIMIZE, "TRUNCATE TABLE stale", 0),
+    "drop a partition": Case(
+        MANAGED,
+        OPTIMIZE,
+        "ALTER TABLE stale DROP PARTITION (p = 1); ALTER TABLE stale ADD PARTITION (p = 1)",
+        20,
+    ),
+    "rename a partition": Case(
+        MANAGED,
+        OPTIMIZE,
+        "ALTER TABLE stale PARTITION (p = 1) RENAME TO PARTITION (p = 2);"
+        " ALTER TABLE stale ADD PARTITION (p = 1)",
+        40,
+    ),
+    "overwrite in another format": Case(PARTITIONED, OPTIMIZE, directory("{t}/p=1", 0, "json"), 20),
+    "buckets": Case(BUCKETED, CREATE, INSERT, 45),
+    "buckets, overwrite": Case(BUCKETED, CREATE, OVERWRITE, 3),
+    "buckets in partitions": Case(BUCKETED_PARTITIONS, CREATE, INSERT, 45),
+    "buckets in partitions, overwrite": Case(BUCKETED_PARTITIONS, CREATE, OVERWRITE_1, 23),
+    "no index": Case(FLAT, NO_INDEX, INSERT, 45),
+    "no index, partitions": Case(PARTITIONED, NO_INDEX, INSERT, 45),
+    "no index, overwrite a partition": Case(PARTITIONED, NO_INDEX, OVERWRITE_1, 23),
+    "no index, a folder": Case(PARTITIONED, NO_INDEX, through("{t}/p=1"), 42),
+    "an odd folder": Case(
+        PARTITIONED, f"{ODD_PARTITION}; {OPTIMIZE}", "INSERT INTO stale VALUES (92, 9)", 43
+    ),
+    "an odd folder, another table": Case(
+        PARTITIONED, f"{ODD_PARTITION}; {OPTIMIZE}", through("{t}/nine"), 44
+    ),
+    "an odd folder, overwritten": Case(
+        PARTITIONED, f"{ODD_PARTITION}; {OPTIMIZE}", directory("{t}/nine", 1), 41
+    ),
+    "folders in folders": Case(RECURSIVE, CREATE, directory("{t}/sub", 3), 43),
+    "folders in folders, another table": Case(
+        RECURSIVE, f"{directory('{t}/sub', 3)}; {CREATE}", through("{t}/sub"), 45
+    ),
+}
+
+
+@pytest.fixture
+def folder(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Creates the table with forty rows and an index, and returns its folder."""
+    case = request.param
+    spark.sql(case.table.format(tmp_path / "t"))
+    try:
+        details = spark.sql("DESCRIBE TABLE EXTENDED stale").where("col_name = 'Location'").first()
+        place = details.data_type.removeprefix("file:")
+        insert(spark, 0, 40)
+        run(spark, case.before, place)
+        yield place
+    finally:
+        spark.sql("DROP TABLE IF EXISTS part")
+        spark.sql("DROP TABLE stale")
+
+
+def run(spark: SparkSession, statements: str, folder: str) -> None:
+    for statement in statements.split("; "):
+        fresh(spark).sql(statement.format(t=folder)).collect()
+
+
+def assert_seen(spark: SparkSession, readers: list[SparkSession], rows: int) -> None:
+    """The readers and new sessions see this many rows, in a scan and from the index."""
+    for session in (*readers, bound(fresh(spark), "1h"), fresh(spark)):
+        assert session.sql("SELECT count(*) FROM stale").collect() == [(rows,)]
+        assert count(session) == rows
+        assert count(session, "id >= 0") == rows
+
+
+@pytest.mark.parametrize(
+    ("case", "folder"), [pytest.param(case, case, id=name) for name, case in CASES.items()],
+    indirect=["folder"],
+)  # fmt: skip
+def test_a_change_by_another_session(spark: SparkSession, case: Case, folder: str) -> None:
+    reader = bound(fresh(spark), "1h")
+    assert reader.sql("SELECT count(*) FROM stale").collect() == [(count(reader),)]
+    run(spark, case.change, folder)
+    assert_seen(spark, [reader], case.rows)
+
+
+#: The first statements that give the table an index.
+FIRST = {
+    "OPTIMIZE": (FLAT, OPTIMIZE),
+    "OPTIMIZE of partitions": (PARTITIONED, OPTIMIZE),
+    "CREATE": (FLAT, CREATE),
+    "CREATE after DROP": (PARTITIONED, f"{CREATE}; DROP SKIPPING INDEX ON stale; {CREATE}"),
+}
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_an_append_that_began_before_the_first_index(
+    spark: SparkSession, tmp_path: Path, held: Callable[..., object], first: str
+) -> None:
+    create, statements = FIRST[first]
+    spark.sql(create.format(tmp_path / "t"))
+    try:
+        insert(spark, 0, 40)
+        *earlier, last = statements.split("; ")
+        run(spark, "; ".join(earlier) or "SELECT 1", "")
+        reader = bound(fresh(spark), "1h")
+
+        def index() -> None:
+            run(spark, last, "")
+            assert count(reader) == 40
+
+        rows = spark.range(40, 44, 1, 1).selectExpr("slow(id) id", "0 p")
+        held(lambda: rows.write.insertInto("stale"), index)
+        assert_seen(spark, [reader], 44)
+    finally:
+        spark.sql("DROP TABLE stale")
+
+
+def test_a_partition_dropped_before_optimize(spark: SparkSession, tmp_path: Path) -> None:
+    """OPTIMIZE does not list it, and the index no longer covers its folder."""
+    spark.sql(PARTITIONED.format(tmp_path / "t"))
+    try:
+        insert(spark, 0, 40)
+        spark.sql(OPTIMIZE).collect()
+        spark.sql("ALTER TABLE stale DROP PARTITION (p = 0)")
+        append(tmp_path / "t", [100, 102])
+        insert(spark, 41, 42)
+        spark.sql("OPTIMIZE stale FULL ZORDER BY (id)").collect()
+        spark.sql("ALTER TABLE stale ADD PARTITION (p = 0)")
+        for statement in ("SELECT 1", "INSERT INTO stale VALUES (43, 1)"):
+            spark.sql(statement)
+            rows = count(fresh(spark))
+            assert rows > 40
+            assert_seen(spark, [], rows)
+    finally:
+        spark.sql("DROP TABLE stale")
+
+
+def test_an_overwrite_that_fails(spark: SparkSession, tmp_path: Path) -> None:
+    """It has deleted the old files by then."""
+    spark.sql(PARTITIONED.format(tmp_path / "t"))
+    try:
+        insert(spark, 0, 40)
+        spark.sql(OPTIMIZE).collect()
+        reader = bound(fresh(spark), "1h")
+        assert reader.sql("SELECT count(*) FROM stale").collect() == [(40,)]
+        with pytest.raises(Exception, match="refused"):
+            fresh(spark).sql(
+                "INSERT OVERWRITE stale PARTITION (p = 1)"
+                " SELECT CAST(raise_error('refused') AS BIGINT) FROM range(1)"
+            )
+        left = spark.read.parquet(str(tmp_path / "t")).selectExpr("sum(1)").first()[0]
+        for session in (reader, bound(fresh(spark), "1h")):
+            assert session.sql("SELECT count(*) FROM stale").collect() == [(left,)]
+    finally:
+        spark.sql("DROP TABLE stale")
+
+
+def test_a_partition_is_overwritten(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql(PARTITIONED.format(tmp_path / "t"))
+    try:
+        insert(spark, 0, 40)
+        spark.sql(OPTIMIZE).collect()
+        reader = bound(fresh(spark), "1h")
+        assert count(reader) == 40
+        spark.sql("INSERT OVERWRITE stale PARTITION (p = 1) SELECT id FROM range(0)")
+        assert count(reader) == 20
+        assert reader.sql("SELECT count(*) FROM stale").collect() == [(20,)]
+        with settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
+            spark.sql("INSERT OVERWRITE stale SELECT id, 0 FROM range(3)")
+        assert reader.sql("SELECT count(*) FROM stale").collect() == [(3,)]
+        spark.sql("INSERT INTO stale VALUES (7, 7)")
+        assert count(reader) == 4
+        spark.sql("ALTER TABLE stale DROP PARTITION (p = 7)")
+        assert count(reader) == 3
+    finally:
+        spark.sql("DROP TABLE stale")
