@@ -30,7 +30,7 @@ class ScanExplanation:
     """The complete description from the JVM, including the fields above."""
 
     answered: int = 0
-    """Files that need not be opened, because the index has the answer for all of their rows."""
+    """Files that are not opened because the index has the answer for all of their rows."""
 
     @property
     def opened(self) -> int:
@@ -94,8 +94,8 @@ class Explanation(list[ScanExplanation]):
 def explain(df: DataFrame) -> Explanation:
     """Reports the selected, skipped and unindexed files of every scan in a query's plan.
 
-    The query itself is not run. The files that join keys skip are known only after `df` itself
-    has run, for example by `df.collect()`.
+    The query itself is not run. The files skipped by join keys are known only after `df` itself
+    has run, for example with `df.collect()`.
 
     Raises:
         ZOrderError: `df` is not a DataFrame, belongs to a Spark Connect session, or its session

@@ -1,4 +1,4 @@
-"""The runs of a table that its journal still records."""
+"""Reads the runs that a table's journal still records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyzorder.wording import counted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Fields of `Run`, and the expressions over `optimize_history` that they come from.
+#: The expression over `optimize_history` that computes each field of `Run`.
 FIELDS = {
     "run": "run",
     "operation": "operation",

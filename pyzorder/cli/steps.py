@@ -29,7 +29,7 @@ class Step:
         number: the job's number.
         title: what the job does.
         running: whether it is still running.
-        share: the share of it that is done, from 0 to 1.
+        share: the share of the job that is done, from 0 to 1.
         rows: the rows read in the current stage.
         tasks: the number of finished tasks, and of all tasks.
         files: the number of written files and of all files, if the job writes files.
@@ -65,7 +65,7 @@ class Steps(Protocol):
 
 
 class JobSteps:
-    """Tracks the jobs of a classic session, which form a job group for the statement."""
+    """Tracks a statement's jobs in a classic session, where they form a job group."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
