@@ -59,7 +59,7 @@ def scale(
         zone: the time zone for labels.
         ranks: place values by their rank among `bounds` and `limits`. Strings and binaries are
             always placed this way.
-        limits: further values to place, which get no ticks by rank.
+        limits: further values to place. They get no ticks if values are placed by rank.
     """
     if ranks or is_text(column):
         return ranked(column, bounds, zone, limits)
@@ -118,7 +118,7 @@ def ranked(
 
 
 def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
-    """Returns a scale of dates and times, or of days since 1970 for dates that Python lacks."""
+    """Returns a scale of dates and times, or of days since 1970 if dates do not fit in Python's."""
     unit = 1 if column.type == "DATE" else DAY
     clock = zone_of(column.type, zone)
     days = [value / unit for value in values]
