@@ -325,7 +325,7 @@ def _width_of(path: str, widths: dict[str, int]) -> int:
 
 
 def _width(stored: pa.DataType) -> int:
-    """Returns the memory for a value. Texts and lists take offsets, and texts dictionary indices."""
+    """Returns the memory for a value, which includes offsets, and dictionary indices of texts."""
     if pa.types.is_list(stored):
         return 4 + _width(stored.value_type)
     return (stored.bit_width + 7) // 8 if pa.types.is_primitive(stored) else 8
