@@ -5,8 +5,8 @@
     python benchmarks/peers.py time PEER SOURCE FOLDER COLUMNS FILES
 
 `lay-out` and `time` run in the environment of a Spark that the peer supports, which has the peer's
-jars in its folder `peers` (`make peers` creates both). `lay-out` has the peer write a table of about
-FILES Parquet files, and copies them to FOLDER. `time` prints JSON with the seconds of a plain
+jars in its folder `peers` (`make peers` creates both). `lay-out` has the peer write a table with
+about FILES Parquet files, and copies them to FOLDER. `time` prints JSON with the seconds of a plain
 rewrite, of pyzorder's OPTIMIZE and of the peer's, which run in turns on that Spark.
 """
 
