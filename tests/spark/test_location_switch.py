@@ -1,7 +1,7 @@
 """OPTIMIZE that fills a new folder and switches the table's location to it in the catalog.
 
-Besides Spark, PyArrow reads here as an engine that takes the table's location from the catalog
-and reads every data file there.
+Besides Spark, PyArrow reads the table, like an engine that takes a table's location from the
+catalog and reads every data file there.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ FOLDERS = [
     "a:b",
 ]
 
-#: A sibling of the folder "[a-c]{x,y}*?" that this name matches if it is used as a pattern.
+#: A sibling of the folder "[a-c]{x,y}*?". It matches that folder's name, read as a pattern.
 NEIGHBOUR = "axaz"
 
 

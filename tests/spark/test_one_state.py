@@ -346,7 +346,7 @@ def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
 @pytest.mark.parametrize("journaled", [False, True])
 @pytest.mark.parametrize("read", ["table", "cached table", "view", "cached DataFrame"])
 def test_a_file_replaced_before_a_refresh(spark, tmp_path, read, journaled) -> None:
-    """Another engine replaces one of its files with a new one of the same name."""
+    """Another engine replaces a file of the table with a new file of the same name."""
     folder = tmp_path / "t"
     spark.range(20).write.parquet(str(folder))
     if journaled:

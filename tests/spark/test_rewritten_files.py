@@ -1,4 +1,4 @@
-"""What new files keep of those that they replace: columns, types, codec; and their row groups."""
+"""New files keep the columns, types and codec of the files that they replace; their row groups."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_a_partition_that_a_session_with_pyzorder_changes(spark: SparkSession, c
 
 
 def test_an_overwrite_that_fails(spark: SparkSession, tmp_path: Path) -> None:
-    """It has deleted the old files by then."""
+    """By the time the overwrite fails, it has deleted the old files."""
     spark.sql(KINDS["a partitioned table"].format(tmp_path / "t"))
     try:
         insert(spark, 0, 40)

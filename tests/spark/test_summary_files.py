@@ -202,7 +202,7 @@ def test_partition_switch(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_record_names_them(spark: SparkSession, tmp_path: Path) -> None:
-    """They are listed in `retire` before the data files, as described in sql/FORMAT.md."""
+    """`retire` lists summary files before the data files, as described in sql/FORMAT.md."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")
     record = json.loads((folder / "_zorder/_journal/_1.retire").read_text())
