@@ -101,7 +101,7 @@ class World:
         return found
 
     def _victims(self) -> dict[str, forged.Target]:
-        """A folder, a table, two folders named like those that a switch creates, and a partition."""
+        """A folder, a table, two folders named as a switch would name them, and a partition."""
         base = self.base
         made = {
             "folder": forged.Target(base / "victim", "victim_of_none"),
