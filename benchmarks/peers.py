@@ -319,10 +319,10 @@ def hudi(  # type: ignore[no-untyped-def]
     spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
     clustering = {
         **writing,
-        # Hudi cuts the curve into as many parts as the target size fits into the input,
+        # Hudi cuts the curve into parts whose number is the input's size divided by this size,
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
-        # and each part into files of 100 target sizes, by the rows' size in the writer's memory.
+        # and cuts each part into files that may hold rows of 100 target sizes in memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

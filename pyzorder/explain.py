@@ -39,7 +39,7 @@ class ScanExplanation:
 
     @property
     def skipped_by_joins(self) -> int:
-        """Number of skipped files that only join keys rule out. Known once the query has run."""
+        """Number of files that only join keys rule out. It is 0 until the query has run."""
         return int(self.details.get("skippedByJoins", 0))
 
     def __str__(self) -> str:

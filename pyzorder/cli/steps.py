@@ -51,7 +51,7 @@ class Steps(Protocol):
         """Creates the thread for the statement."""
 
     def begin(self) -> None:
-        """Prepares tracking. Called in the statement's thread, before the statement."""
+        """Prepares tracking. The statement's thread calls this before it runs the statement."""
 
     def now(self, last: bool = False) -> list[Step]:
         """Returns the steps that have begun, in order. Ended steps are returned at least once.
@@ -61,7 +61,7 @@ class Steps(Protocol):
         """
 
     def cancel(self) -> None:
-        """Cancels the jobs that are running. Must be called again for jobs that start later."""
+        """Cancels the jobs that are running. Call it again for jobs that start later."""
 
 
 class JobSteps:
