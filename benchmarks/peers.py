@@ -322,7 +322,7 @@ def hudi(  # type: ignore[no-untyped-def]
         # Hudi cuts the curve into parts whose number is the input's size divided by this size,
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
-        # and cuts each part into files that may hold rows of 100 target sizes in memory.
+        # and cuts each part into files of up to 100 times this size, as rows take it up in memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

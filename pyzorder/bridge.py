@@ -222,7 +222,7 @@ def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, s
 
 
 def rows(spark: SparkSession, target: str) -> DataFrame:
-    """Returns the rows of a table, which is named as for `layout`."""
+    """Returns the rows of the table that `target` names, in the same way as for `layout`."""
     from pyspark.sql import DataFrame
 
     return DataFrame(_layout_api(spark).rows(spark._jsparkSession, target), spark)

@@ -54,7 +54,7 @@ class Run:
     """Number of removed files that VACUUM has not deleted."""
     keptBytes: int
     partitions: int
-    """Number of folders of data files that the run processed."""
+    """Number of folders with data files that the run processed."""
     seconds: float | None
     """Time from `began` to `ended`; None if the run has not ended, or its record is torn."""
 

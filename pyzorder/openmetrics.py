@@ -71,7 +71,7 @@ def health(
     runs: Sequence[Run],
     skipped: Mapping[str, float],
 ) -> list[Gauge]:
-    """Returns the metrics of a table that are worth monitoring.
+    """Returns the metrics that are worth monitoring for a table.
 
     Args:
         table: the value of the samples' `table` label.

@@ -209,7 +209,7 @@ def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
 
 
 def best(columns: Sequence[Health]) -> list[Health]:
-    """Returns the column whose lookups open the fewest files; empty if no column's are known."""
+    """Returns the column whose lookups open the fewest files; empty if this is not known."""
     known = [health for health in columns if health.lookup_share is not None]
     return sorted(known, key=lambda health: health.lookup_share or 0.0)[:1]
 

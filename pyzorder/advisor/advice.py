@@ -30,9 +30,9 @@ class Layout:
     """`bytes_opened` relative to that of the current files and index, which is 1."""
 
     growth: float
-    """Size of the table in this layout relative to its current size. They differ because the order
-    of rows affects compression. Measured for this layout, or for the best one with the same number
-    of columns; 1 if not measured."""
+    """Size of the table in this layout relative to its current size. The order of rows affects how
+    well files compress. Measured for this layout, or for the best one with the same number of
+    columns; 1 if not measured."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Advice:
 
     table: str
     statement: str | None
-    """The statement to run; None if no layout is enough of an improvement."""
+    """The statement to run; None if no layout improves enough on the current one."""
 
     recommended: tuple[str, ...]
     """The columns to cluster by; empty if clustering is not recommended."""

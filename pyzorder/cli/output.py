@@ -26,7 +26,7 @@ def print_json(value: Any) -> None:
 
 
 def print_text(text: str, err: bool = False) -> None:
-    """Prints a message, made printable because it may quote names from a table's folder."""
+    """Prints a message. Makes it printable, because it may quote names from a table's folder."""
     click.echo(printable(text), err=err)
 
 

@@ -76,7 +76,7 @@ def foreign(table: str, format: str) -> ZOrderError:
 
 
 def streaming_sink(path: str) -> ZOrderError:
-    """The folder has the file list of a streaming query."""
+    """The folder contains the file list of a streaming query."""
     return error("ZORDER_STREAMING_SINK", path=path)
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #: bounds.
 ROW_GROUP = 32 << 20
 
-#: Settings for copying rows, under which Spark skips, pads and rebases nothing.
+#: Settings for copying rows. Under these, Spark skips no files, pads no text and rebases no dates.
 COPYING = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",

@@ -320,12 +320,12 @@ def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
 
 
 def _width_of(path: str, widths: dict[str, int]) -> int:
-    """Returns the memory for a value without the bytes of texts; 0 if its leaf is not read."""
+    """Returns the memory for a value except the bytes of texts; 0 if its leaf is not read."""
     return widths.get(path) or widths.get(path.partition(".")[0], 0)
 
 
 def _width(stored: pa.DataType) -> int:
-    """Returns the memory for a value, which includes offsets, and dictionary indices of texts."""
+    """Returns the memory that a value takes up, including offsets and dictionary indices."""
     if pa.types.is_list(stored):
         return 4 + _width(stored.value_type)
     return (stored.bit_width + 7) // 8 if pa.types.is_primitive(stored) else 8

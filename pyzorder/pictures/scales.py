@@ -219,6 +219,6 @@ def shortened(texts: Sequence[str]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Escapes text, so that matplotlib does not parse it as a formula, and shows all characters."""
+    """Escapes text so that matplotlib does not parse formulas, and all characters are visible."""
     visible = (c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
     return "".join(visible).replace("$", r"\$")

@@ -145,7 +145,7 @@ POINTS = ["after-markers", "after-retire", "mid-retire", "before-commit", "after
     "statement", ["OPTIMIZE '{}' ZORDER BY (id)", "RESTORE '{}' TO BEFORE OPTIMIZE"]
 )
 def test_killed(spark: SparkSession, tmp_path: Path, statement: str, point: str) -> None:
-    """After the next writer, summaries exist if and only if the files that they describe exist."""
+    """Once the next writer has run, summaries exist if and only if the files they describe do."""
     folder = made(spark, tmp_path / "t")
     old = data_files(folder)
     if "RESTORE" in statement:
