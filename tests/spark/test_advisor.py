@@ -1,4 +1,4 @@
-"""Advice for planted workloads, checked against the bytes that queries open after following it."""
+"""Advice for planted workloads, checked against the bytes that queries open once it is followed."""
 
 from __future__ import annotations
 

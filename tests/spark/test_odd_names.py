@@ -190,7 +190,7 @@ def test_column_names(spark: SparkSession, database: str) -> None:
         assert scans.opened(found) == set() and found.count() == 0, name
 
 
-#: Arguments that must not change what statement is executed.
+#: Arguments that must not change which statement is executed.
 INJECTIONS: list[Callable[[pyzorder.ZOrderTable], object]] = [
     lambda t: t.optimize().executeZOrderBy("id) DRY RUN --"),
     lambda t: t.optimize().executeZOrderBy("id, v"),

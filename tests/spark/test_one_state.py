@@ -1,9 +1,9 @@
 """All scans of a table in one plan see the same state of its files, whatever
-changes meanwhile (G1).
+changes in the meantime (G1).
 
-A query's function `slow` blocks one scan while another session changes the table. The numbers
-that two scans return in a row must then be equal: both from the state before the change, or both
-from the state after it.
+A query's function `slow` blocks one scan while another session changes the table. The two numbers
+in a row of the result, one from each scan, must then be equal: both from the state before the
+change, or both from the state after it.
 """
 
 from __future__ import annotations

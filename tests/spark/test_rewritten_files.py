@@ -1,4 +1,4 @@
-"""New files keep the columns, types and codec of the files that they replace; their row groups."""
+"""Rewritten files keep the columns, types and codec of the old files, and have small row groups."""
 
 from __future__ import annotations
 
