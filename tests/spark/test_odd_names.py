@@ -146,7 +146,7 @@ def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_partition_values(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """All values are in one table; OPTIMIZE of one value rewrites only its folder."""
+    """All values are in one table; OPTIMIZE of one value's partition rewrites only its folder."""
     spark.sql("CREATE TABLE t (id BIGINT, p STRING) USING parquet PARTITIONED BY (p)")
     rows = [(10 * i + k, p) for i, p in enumerate(VALUES) for k in range(4)]
     frame = spark.createDataFrame(rows, "id BIGINT, p STRING")

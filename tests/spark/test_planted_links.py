@@ -146,7 +146,7 @@ def test_where_late_files_are_copied_to(
 
 
 def switch(spark: SparkSession, home: Path) -> Path:
-    """Switches day=1 to a new folder beside the table's, which is returned."""
+    """Switches day=1 to a new folder beside the table's; returns that folder."""
     spark.sql("ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
     spark.sql("OPTIMIZE linked FULL WHERE day = 1 ZORDER BY (id)")
     [filled] = home.parent.glob("p-zorder-*")
