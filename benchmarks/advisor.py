@@ -2,7 +2,7 @@
 
     python benchmarks/advisor.py [--scale 1] [--files 100]
 
-The workloads read TPC-DS store_sales. Each mostly filters by up to two columns, with some noise on
+The workloads read TPC-DS store_sales. Each filters mostly by one or two columns, and sometimes by
 others. The advisor sees half of the statements, and the statement that it recommends is run. Then
 pyzorder.explain counts the bytes of the files that the other half opens. Prints a table, and writes
 it to benchmarks/results/advisor.md.
@@ -39,7 +39,7 @@ def customer(draw: random.Random) -> str:
 
 
 def days(draw: random.Random) -> str:
-    """Returns a filter on one to four weeks, by their keys."""
+    """Returns a filter on one to four weeks, by the keys of their days."""
     first = draw.randrange(FIRST_DAY, LAST_DAY - 28)
     return f"{SELECT} WHERE ss_sold_date_sk BETWEEN {first} AND {first + draw.randrange(6, 28)}"
 

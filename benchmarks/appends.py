@@ -3,7 +3,7 @@
     python benchmarks/appends.py [--rounds 10] [--files 64]
 
 The table has a million rows, clustered by (a, b). The appended rows are either spread over the
-whole space, or come after all earlier ones in `a`, which acts as a time. A lookup opens the files
+whole space, or come after all earlier rows in `a`, which acts as a time. A lookup opens the files
 whose bounds in the Parquet footers contain the value, so the figures are the same in each run. The
 last line for each kind of append is OPTIMIZE FULL. Prints a table, and writes it to
 benchmarks/results/appends.md.

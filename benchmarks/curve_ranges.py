@@ -1,11 +1,11 @@
-"""Measures how many files the ranges of z-values save, in addition to minima and maxima.
+"""Measures how many files are skipped by z-value ranges in addition to minima and maxima.
 
     python benchmarks/curve_ranges.py [--files 64,256]
 
 The method `direct` cuts files anywhere along the z-order curve, so the rows of a file fill only a
-part of the box between its bounds. pyzorder therefore also keeps their least and greatest z-values.
-The method `boundaries` cuts files at cells, which fill their boxes. Counts are those of
-pyzorder.explain. Prints a table, and writes it to benchmarks/results/curve_ranges.md.
+part of the box between its bounds. pyzorder therefore also keeps the least and greatest z-value of
+each file. The method `boundaries` cuts files at cells, which fill their boxes. pyzorder.explain
+counts the files. Prints a table, and writes it to benchmarks/results/curve_ranges.md.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Compares only pyzorder's figures, and only those that are the same in every run: shares of files and
 of their bytes. These are some of the figures that `make bench-layout` and `make bench-curve`
-measure, by the same code; they take a few minutes. If figures have improved, run these benchmarks
-again and commit the results.
+measure, and the same code measures them here, in a few minutes. If figures have improved, run those
+benchmarks again and commit the results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Relative tolerance. The number of cores affects how the input of OPTIMIZE is divided into files,
-#: and so their compression. This can change the number of new files by one in a hundred.
+#: and thus how well they compress. This can change the number of new files by one in a hundred.
 TOLERANCE = 0.02
 
 Line = Sequence[str]

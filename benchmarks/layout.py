@@ -4,8 +4,8 @@
 
 Every table is written in each layout, with about the same number of files. The figures for what
 queries open (opened.py) are means over columns and values, and the same in each run. The rows of a
-box are those that Spark's reader returns, which also skips pages. Other projects lay out the real
-and the hard tables, but not the uniform ones.
+box are those that Spark's reader returns, which also skips pages. Layouts of other projects are
+measured for the real and the difficult tables, but not for the uniform ones.
 
 Prints a table, and writes each line to benchmarks/results as soon as it is measured. The results
 are in layout_uniform.md and layout.md. In layout_peers.md, the files that each other project opens
@@ -151,8 +151,8 @@ HEADER = ["wanted", "table", "layout", "files", "lookup", "by column", "box", "b
 def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
     """Returns the ratios of other projects' shares of files to pyzorder's, and their means.
 
-    There are ratios for lookups, for boxes, and for all queries. The last is that of the mean of
-    the lookups of each column and of the boxes.
+    There are ratios for lookups, for boxes, and for all queries, whose share is the mean of the
+    shares for the lookups of each column and for the boxes.
     """
     shares = {
         (table, size, layout): (

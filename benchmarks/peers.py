@@ -5,9 +5,9 @@
     python benchmarks/peers.py time PEER SOURCE FOLDER COLUMNS FILES
 
 `lay-out` and `time` run in the environment of a Spark that the peer supports, which has the peer's
-jars in its folder `peers` (`make peers` creates both). `lay-out` copies the Parquet files of the
-peer's table, which are about FILES in number, to FOLDER. `time` prints JSON with the seconds of a
-plain rewrite, of pyzorder's OPTIMIZE and of the peer's, which run in turns on that Spark.
+jars in its folder `peers` (`make peers` creates both). `lay-out` has the peer write a table with
+about FILES Parquet files, and copies them to FOLDER. `time` prints JSON with the seconds of a plain
+rewrite, of pyzorder's OPTIMIZE and of the peer's, which run in turns on that Spark.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from urllib.parse import unquote, urlparse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Number of times that `time` measures each.
+#: Number of times that `time` measures each way of rewriting.
 ROUNDS = 3
 
 #: Number of times that `lay-out` tries to reach the number of files.
@@ -186,7 +186,7 @@ Prepared = tuple[Callable[[], object], Callable[[], Sequence[str]]]
 
 
 def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Sequence[str]:
-    """Returns the files of the peer's layout, with a target size that gives about this many files.
+    """Returns the files of the peer's layout, with a target size that gives about as many as asked.
 
     If one target size gives too many files and another one too few, tries a size between them.
     """
@@ -319,10 +319,10 @@ def hudi(  # type: ignore[no-untyped-def]
     spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
     clustering = {
         **writing,
-        # Hudi cuts the curve into as many parts as the target size fits into the input,
+        # Hudi cuts the curve into parts whose number is the input's size divided by this size,
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
-        # and each part into files of 100 target sizes, by the rows' size in the writer's memory.
+        # and cuts each part into files of up to 100 times this size, as rows take it up in memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def write(name: str, title: str, said: str, rows: Sequence[Sequence[str]]) -> None:
-    """Writes results/`name`.md, with a line about the environment. The first row is the header."""
+    """Writes results/`name`.md, with a line about the environment. `rows` begin with the header."""
     versions = (
         f"pyzorder {pyzorder.__version__}, Spark {pyspark.__version__}, "
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, "

@@ -64,7 +64,7 @@ def to_compile() -> list[str]:
 
 
 def build_requires() -> list[str]:
-    """The packages that building the jar requires and the machine and environment lack."""
+    """The packages needed to build the jar that neither the machine nor the environment has."""
     missing = [spark for spark in to_compile() if spark != installed_spark()]
     needed = [f"pyspark=={build.spark_versions()[spark]['pyspark']}" for spark in missing[:1]]
     if to_compile() and build.machine_java() is None:
@@ -104,7 +104,7 @@ def build_wheel(
 ) -> str:
     """PEP 517's hook."""
     build_jars()
-    shutil.rmtree(build.ROOT / "build" / "lib", ignore_errors=True)  # would get into the wheel
+    shutil.rmtree(build.ROOT / "build" / "lib", ignore_errors=True)  # or it gets into the wheel
     return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 

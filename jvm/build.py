@@ -258,7 +258,7 @@ def bench_jar() -> Path:
     return jar
 
 
-#: Warnings are errors, except deprecations: the five Sparks, which share the sources, differ there.
+#: Warnings are errors, except deprecations, in which the Spark versions that share sources differ.
 LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 

@@ -1,7 +1,7 @@
 """Sorted distinct boundaries of a column, and the rank of values among them.
 
-This is the readable reference for io.pyzorder.expressions.Boundaries, and the fallback without
-a JVM.
+This is the readable reference implementation of io.pyzorder.expressions.Boundaries, and is used
+where there is no JVM.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Boundaries:
 
     @property
     def id_count(self) -> int:
-        """Number of range ids: one for null, and one for each interval that boundaries delimit."""
+        """Number of range ids: one for null, and one per interval that the boundaries delimit."""
         return self.size + 2
 
     def range_ids(self, values: Column) -> npt.NDArray[np.int32]:

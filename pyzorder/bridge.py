@@ -31,7 +31,8 @@ class StageStatus:
 class JobStatus:
     """Progress of a Spark job.
 
-    `step` is the step of a statement that the job belongs to, or None if the job has no such tag.
+    `step` is the step of a statement that the job belongs to, or None if no tag of the job names
+    one.
     """
 
     number: int
@@ -167,7 +168,7 @@ def step_in(tags: list[str]) -> str | None:
 
 
 def tagged_jobs(spark: SparkSession, tag: str) -> list[JobStatus]:
-    """Returns the jobs so far of a Connect client's statement with this tag, from its server."""
+    """Returns the jobs that a Connect server has started so far for the statement with this tag."""
     found: dict[int, JobStatus] = {}
     for row in spark.sql(f"SELECT * FROM statement_progress('{tag}')").collect():
         stage = StageStatus(row.tasks, row.tasks_ended, row.rows)
@@ -209,7 +210,7 @@ def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, An
 
 
 def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, str]:
-    """Returns `kind` and `sentence` of the JVM's verdict on whether an OPTIMIZE would pay.
+    """Returns `kind` and `sentence` of the JVM's verdict on whether an OPTIMIZE would pay off.
 
     Args:
         columns: the columns of its ZORDER BY; empty for an OPTIMIZE without ZORDER BY.
@@ -221,14 +222,14 @@ def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, s
 
 
 def rows(spark: SparkSession, target: str) -> DataFrame:
-    """Returns the rows of a table, which is named as for `layout`."""
+    """Returns the rows of the table that `target` names, in the same way as for `layout`."""
     from pyspark.sql import DataFrame
 
     return DataFrame(_layout_api(spark).rows(spark._jsparkSession, target), spark)
 
 
 def box(df: DataFrame, columns: list[str]) -> list[list[Any]]:
-    """Returns the lower and upper limit that the query's filters set on each column, or None."""
+    """Returns the lower and upper limits, or None, that the query's filters set on each column."""
     spark = df.sparkSession
     execution = df._jdf.queryExecution()
     found: list[list[Any]] = json.loads(

@@ -60,7 +60,10 @@ class Answer:
 
 
 def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
-    """Returns the lookups of Impala's article, ranges of 1 %, and boxes of 10 % by 10 %."""
+    """Returns lookups of two values, ranges of 1 %, and boxes of 10 % by 10 %.
+
+    The looked-up values are those of Impala's article on Z-ordering.
+    """
     (a, b), spans = COLUMNS, [high - low for low, high in zip(lowest, highest, strict=True)]
 
     def between(column: int, start: float, share: float) -> str:
@@ -89,7 +92,7 @@ def step(what: str) -> Iterator[None]:
 
 
 def generate(*paths: Path, scale: float = 1) -> None:
-    """Writes TPC-DS tables, each to the Parquet file named after it, unless all files exist."""
+    """Generates the TPC-DS tables that the Parquet files are named after, unless all exist."""
     if all(path.exists() for path in paths):
         return
     import duckdb
@@ -108,7 +111,7 @@ def generate(*paths: Path, scale: float = 1) -> None:
 
 
 def start_spark() -> SparkSession:
-    """Starts a local Spark with pyzorder, with its warehouse and log in the output folder."""
+    """Starts a local Spark session with pyzorder. The output folder holds its tables and log."""
     from pyspark.sql import SparkSession
 
     builder = (
@@ -176,7 +179,7 @@ def value_bounds(spark: SparkSession) -> tuple[tuple[int, int], tuple[int, int]]
 
 
 def optimize(spark: SparkSession, written: int) -> DataFrame:
-    """Runs OPTIMIZE … ZORDER BY with a hundredth of the table as the target file size."""
+    """Runs OPTIMIZE … ZORDER BY with a hundredth of the table's size as the target file size."""
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(written // FILES))
     table = pyzorder.ZOrderTable.forName(spark, "store_sales")
     return table.optimize().executeZOrderBy(*COLUMNS)

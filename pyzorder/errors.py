@@ -23,7 +23,7 @@ class ZOrderError(Exception):
 
     Attributes:
         condition: name of the error condition, for programs to test.
-        sql_state: its SQLSTATE, or empty.
+        sql_state: the condition's SQLSTATE; empty if it has none.
     """
 
     def __init__(self, condition: str, message: str, sql_state: str = "") -> None:
@@ -114,12 +114,12 @@ def not_configured(extension: str) -> ZOrderError:
 
 
 def extension_not_loaded(extension: str) -> ZOrderError:
-    """The extension is set, but Spark did not find its class, which Spark only logs."""
+    """The extension is set, but Spark did not find its class, and only logged that."""
     return error("ZORDER_EXTENSION_NOT_LOADED", extension=extension)
 
 
 def versions_differ(package: str, jar: str) -> ZOrderError:
-    """The jar in the JVM and the Python package are of different releases."""
+    """The jar in the JVM and the Python package are from different releases."""
     return error("ZORDER_VERSIONS_DIFFER", package=package, jar=jar)
 
 
@@ -274,7 +274,7 @@ def table_not_found(name: str, in_memory: bool, is_folder: bool) -> ZOrderError:
     """The catalog has no table of the name given on the command line.
 
     Args:
-        in_memory: whether the catalog lives in memory only, so that it starts out empty.
+        in_memory: whether the catalog is only in memory, and therefore starts out empty.
         is_folder: whether a folder of that name exists.
     """
     if in_memory and is_folder:

@@ -30,7 +30,7 @@ class ScanExplanation:
     """The complete description from the JVM, including the fields above."""
 
     answered: int = 0
-    """Files that need not be opened, because the index has the answer for all of their rows."""
+    """Files that are not opened because the index has the answer for all of their rows."""
 
     @property
     def opened(self) -> int:
@@ -39,7 +39,7 @@ class ScanExplanation:
 
     @property
     def skipped_by_joins(self) -> int:
-        """Number of skipped files that only join keys rule out. Known once the query has run."""
+        """Number of files that only join keys rule out. It is 0 until the query has run."""
         return int(self.details.get("skippedByJoins", 0))
 
     def __str__(self) -> str:
@@ -94,8 +94,8 @@ class Explanation(list[ScanExplanation]):
 def explain(df: DataFrame) -> Explanation:
     """Reports the selected, skipped and unindexed files of every scan in a query's plan.
 
-    The query itself is not run. The files that join keys skip are known only after `df` itself
-    has run, for example by `df.collect()`.
+    The query itself is not run. The files skipped by join keys are known only after `df` itself
+    has run, for example with `df.collect()`.
 
     Raises:
         ZOrderError: `df` is not a DataFrame, belongs to a Spark Connect session, or its session

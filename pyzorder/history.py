@@ -1,4 +1,4 @@
-"""The runs of a table that its journal still records."""
+"""Reads the runs that a table's journal still records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyzorder.wording import counted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Fields of `Run`, and the expressions over `optimize_history` that they come from.
+#: The expression over `optimize_history` that computes each field of `Run`.
 FIELDS = {
     "run": "run",
     "operation": "operation",
@@ -54,7 +54,7 @@ class Run:
     """Number of removed files that VACUUM has not deleted."""
     keptBytes: int
     partitions: int
-    """Number of folders of data files that the run processed."""
+    """Number of folders with data files that the run processed."""
     seconds: float | None
     """Time from `began` to `ended`; None if the run has not ended, or its record is torn."""
 

@@ -1,7 +1,7 @@
 """Interleaves the bits of several columns into one z-value, taking the first column's bit first.
 
-This is the readable reference for io.pyzorder.expressions.InterleaveBits, and the fallback
-without a JVM. The format is specified in sql/FORMAT.md ("z-values").
+This is the readable reference implementation of io.pyzorder.expressions.InterleaveBits, and is
+used where there is no JVM. The format is specified in sql/FORMAT.md ("z-values").
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def interleave_bytes(columns: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[n
 def interleave_byte_strings(columns: Sequence[Sequence[bytes | None]]) -> list[bytes]:
     """Interleaves byte strings, padding each with zeros on the right to the longest in its row.
 
-    Null counts as empty. A z-value is truncated to `MAX_BYTES`.
+    A null counts as an empty string. A z-value is truncated to `MAX_BYTES`.
     """
     return [_one_row([value or b"" for value in row]) for row in zip(*columns, strict=True)]
 
@@ -56,7 +56,7 @@ def bits_per_column(n: int) -> int:
     """Bits per column in a long z-value of `n` columns: 63 // n, but at most 31.
 
     Raises:
-        ValueError: `n` is not from 1 to 63.
+        ValueError: `n` is not between 1 and 63.
     """
     if not 1 <= n <= LONG_BITS:
         raise ValueError(f"a z-value of {LONG_BITS} bits holds 1 to {LONG_BITS} columns, not {n}")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Value = bool | int | float | Decimal | str
-"""A value in Spark's internal representation: dates are days, timestamps and day-time intervals
-microseconds, year-month intervals months, times nanoseconds. BINARY is hexadecimal text."""
+"""A value in Spark's internal representation: dates in days, timestamps and day-time intervals in
+microseconds, year-month intervals in months, times in nanoseconds. BINARY is hexadecimal text."""
 
 Range = tuple[Value | None, Value | None]
 """Least and greatest value, each None if there is no limit."""
@@ -43,14 +43,14 @@ class DataFile:
     indexed: bool
     clustered_by: tuple[str, ...]
     bounds: tuple[tuple[Value, Value] | None, ...]
-    """Least and greatest value of each column; None if there are none, or they are unknown."""
+    """Least and greatest value of each column; None if they are unknown or `empty` is True."""
     empty: tuple[bool, ...]
     """Whether all values are null or NaN, for each column."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A table's files and, for a query, which of them it opens and the box it looks into."""
+    """A table's files. With a query, also the files that it opens and the box it searches."""
 
     table: str
     target: str
@@ -133,8 +133,8 @@ def read(
 ) -> Layout:
     """Reads the layout of a table from its index.
 
-    Files that the index lacks are read themselves, only their footers where these suffice.
-    Nothing is written.
+    For files that are missing from the index, reads the files themselves, or only their footers
+    where these suffice. Nothing is written.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.
@@ -178,7 +178,7 @@ def read(
 
 
 def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
-    """Returns the files that any scan of the query opens, or all if a scan does not list them."""
+    """Returns the files that any scan of the query opens; all if a scan does not list its files."""
     opened: set[str] = set()
     for scan in explanation:
         named = scan.details["opened"]

@@ -1,7 +1,8 @@
 """A table's health in the OpenMetrics text format, for Prometheus.
 
-All metrics are gauges, for which OpenMetrics and the older Prometheus text format agree. The
-textfile collector of node_exporter, which reads the older format, therefore accepts the same text.
+All metrics are gauges, which OpenMetrics and the older Prometheus text format write in the same
+way. The textfile collector of node_exporter, which reads the older format, therefore accepts the
+text too.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def health(
     runs: Sequence[Run],
     skipped: Mapping[str, float],
 ) -> list[Gauge]:
-    """Returns the metrics of a table that are worth monitoring.
+    """Returns the metrics that are worth monitoring for a table.
 
     Args:
         table: the value of the samples' `table` label.

@@ -1,7 +1,8 @@
 """Encodes values as bits and bytes whose unsigned order is the order of the values.
 
-This is the readable reference for io.pyzorder.expressions.OrderedBytes, and the fallback without
-a JVM. The format is specified in sql/FORMAT.md ("z-values"). The module does not depend on Spark:
+This is the readable reference implementation of io.pyzorder.expressions.OrderedBytes, and is used
+where there is no JVM. The format is specified in sql/FORMAT.md ("z-values"). The module does not
+depend on Spark:
 
 - A column is a NumPy array (masked where it has nulls) or a list with None for null.
 - A type is its SQL name, such as "int" or "decimal(10,2)".
@@ -57,11 +58,11 @@ def supports(data_type: str) -> bool:
 
 
 def of(values: Column, data_type: str) -> Bits:
-    """Returns 64 ordered bits per value, left-aligned, to be compared as unsigned.
+    """Returns 64 ordered bits per value, left-aligned, to be compared as unsigned integers.
 
     Null is 0. A value whose bits would be 0 is encoded as 1, so that only null is 0. A greater
-    value never has smaller bits, but strings, binaries and decimals of more than 18 digits may
-    share them.
+    value never has smaller bits, but different strings, binaries or decimals of more than 18
+    digits may have the same bits.
     """
     nulls = null_mask(values)
     if is_long(data_type):

@@ -104,7 +104,7 @@ def depth(
     *,
     ranks: bool = False,
 ) -> Picture:
-    """Draws how many files cover each value of a column, which are the files a lookup must open.
+    """Draws how many files cover each value of a column. A lookup of the value opens these files.
 
     The arguments are those of `rectangles`, except that any number of columns is allowed.
     """

@@ -38,7 +38,7 @@ MOST_PAIRS = 3
 """Maximum number of column pairs with a picture."""
 
 MOST_RUNS = 50
-"""Maximum number of runs in the history, which shows the newest."""
+"""Maximum number of runs in the history. The newest are shown."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
 
 
 def best(columns: Sequence[Health]) -> list[Health]:
-    """Returns the column whose lookups open the fewest files, if that is known for any."""
+    """Returns the column whose lookups open the fewest files; empty if this is not known."""
     known = [health for health in columns if health.lookup_share is not None]
     return sorted(known, key=lambda health: health.lookup_share or 0.0)[:1]
 
@@ -271,7 +271,7 @@ def advice(
 
 
 def clustered_first(columns: Sequence[Health]) -> list[Health]:
-    """Sorts columns: first those that files are clustered by, then by the files a lookup opens."""
+    """Sorts columns: clustering columns first, and then by the share of files a lookup opens."""
 
     def place(health: Health) -> tuple[bool, float]:
         share = health.lookup_share
@@ -281,7 +281,7 @@ def clustered_first(columns: Sequence[Health]) -> list[Health]:
 
 
 def as_sql(name: str) -> str:
-    """Quotes the parts of a column's name that SQL needs quoted. Parts with dots already are."""
+    """Quotes the parts of a name where SQL requires it. Parts with dots are already quoted."""
     parts = re.findall(r"`(?:[^`]|``)*`|[^.]+", name)
     return ".".join(
         part if re.fullmatch(r"(?a:\w+)|`.*`", part, re.DOTALL) else f"`{part}`" for part in parts

@@ -15,9 +15,9 @@ from pyzorder.bridge import EXTENSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Extensions that must come after pyzorder's. Iceberg's statements need its parser to be the
-#: session's, which is that of the last extension. Delta's extension plans every scan that an
-#: earlier one has not planned.
+#: Extensions that must come after pyzorder's. The last extension's parser is the session's parser,
+#: and Iceberg's statements work only if that is Iceberg's. Delta's extension plans every scan that
+#: no earlier extension has planned.
 LATER = (
     "io.delta.sql.DeltaSparkSessionExtension",
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -85,7 +85,7 @@ def check_running(path: Path) -> None:
 
 
 def check_submit_arguments(path: Path) -> None:
-    """Raises if PYSPARK_SUBMIT_ARGS sets `--jars` without pyzorder's, as it overrides ours."""
+    """Raises if PYSPARK_SUBMIT_ARGS has `--jars`, which overrides spark.jars, without our jar."""
     if bridge.running_jvm() is not None:
         return
     arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
@@ -99,7 +99,7 @@ def check_submit_arguments(path: Path) -> None:
 
 
 def check_version(found: dict[str, str]) -> None:
-    """Raises if the jar in the JVM and this package are of different releases."""
+    """Raises if the jar in the JVM and this package are from different releases."""
     version = found.get("Implementation-Version", __version__)
     if version != __version__:
         raise errors.versions_differ(__version__, version)
@@ -126,7 +126,7 @@ def items(value: str) -> list[str]:
 
 
 def with_item(value: str | None, addition: str, later: Sequence[str]) -> str:
-    """Adds an item to a comma-separated setting, unless present, before any of those in `later`."""
+    """Adds an item to a comma-separated setting if it is missing, before any items in `later`."""
     kept = items(value or "")
     if addition not in kept:
         places = (place for place, item in enumerate(kept) if item in later)

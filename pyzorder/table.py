@@ -126,7 +126,7 @@ class OptimizeBuilder:
         """Restricts the OPTIMIZE to partitions that match an SQL condition on partition columns.
 
         Raises:
-            ZOrderError: the builder has a condition already.
+            ZOrderError: the builder already has a condition.
         """
         if self._where is not None:
             raise errors.where_twice()
@@ -134,7 +134,7 @@ class OptimizeBuilder:
         return self
 
     def full(self) -> OptimizeBuilder:
-        """Also rewrites files that are clustered this way already, even if lookups get slower."""
+        """Also rewrites files that are already clustered this way, even if lookups get slower."""
         self._full = True
         return self
 
@@ -170,7 +170,7 @@ class OptimizeBuilder:
 
     def _statement(self, z_order: str) -> str:
         full = " FULL" if self._full else ""
-        # The line feed ends a comment in the condition, which would hide the rest otherwise.
+        # The line feed ends any comment in the condition, which would hide the rest otherwise.
         where = f" WHERE {self._where}\n" if self._where is not None else ""
         dry_run = " DRY RUN" if self._dry_run else ""
         return f"OPTIMIZE {self._target}{full}{where}{z_order}{dry_run}"

@@ -1,4 +1,4 @@
-"""Formats counts, sizes and shares, in the same way in everything that pyzorder prints."""
+"""Formats counts, sizes and shares the same way in everything that pyzorder prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generates parts of the reference pages from a Spark with pyzorder and from sql/statements.
+"""Generates parts of the reference pages from a session with pyzorder and from sql/statements.
 
 Pages in docs/reference mark where each part goes: `<!-- from the code: settings -->`.
 """
@@ -207,7 +207,7 @@ def results_text(spark: SparkSession) -> str:
 
 
 def columns(schema: StructType, prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Yields path, type and comment of each column, and then of its fields if it has any."""
+    """Yields the path, type and comment of each column, and then of its fields if it has any."""
     for field in schema.fields:
         path = f"{prefix}{field.name}"
         inner = struct_of(field.dataType)
@@ -218,7 +218,7 @@ def columns(schema: StructType, prefix: str = "") -> Iterator[tuple[str, str, st
 
 
 def struct_of(kind: DataType) -> StructType | None:
-    """Returns the type if it is a struct, or an array's element type if that is one."""
+    """Returns a struct type or the struct type of an array's elements; None for other types."""
     from pyspark.sql.types import ArrayType, StructType
 
     inner = kind.elementType if isinstance(kind, ArrayType) else kind

@@ -27,12 +27,12 @@ class Layout:
     """Average bytes of the files that a reading opens."""
 
     share_of_present: float
-    """`bytes_opened` relative to the current files and index, which are 1."""
+    """`bytes_opened` relative to that of the current files and index, which is 1."""
 
     growth: float
-    """Size of the table relative to its current size, which the order of rows affects through
-    compression. Measured for this layout or the best one with as many columns; 1 if not measured.
-    """
+    """Size of the table in this layout relative to its current size. The order of rows affects how
+    well files compress. Measured for this layout, or for the best one with the same number of
+    columns; 1 if not measured."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Advice:
 
     table: str
     statement: str | None
-    """The statement to run; None if no layout is enough of an improvement."""
+    """The statement to run; None if no layout improves enough on the current one."""
 
     recommended: tuple[str, ...]
     """The columns to cluster by; empty if clustering is not recommended."""

@@ -39,7 +39,7 @@ def uses_of(node: exp.Expression) -> Iterator[tuple[str, str]]:
 
 
 def tops(node: exp.Expression) -> Iterator[exp.Expression]:
-    """Yields the columns and struct fields in an expression, a field as its whole path."""
+    """Yields the columns and struct fields in an expression. Fields are yielded as whole paths."""
     if isinstance(node, exp.Column) or (isinstance(node, exp.Dot) and is_path(node)):
         yield node
     else:

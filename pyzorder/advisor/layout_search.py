@@ -1,4 +1,4 @@
-"""Searches for the best columns to cluster a table by, by the bytes that a workload opens."""
+"""Searches for the clustering columns with which a workload opens the fewest bytes of a table."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pyzorder.advisor.advice import Layout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Number of columns to combine, chosen for what each saves alone; and number of layouts of each
-#: size that are extended by another column.
+#: Number of columns to combine, which are those that save most on their own; and number of layouts
+#: with equally many columns that are extended by another column.
 MOST_COLUMNS = 6
 BEAM = 3
 
@@ -44,17 +44,17 @@ class LayoutSearch:
     def candidates(
         self, columns: Sequence[str], most: int, margin: float, weigh: bool
     ) -> tuple[list[Layout], list[Layout]]:
-        """Returns layouts for ZORDER BY, and layouts sorted by the columns of the best of these.
+        """Returns layouts for ZORDER BY, and layouts that sort rows by the columns of the best one.
 
-        Combines the columns that save most alone, and extends the best layouts of each size by one
-        column. Both lists are sorted, best first.
+        Combines the columns that save most on their own, and extends the best layouts of each
+        number of columns by another one. Both lists are sorted, best first.
 
         Args:
             columns: the columns that the table can be clustered by.
             most: maximum number of clustering columns.
-            margin: as for `chosen`.
-            weigh: whether to measure the size of files, by writing some for the best layout of
-                each size.
+            margin: as in `chosen`.
+            weigh: whether to measure the size of files, by writing some for the best layout with
+                each number of columns.
         """
         alone = sorted((self._z_order((c,)) for c in columns), key=lambda o: o.bytes_opened)
         names = [layout.columns[0] for layout in alone[:MOST_COLUMNS]]

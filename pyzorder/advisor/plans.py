@@ -1,8 +1,8 @@
 """Determines how physical plans in Spark's event logs read a table.
 
-Plans have filters as the text of Spark's source filters, such as `EqualTo(a,7)`. Their values are
-not quoted, and are interpreted with the types in the scan's schema. Filters that the text does not
-show are counted as left out.
+Plans contain filters as the text of Spark's source filters, such as `EqualTo(a,7)`. The values in
+them are not quoted, and are interpreted with the types in the scan's schema. Filters that the text
+does not show are counted as left out.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Scan:
     filters: str
     partition_filters: str
     data_filters: tuple[str, ...]
-    """The attributes in the data filters, repeated for each occurrence."""
+    """The attributes in the data filters, with one element per occurrence."""
 
     attributes: frozenset[str]
-    """The attributes that it reads, as far as its text shows them."""
+    """The attributes that the scan reads, as far as the plan's text shows them."""
 
     def is_of(self, table: TableNames) -> bool:
         """Whether the scan reads the table's folder."""
@@ -84,7 +84,7 @@ class Key:
 
 
 def readings_of(plan: dict[str, Any], table: TableNames, workload: Workload) -> list[Reading]:
-    """Returns the readings of the table in a plan, and counts what is left out.
+    """Returns a plan's readings of the table, and counts the parts that are left out.
 
     Args:
         plan: the `sparkPlanInfo` of an event.
@@ -137,7 +137,7 @@ def keys_of(pairs: tuple[str, str], built: dict[str, Any]) -> tuple[Key, ...]:
     """Returns the keys of the scanned side, with queries for the keys of the broadcast side.
 
     Raises:
-        NotUnderstood: the plan does not show them.
+        NotUnderstood: the plan does not show the keys.
     """
     query, is_filtered = query_of(built)
     found = []
@@ -218,7 +218,7 @@ def scan_of(node: dict[str, Any]) -> Scan | None:
 
 
 def fields_of(schema: str) -> Iterator[tuple[str, str]]:
-    """Yields name and type of each column in text such as `struct<a:int,b:decimal(7,2)>`."""
+    """Yields the name and type of each column in text such as `struct<a:int,b:decimal(7,2)>`."""
     depth, start = 0, 0
     body = schema.removeprefix("struct<").removesuffix(">") + ","
     for i, letter in enumerate(body):
@@ -307,7 +307,7 @@ def sql_of(text: str, types: dict[str, str]) -> str:
 
 
 def quoted(column: str) -> str:
-    """Quotes a column's name from a plan for SQL, unless it is quoted."""
+    """Quotes a column's name from a plan for SQL, unless it is already quoted."""
     return column if column.startswith("`") else f"`{column}`"
 
 

@@ -1,7 +1,7 @@
 """Determines how a query reads a table, through aliases, subqueries and joins.
 
-Filters are pushed down to the table like in Spark's optimizer, and join keys as pyzorder does when
-queries run. Filters and keys that do not reach the table are counted as left out.
+Filters are pushed down to the table as Spark's optimizer does, and join keys as pyzorder does when
+a query runs. Filters and keys that do not reach the table are counted as left out.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class QueryReadings:
         self._push_join(scope, ours, query, is_hinted(scope, other))
 
     def _is_of(self, scope: Scope, part: exp.Expression, on: exp.Join | None, name: str) -> bool:
-        """Whether a condition filters only this source. It may have uncorrelated subqueries."""
+        """Whether a condition, which may contain uncorrelated subqueries, filters only a source."""
         bound = bind(part, scope)
         if bound is None or sources_in(bound) != {name} or not applies(on, scope.sources[name]):
             return False

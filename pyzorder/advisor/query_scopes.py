@@ -50,7 +50,7 @@ def parts_of(table: exp.Table) -> tuple[str, ...]:
 
 
 class Expansion:
-    """Replaces references to WITH and views by copies of their queries."""
+    """Replaces references to views and to queries in WITH with copies of those queries."""
 
     def __init__(self, table: TableNames, catalog: Catalog, database: str) -> None:
         """`database` is the current database."""
@@ -60,7 +60,7 @@ class Expansion:
         self._database = database
 
     def expand(self, query: exp.Expression) -> exp.Expression:
-        """Returns the query with references to tables only, each with its database.
+        """Returns an equivalent query that refers only to tables, each qualified by its database.
 
         Temporary views of DataFrames have no text, and are listed in `opaque`.
 
@@ -145,7 +145,7 @@ class Expansion:
         self._put(table, holder.this, exp.TableAlias(columns=columns))
 
     def _put(self, table: exp.Table, query: exp.Expression, named: exp.TableAlias) -> None:
-        """Replaces a table by a query, with the table's alias and the column names in `named`."""
+        """Replaces a table with a query that has its alias, and the column names in `named`."""
         columns = table.alias_column_names or [c.name for c in named.args.get("columns") or []]
         alias = exp.TableAlias(
             this=exp.to_identifier(table.alias or table.name, quoted=True),
@@ -237,7 +237,7 @@ class Scope:
         return None if found is None else [name for name, _ in found]
 
     def projections(self) -> list[tuple[str, exp.Expression]] | None:
-        """Returns name and expression of each column of the SELECT, or None if they are unknown."""
+        """Returns each column's name and expression in the SELECT, or None if they are unknown."""
         found: list[tuple[str, exp.Expression]] = []
         for item in self.select.selects:
             star = item.this if isinstance(item, exp.Column) else item
@@ -255,7 +255,7 @@ class Scope:
         return found
 
     def resolve(self, column: exp.Column) -> tuple[str, list[str]] | None:
-        """Returns the source of a column, and its path there, which is longer for struct fields.
+        """Returns a column's source, and its path in the source, with several parts for fields.
 
         Returns None if the source is unknown.
         """
@@ -300,7 +300,7 @@ class Scope:
         return column.lower() in (c.lower() for c in self.columns(source) or ())
 
     def is_optional(self, name: str) -> bool:
-        """Whether an outer join may replace rows of the source by nulls."""
+        """Whether an outer join may replace rows of the source with nulls."""
         below = False
         for other, source in self.sources.items():
             side = source.join.side.upper() if source.join is not None else ""

@@ -46,10 +46,10 @@ def advise(
 ) -> Advice:
     """Recommends the columns to cluster a table by for a workload, if clustering is worth it.
 
-    Lays out a sample of the table for each candidate like OPTIMIZE would. Then evaluates the
-    workload's filters, and the keys that its joins find, on the bounds of these files with the
-    code that skips files. Candidates are compared by the bytes of the files that are opened. The
-    table is not changed. Parts of the workload that are not understood are counted.
+    For each candidate, lays out a sample of the table as OPTIMIZE would. Then evaluates the
+    workload's filters and join keys on the bounds of the resulting files, with the same code that
+    skips files in queries. Candidates are compared by the bytes of the files that would be opened.
+    The table is not changed. Parts of the workload that are not understood are counted.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.
@@ -257,7 +257,7 @@ class WhatIf:
         )
 
     def _spelling(self, name: str) -> str:
-        """Returns a column's name in the spelling of the table."""
+        """Returns a column's name as the table spells it."""
         first, dot, rest = name.partition(".")
         return self._spelled.get(first.lower(), first) + dot + rest
 
@@ -339,7 +339,7 @@ class WhatIf:
 
 
 def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
-    """Returns the statements of a file or a list. Text that cannot be split counts as one.
+    """Returns the statements of a file or a list. Text that cannot be split is one statement.
 
     Raises:
         ZOrderError: the file cannot be read.

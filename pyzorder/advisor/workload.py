@@ -82,7 +82,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Relation:
-    """The relation that a name in a query refers to. `columns` is None if there is none."""
+    """The relation that a name in a query refers to. `columns` is None if it does not exist."""
 
     columns: tuple[str, ...] | None
     is_view: bool = False

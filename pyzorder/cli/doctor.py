@@ -49,9 +49,9 @@ Examples:
 def command(settings: Settings, target: Target | None) -> None:
     """Check everything that pyzorder needs, and say what to fix.
 
-    Checks Java, Spark, the jar, versions, the catalog and the store, which is that of TARGET or, by
-    default, of the metastore's warehouse. To check the store, one file whose name begins with _ is
-    created there and deleted again. The exit code is 1 if something needs fixing.
+    Checks Java, Spark, the jar, versions, the catalog, and the store of TARGET or, by default, of
+    the metastore's warehouse. The store is checked by creating a file whose name begins with _, and
+    deleting it again. The exit code is 1 if something needs fixing.
     """
     failed = False
     checks = []
@@ -123,7 +123,7 @@ def master(spark: SparkSession) -> str:
 
 
 def matching(spark: SparkSession) -> str:
-    """Checks that the extension is loaded, is of this release, and is for this Spark."""
+    """Checks that the extension is loaded, and is of this release and for this Spark version."""
     check_session(spark)
     if bridge.is_connect(spark):
         return "the server has pyzorder's extension"
@@ -140,7 +140,7 @@ def catalog(spark: SparkSession) -> str:
 
 
 def in_memory(spark: SparkSession) -> bool:
-    """Whether the catalog lives in memory, so that it has only this session's tables."""
+    """Whether the catalog is in memory, and therefore has only this session's tables."""
     return spark.conf.get(sessions.CATALOG) == "in-memory"
 
 
@@ -166,7 +166,7 @@ def seen(spark: SparkSession, target: Target) -> str:
 
 
 def layout(spark: SparkSession, target: Target) -> str:
-    """Returns whether an OPTIMIZE of the table would pay."""
+    """Returns a sentence that says whether an OPTIMIZE of the table would pay off."""
     return f"OPTIMIZE {target}: {bridge.verdict(spark, target.text(), [])['sentence']}"
 
 

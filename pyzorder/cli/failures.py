@@ -23,7 +23,7 @@ UNAVAILABLE = (
     "ZORDER_UNSUPPORTED_SPARK",
 )
 
-#: The part of Spark's messages that is only of use to its developers.
+#: The part of Spark's messages that is useful only to Spark's developers.
 TAIL = re.compile(
     r"[;.]?\s*(\n?;?\s*line \d+,? pos \d+|SQLSTATE: \w{5}|\n== (SQL|DataFrame)|"
     r"\n?This stopped SparkContext was created at|\n?JVM stacktrace|\n?Driver stacktrace|"

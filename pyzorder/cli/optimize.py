@@ -27,12 +27,12 @@ SIZE = re.compile(r"0*[1-9][0-9]*([kmgtp]?b?)", re.IGNORECASE)
 
 
 class SizeType(click.ParamType[str]):
-    """The type of arguments that are a file size in Spark's notation, such as 64m."""
+    """A parameter type for file sizes in Spark's notation, such as 64m."""
 
     name = "size"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        """Returns the size as written. Rejects invalid ones before Spark is started."""
+        """Returns the size as written. Rejects invalid sizes before Spark is started."""
         text = str(value).strip()
         if not SIZE.fullmatch(text):
             raise click.BadParameter(

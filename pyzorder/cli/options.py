@@ -1,4 +1,4 @@
-"""The options that all commands share, for the Spark to use and the output."""
+"""The options that all commands share, which choose the Spark to use and the form of the output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Settings:
 
 
 class SettingType(click.ParamType[tuple[str, str]]):
-    """The type of arguments that are a setting of Spark as key=value."""
+    """A parameter type for settings of Spark, written as key=value."""
 
     name = "key=value"
 
@@ -74,7 +74,7 @@ OPTIONS = [
 
 
 def session_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the shared options, which the command gets as a `Settings` in its first argument."""
+    """Adds the shared options, which the command receives as a `Settings`, its first argument."""
 
     @functools.wraps(command)
     def with_settings(

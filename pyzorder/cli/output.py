@@ -26,12 +26,12 @@ def print_json(value: Any) -> None:
 
 
 def print_text(text: str, err: bool = False) -> None:
-    """Prints a message, which may name something in a table's folder."""
+    """Prints a message. Makes it printable, because it may quote names from a table's folder."""
     click.echo(printable(text), err=err)
 
 
 def finite(value: Any) -> Any:
-    """Replaces NaN and infinities in a value by None."""
+    """Replaces NaN and infinities in a value with None."""
     if isinstance(value, dict):
         return {key: finite(member) for key, member in value.items()}
     if isinstance(value, (list, tuple)):

@@ -46,8 +46,8 @@ def command(
 ) -> None:
     """Write a table's health and pictures to one HTML file.
 
-    The report also has the table's past runs, and recommendations. Its pictures show COLUMNS, which
-    default to those that the files are clustered by.
+    The report also lists the table's past runs and gives recommendations. Its pictures show
+    COLUMNS, which default to those that the files are clustered by.
     """
     from pyzorder import report
 

@@ -30,14 +30,15 @@ SECONDS = 0.25
 def run(
     spark: SparkSession, statement: Callable[[], T], display: Display, what: str, stopped: str
 ) -> T:
-    """Runs a statement and shows its steps meanwhile.
+    """Runs a statement and shows its steps as they progress.
 
-    SIGINT and SIGTERM cancel its jobs and wait until it has ended, which undoes what it has not
-    published. A second signal exits the process immediately, like a kill.
+    On SIGINT or SIGTERM, cancels the statement's jobs and waits for the statement to end. As it
+    ends, it undoes everything that it has not published. A second signal exits the process
+    immediately, like a kill.
 
     Args:
         what: the name of the statement, such as OPTIMIZE.
-        stopped: the message for a statement that is stopped, which says what happens to its work.
+        stopped: the message if a signal stops the statement, which says what happened to its work.
 
     Returns:
         The result of the statement.

@@ -133,7 +133,7 @@ def started(settings: Settings, scratch: str) -> SparkSession:
 
 @contextmanager
 def log_file(settings: Settings) -> Iterator[IO[bytes]]:
-    """Opens the file for the JVM's output, which is that of --log or a temporary file."""
+    """Opens the file for the JVM's output: the file that --log names, or a temporary one."""
     if settings.log:
         try:
             settings.log.open("ab").close()

@@ -29,7 +29,7 @@ class Step:
         number: the job's number.
         title: what the job does.
         running: whether it is still running.
-        share: the share of it that is done, from 0 to 1.
+        share: the share of the job that is done, from 0 to 1.
         rows: the rows read in the current stage.
         tasks: the number of finished tasks, and of all tasks.
         files: the number of written files and of all files, if the job writes files.
@@ -51,7 +51,7 @@ class Steps(Protocol):
         """Creates the thread for the statement."""
 
     def begin(self) -> None:
-        """Prepares tracking. Called in the statement's thread, before the statement."""
+        """Prepares tracking. The statement's thread calls this before it runs the statement."""
 
     def now(self, last: bool = False) -> list[Step]:
         """Returns the steps that have begun, in order. Ended steps are returned at least once.
@@ -61,11 +61,11 @@ class Steps(Protocol):
         """
 
     def cancel(self) -> None:
-        """Cancels the jobs that are running. Must be called again for jobs that start later."""
+        """Cancels the jobs that are running. Call it again for jobs that start later."""
 
 
 class JobSteps:
-    """Tracks the jobs of a classic session, which form a job group for the statement."""
+    """Tracks a statement's jobs in a classic session, where they form a job group."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark

@@ -106,7 +106,7 @@ def names(text: str) -> list[tuple[str, ...]]:
 
 
 class TargetType(click.ParamType[Target]):
-    """The type of arguments that are a table's name or a folder."""
+    """A parameter type for a table's name or folder."""
 
     name = "target"
 
@@ -126,7 +126,7 @@ class TargetType(click.ParamType[Target]):
 
 
 class ColumnsType(click.ParamType[list[str]]):
-    """The type of arguments that are comma-separated columns."""
+    """A parameter type for comma-separated columns."""
 
     name = "columns"
 
@@ -146,7 +146,7 @@ target_argument = click.argument("target", type=TargetType())
 
 
 def columns_argument(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the argument COLUMNS, and the options of `optimize` --columns and --zorder-by for it."""
+    """Adds the argument COLUMNS and, hidden, the options --columns and --zorder-by."""
 
     @functools.wraps(command)
     def with_columns(columns: Sequence[list[str]], by: Sequence[list[str]], **rest: Any) -> None:

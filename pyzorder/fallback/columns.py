@@ -39,9 +39,9 @@ class Columns:
     def find(self, parts: Sequence[str]) -> Found:
         """Resolves a name to a column of the index.
 
-        The scan must read the column as the type of its bounds. CHAR is excluded, because bounds
-        may be of values without padding. Columns with a default are excluded, because files that
-        lack the column may have been indexed without the default.
+        The scan must read the column as the type of its bounds. CHAR is excluded, because its
+        bounds may come from values without padding. Columns with a default are excluded, because
+        files that lack the column may have been indexed without the default.
 
         Raises:
             NotUnderstood: there is no such column.
@@ -82,14 +82,14 @@ class Columns:
         return (only.name, *below), data_type
 
 
-#: For each of Spark's types, the type in which Python sends bounds, and the SQL to convert them.
+#: For each of Spark's types, the type in which Python sends bounds, and SQL that converts them.
 _SENT: dict[str, tuple[str, str]] = {
     "boolean": ("BOOLEAN", "{0}"), "byte": ("BIGINT", "CAST({0} AS TINYINT)"),
     "short": ("BIGINT", "CAST({0} AS SMALLINT)"), "integer": ("BIGINT", "CAST({0} AS INT)"),
     "long": ("BIGINT", "{0}"), "float": ("DOUBLE", "CAST({0} AS FLOAT)"),
     "double": ("DOUBLE", "{0}"), "date": ("BIGINT", "date_from_unix_date(CAST({0} AS INT))"),
     "timestamp": ("BIGINT", "timestamp_micros({0})"),
-    # `timestampadd` would not do, because Spark 3.5 accepts only an INT.
+    # `timestampadd` cannot be used, because in Spark 3.5 it adds only an INT.
     "timestamp_ntz": (
         "BIGINT", "TIMESTAMP_NTZ'1970-01-01 00:00:00' + {0} * INTERVAL '0.000001' SECOND"),
     "string": ("BINARY", "CAST({0} AS STRING)"), "binary": ("BINARY", "{0}"),

@@ -1,4 +1,4 @@
-"""Finds columns of data files that a table does not declare, which a copy of it would lose."""
+"""Finds columns in data files that the table does not declare, and that a copy would lose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def undeclared(
     spark: SparkSession, paths: Sequence[str], format: str, declared: StructType
 ) -> list[str]:
-    """Returns the columns and fields of files that a table's schema does not have.
+    """Returns the columns and fields that exist in files but not in the table's schema.
 
     Hive's ORC files may have columns by position, named `_col0`, `_col1` and so on. Of these, only
     the columns beyond the length of the schema are undeclared.
@@ -27,7 +27,7 @@ def undeclared(
 
 
 def _schemas(spark: SparkSession, paths: Sequence[str], format: str) -> Iterator[StructType]:
-    """Yields merged schemas that cover all files: several if types of a column cannot be merged."""
+    """Yields merged schemas of all files. There are several if a column's types do not merge."""
     reader = spark.read.options(mergeSchema="true", recursiveFileLookup="true").format(format)
     try:
         yield reader.load([_no_glob(path) for path in paths]).schema

@@ -76,7 +76,7 @@ def foreign(table: str, format: str) -> ZOrderError:
 
 
 def streaming_sink(path: str) -> ZOrderError:
-    """The folder has the file list of a streaming query."""
+    """The folder contains the file list of a streaming query."""
     return error("ZORDER_STREAMING_SINK", path=path)
 
 
@@ -84,7 +84,7 @@ def no_column(table: str, column: str, known: Sequence[str]) -> ZOrderError:
     """The column does not exist, or cannot have statistics.
 
     Args:
-        known: the columns that can.
+        known: the columns that can have statistics.
     """
     listed = ", ".join(known) or "none"
     return error("ZORDER_FALLBACK_TABLE.COLUMN", table=table, column=column, known=listed)
@@ -106,7 +106,7 @@ def no_clustering_columns(table: str) -> ZOrderError:
 
 
 def bucketed(table: str) -> ZOrderError:
-    """The table is bucketed, which DataFrame.write would not preserve."""
+    """The table is bucketed, and DataFrame.write would not preserve its buckets."""
     return error("ZORDER_FALLBACK_TABLE.BUCKETED", table=table)
 
 
@@ -195,7 +195,7 @@ def target_not_empty(folder: str) -> ZOrderError:
 
 
 def changed(table: str, copy: str) -> ZOrderError:
-    """Another writer changed the table while it was copied."""
+    """Another writer changed the table while it was being copied."""
     return error("ZORDER_CONFLICT.COPIED", table=table, copy=copy)
 
 
@@ -219,7 +219,7 @@ def full(table: str, said: str) -> ZOrderError:
 
 
 def not_writable(table: str, said: str) -> ZOrderError:
-    """The permission to write is missing.
+    """The user has no permission to write.
 
     Args:
         said: the system's message.

@@ -156,8 +156,8 @@ def check_served(table: Table) -> Store:
 def _check_writable(table: Table) -> None:
     """Raises a ZOrderError unless the fallback may publish an index in the table's own folder.
 
-    Others may publish there at the same time, so the store must support create-if-absent. For the
-    fallback, only local disks do.
+    Others may publish there at the same time, so the store must support create-if-absent. The
+    fallback can use that only on local disks.
     """
     if not table.obstacle and is_whole(table.location):
         raise failures.remote_writes(table.location)
@@ -217,9 +217,9 @@ def statistics_columns(
     spark: SparkSession, table: Table, able: Sequence[IndexedColumn],
     clustering: Sequence[IndexedColumn] = (),
 ) -> list[IndexedColumn]:  # fmt: skip
-    """Returns the columns to index, which include the clustering columns but no denied ones.
+    """Returns the columns to index. They include the clustering columns, but no denied columns.
 
-    The others are those of the existing index or, without one, the first columns of the table.
+    The other columns are those of the existing index or, without one, the table's first columns.
     """
     if _finds_otherwise(spark, table):
         return []

@@ -1,6 +1,6 @@
-"""Cuts the space of range ids into cells with about equal numbers of rows. Each becomes a file.
+"""Cuts the space of range ids into cells with about equal numbers of rows, one cell per file.
 
-The tree has the same nodes as that of io.pyzorder.layout.cells.KdTree and KdTreeBuilder.
+The tree has the same nodes as the one that io.pyzorder.layout.cells.KdTreeBuilder builds.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ TOLERATED = 0.25
 #: order of the columns decides.
 ABOUT_AS_WIDE = 0.9
 
-#: Stands for the number of slabs of a grid's last column, which gets as many as files remain.
+#: Stands for the number of slabs of a grid's last column, which is cut into as many slabs as the
+#: remaining files allow.
 REST = 0
 
-#: Factor by which lookups may open more files than the minimum, to favour the first columns.
+#: Factor by which lookups may open more files than with the best choice. Within it, a grid is
+#: preferred to halving, and among grids, those that favour the first columns.
 TOLERATED_SHARE = 1.05
 
 #: Relative accuracy of spreads that are estimated from a sample.
@@ -52,7 +54,8 @@ class KdTree(NamedTuple):
 
         Args:
             ids: range ids for each column, with one per row.
-            turns: non-negative numbers that vary between rows, to distribute those of heavy cells.
+            turns: non-negative numbers that vary between rows. They distribute the rows of leaves
+                with several files.
         """
         rows = np.stack(ids, axis=1) if ids else np.zeros((len(turns), 0), dtype=np.int32)
         node = np.zeros(len(turns), dtype=np.int32)
@@ -68,8 +71,8 @@ class KdTree(NamedTuple):
 def build(ids: Sequence[Ids], leaves: int) -> KdTree:
     """Builds the tree from a sample of rows.
 
-    Cells form a grid, unless repeated halving lets lookups open noticeably fewer files. That is
-    so if frequent values prevent an even grid.
+    Cells form a grid, unless repeated halving lets lookups open noticeably fewer files. It does if
+    frequent values prevent an even grid.
 
     Args:
         ids: range ids for each column, with one per sampled row and 0 for null.
@@ -190,8 +193,8 @@ class _Builder:
             rows: positions of the sampled rows.
             first: the subtree's first file.
             leaves: the subtree's number of files.
-            slabs: number of slabs that each column is still to be cut into. If it is empty or all
-                are 1, columns are cut in halves.
+            slabs: number of slabs that each column is still to be cut into. If the list is empty,
+                or all numbers are 1, columns are cut in half.
         """
         split = self._choose(rows, leaves, slabs) if leaves > 1 else None
         if split is None:
@@ -234,7 +237,7 @@ class _Builder:
         return equal + narrower
 
     def _split(self, c: int, rows: npt.NDArray[np.int64], leaves: int, slabs: int) -> _Split:
-        """Returns the cut of a column nearest to half of its slabs. There must be several ids."""
+        """Returns a column's cut nearest to half of its slabs. The rows must have several ids."""
         ids = np.sort(self._ids[c][rows])
         count = len(ids)
         wanted = max(1, int(leaves * (slabs // 2) / slabs + 0.5))

@@ -1,4 +1,4 @@
-"""Clusters rows like OPTIMIZE, with only Spark's public API.
+"""Clusters rows as OPTIMIZE does, but only with Spark's public API.
 
 Each file is written by its own task, so that Spark's writer can be used for any store.
 """
@@ -22,7 +22,8 @@ from pyzorder.index.snapshots import IndexedColumn
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: Total number of rows to sample (spark.sql.zorder.optimize.sampleSize), and minimum per new file.
+#: Number of rows to sample in total (spark.sql.zorder.optimize.sampleSize), and at least per new
+#: file.
 SAMPLE_SIZE = 200_000
 ROWS_PER_LEAF = 500
 
@@ -53,7 +54,7 @@ def key_of(column: IndexedColumn) -> str:
     """Returns the SQL expression by which a column's values are ordered.
 
     Raises:
-        ZOrderError: the fallback cannot cluster by columns of the type.
+        ZOrderError: the fallback cannot cluster by columns of this type.
     """
     text, name = source(column), column.data_type
     if name in _INTEGRAL:
@@ -80,7 +81,7 @@ def laid_out(
     spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group],
     columns: Sequence[IndexedColumn],
 ) -> DataFrame:  # fmt: skip
-    """Distributes the rows to one task per new file, in the order of the file.
+    """Distributes the rows to one task per new file, in the order in which the file stores them.
 
     Args:
         rows: the table's rows.

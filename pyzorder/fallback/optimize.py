@@ -1,7 +1,7 @@
-"""OPTIMIZE … ZORDER BY without the jar, which writes a clustered copy of a table and its index.
+"""Runs OPTIMIZE … ZORDER BY without the jar, by writing a clustered copy of a table with an index.
 
 The table itself is not changed, so neither a lock nor a journal is needed. Readers of the table
-are not affected until the location of a table in the catalog is switched to the copy.
+are not affected, unless it is a catalog table whose location is then switched to the copy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #: bounds.
 ROW_GROUP = 32 << 20
 
-#: Settings for copying rows, under which Spark skips, pads and rebases nothing.
+#: Settings for copying rows. Under these, Spark skips no files, pads no text and rebases no dates.
 COPYING = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -56,7 +56,7 @@ class Optimized:
         path: the copy's folder.
         files: number of data files of the copy.
         bytes: their total size.
-        rows: number of rows of the copy, which is that of the table.
+        rows: number of rows, which is the same in the copy and in the table.
         partitions: number of partitions of the copy; 1 if it has no partition columns.
         is_switched: whether the table's location has been switched to the copy.
     """
@@ -83,20 +83,20 @@ def optimize(
 
     The table itself is not changed. Spark's own writer writes the data files, to any store it
     supports, with the session's settings for codec and timestamps. The index is written with
-    Hadoop's FileSystem. A Spark Connect client does not have that, so it must be able to access
-    the store itself, as a mount or with PyArrow.
+    Hadoop's FileSystem, which a Spark Connect client does not have. Such a client must be able to
+    access the store itself, through a mount or with PyArrow.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.
         zorder_by: dotted names of the clustering columns.
         to: the copy's folder, which must be empty or not exist.
         switch_location: whether to switch the location of an external catalog table to the copy
-            once that is complete. The old folder is not deleted.
+            once the copy is complete. The old folder is not deleted.
         format: the format of the files if `table` is a path, either parquet or orc.
 
     Raises:
         ZOrderError: with condition ZORDER_FALLBACK_TARGET, `to` cannot be used; with
-            ZORDER_FALLBACK_TABLE, the table cannot be copied or its location not be switched;
+            ZORDER_FALLBACK_TABLE, the table cannot be copied, or its location cannot be switched;
             with ZORDER_ROW_COUNT, the copy does not have the table's rows; with ZORDER_CONFLICT,
             another writer has changed the table.
     """

@@ -30,7 +30,7 @@ class Boundaries:
     """
 
     def __init__(self, values: Values, nulls: Nulls) -> None:
-        """`values` are those of the sample. They are ignored where `nulls` is True."""
+        """`values` are the sampled values. They are ignored where `nulls` is True."""
         present = values[~nulls]
         self._numbers: Values | None = None
         self._octets: list[bytes] = []
@@ -43,7 +43,7 @@ class Boundaries:
 
     @property
     def id_count(self) -> int:
-        """Number of range ids: one for null, and one for each interval that boundaries delimit."""
+        """Number of range ids: one for null, and one per interval that the boundaries delimit."""
         return 2 + (len(self._octets) if self._numbers is None else len(self._numbers))
 
     def range_ids(self, values: Values, nulls: Nulls) -> npt.NDArray[np.int32]:

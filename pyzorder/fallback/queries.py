@@ -1,7 +1,7 @@
 """Runs SQL queries with data skipping: `sql(spark, "SELECT … WHERE …")`.
 
-Each table with restricted rows is replaced by `(SELECT * FROM t WHERE …) AS t` in the query's text,
-where the condition excludes files without relevant rows. The rest of the text stays as it is.
+In the query's text, each table whose rows are restricted is replaced with `(SELECT * FROM t WHERE
+…) AS t`, whose condition excludes files without relevant rows. The rest of the text stays as it is.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 In each SELECT, the relevant rows of a table are restricted by
 
 - WHERE: each conjunct must be TRUE. This does not hold if an outer join may replace the table's
-  rows by nulls, because a missing row could then make a row of nulls appear.
-- ON: each conjunct must be TRUE, if the join has no use for rows of the table that do not match.
+  rows with nulls, because a missing row could then make a row of nulls appear.
+- ON: each conjunct must be TRUE, if rows of the table that do not match cannot affect the result.
 
 Columns of the right side of a SEMI or ANTI join are visible only in its own ON. Conditions on a
 subquery in FROM, or on a WITH that is referenced once, also restrict the sources of the subquery,
@@ -20,10 +20,10 @@ from sqlglot import exp
 
 from pyzorder.index.predicates.conditions import NotUnderstood, conjuncts, parse, parts_of
 
-#: Arguments that a table may have, for a subquery to be able to replace it.
+#: Arguments that a table may have if a subquery is to replace it.
 _PLAIN_TABLE = {"this", "db", "catalog", "alias"}
 
-#: Arguments that a SELECT may have, for it to pass on one row for each row of its sources.
+#: Arguments that a SELECT may have if conditions on its rows are to restrict its sources.
 _PLAIN_SELECT = {"expressions", "from", "from_", "joins", "where", "hint", "order", "with", "with_"}
 
 
@@ -157,7 +157,7 @@ def _is_hidden(number: int, sides: list[tuple[str, str]]) -> bool:
 
 
 def _is_optional(number: int, sides: list[tuple[str, str]]) -> bool:
-    """Whether an outer join may replace rows of source `number` by nulls."""
+    """Whether an outer join may replace rows of source `number` with nulls."""
     side, kind = sides[number - 1] if number else ("", "")
     own = side in ("LEFT", "FULL") and kind not in ("SEMI", "ANTI")
     return own or any(later in ("RIGHT", "FULL") for later, _ in sides[number:])
@@ -186,7 +186,7 @@ def _use(table: exp.Table, query: str) -> TableUse | None:
 
 
 def _span(table: exp.Table) -> tuple[int, int] | None:
-    """Returns start and end of a table's name in the query; None if sqlglot does not know them."""
+    """Returns the start and end of a table's name in the query, or None if sqlglot has neither."""
     spans = [(part.meta.get("start"), part.meta.get("end")) for part in table.parts]
     if any(a is None or b is None for a, b in spans):
         return None
@@ -235,7 +235,7 @@ def _handed_on(
 
 
 def _named(parts: tuple[str, ...], body: exp.Select) -> exp.Column:
-    """Returns the column of a SELECT's sources that it passes on under a name."""
+    """Returns the column of a SELECT's sources that the SELECT returns under a name."""
     name = parts[0].lower()
     found = [i for i in body.expressions if not i.is_star and i.alias_or_name.lower() == name]
     stars = [item for item in body.expressions if item.is_star]

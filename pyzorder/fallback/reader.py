@@ -47,7 +47,7 @@ class TableReader:
         return _with(frame, self._selection(frame, condition)).where(condition)
 
     def select_files(self, condition: str) -> Selection:
-        """Returns the files that `where` would skip, and the reasons why it skips no more."""
+        """Returns the files that `where` would skip, and the reasons why it skips no others."""
         return self._selection(self.all(), condition)
 
     def _selection(self, frame: DataFrame, condition: str) -> Selection:

@@ -1,4 +1,4 @@
-"""Selects the files of a table that conditions rule out."""
+"""Determines which files of a table a query's conditions rule out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pyzorder.index.table_folder import leaves
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Maximum number of files to name in a query. Spark would take long to plan more.
+#: Maximum number of files to name in a query. With more, Spark would take too long to plan it.
 MOST_NAMED = 20_000
 
 #: Paths that need no escapes in SQL.
@@ -104,7 +104,8 @@ def among(files: Iterable[SkippedFile]) -> str:
 def check_settled(table: Table) -> int:
     """Returns the number of the table's last run, which must not be moving files.
 
-    While a run moves files, a listing has neither all of the old files nor all of the new ones.
+    While a run moves files, a listing may contain neither all of the old files nor all of the new
+    ones.
 
     Raises:
         ZOrderError: the run is moving files (ZORDER_FALLBACK_UNFINISHED).
@@ -186,8 +187,9 @@ def _skipped(
     tests: list[str],
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
-    """Returns unchanged files for which a test is false, and reasons why there are no more."""
-    # Only tables of the catalog have partitions elsewhere. Other absolute paths are not trusted.
+    """Returns unchanged files for which a test is false, and reasons why there are no others."""
+    # Only catalog tables have partitions outside of their folder. For other tables, absolute paths
+    # are not trusted.
     outside = table.is_catalog and bool(table.partitions)
     statistics = SnapshotStatistics(snapshot, read_settings(spark))
     rows = snapshot.rows.select(["path", "size", "modification_time", "num_records"]).to_pydict()

@@ -26,7 +26,8 @@ def own_setting(
 ) -> str:
     """Returns pyzorder's setting `spark.sql.zorder.<name>`.
 
-    The session's setting takes precedence over the table's property, and that over `default`.
+    The session's setting takes precedence over the table's property, which takes precedence over
+    `default`.
     """
     given = spark.conf.get(f"spark.sql.zorder.{name}", None)
     of_table = {key.lower(): value for key, value in (properties or {}).items()}

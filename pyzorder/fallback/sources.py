@@ -1,4 +1,4 @@
-"""Lists the files that a DataFrame reads, and plans the number of files of their copy."""
+"""Lists the files that a DataFrame reads, and plans how many files to write for a copy of them."""
 
 from __future__ import annotations
 

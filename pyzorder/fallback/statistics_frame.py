@@ -21,7 +21,7 @@ def statistics_frame(
 ) -> DataFrame:
     """Returns a DataFrame with one row per file, with the statistics that filters refer to.
 
-    The column i is the number of the file's entry. The others are those of bound_filters.
+    The column i is the number of the file's entry. The other columns are listed in bound_filters.
 
     Args:
         numbers: numbers of the columns to include.

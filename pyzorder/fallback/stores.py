@@ -71,9 +71,9 @@ class HadoopStore:
         self._fs.delete(self._path(path), False)
 
     def _seen(self, paths: set[str]) -> Iterator[tuple[str, Stat]]:
-        """Yields the status of the files among the paths, and possibly of others.
+        """Yields the status of the files among the paths, and possibly of other files.
 
-        Lists folders with several of the paths, which is cheaper than many lookups.
+        If a folder has several of the paths, lists the folder, which is cheaper than many lookups.
         """
         folders = Counter(os.path.dirname(path) for path in paths)
         for path in sorted(p for p in paths if folders[os.path.dirname(p)] == 1):

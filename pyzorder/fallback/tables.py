@@ -40,7 +40,7 @@ class Table:
         properties: the table's properties.
         obstacle: why no file may be skipped; empty if there is no reason.
         is_bucketed: whether the table is bucketed.
-        is_external: whether dropping the table leaves its files alone.
+        is_external: whether dropping the table leaves its files in place.
         path: the path to pass to spark.read; empty for a table of the catalog.
         store: the store of its files; None if it cannot be reached from this process.
     """
@@ -61,7 +61,7 @@ class Table:
 
     @cached_property
     def folder(self) -> TableFolder:
-        """The folder with the index and journal: the table's own, or one above a partition."""
+        """The folder with the index and journal, which may be above the folder of a partition."""
         for path in folders_above(self.location):
             names = self.store.names(f"{path}/_zorder") if self.store is not None else []
             if "_index" in names or "_journal" in names:
@@ -69,7 +69,7 @@ class Table:
         return TableFolder(self.location)
 
     def is_char(self, column: str) -> bool:
-        """Whether a column, or a field of it, is CHAR, whose values are padded on reading."""
+        """Whether a column or one of its fields is CHAR, whose values are padded when read."""
         return re.search(r"(?<!var)char\(", self.types.get(column, ""), re.IGNORECASE) is not None
 
 
@@ -83,7 +83,7 @@ def path_table(spark: SparkSession, path: str, format: str) -> Table:
 def lookup(spark: SparkSession, name: str) -> Table:
     """Returns the table for a name in SQL, which may have the form parquet.`path`.
 
-    Raises Spark's error if it does not know the table.
+    Raises Spark's error if Spark does not know the table.
     """
     path = _PATH.fullmatch(name.strip())
     if path:
@@ -120,7 +120,7 @@ def lookup(spark: SparkSession, name: str) -> Table:
 
 
 def partition_columns(table: Table, columns: Sequence[str]) -> set[str]:
-    """Returns the columns that occur in names of the table's folders, such as `name=value`."""
+    """Returns the columns that the names of the table's folders contain, such as `name=value`."""
     if table.is_catalog:
         return set(table.partitions)
     files = table.store.files(table.location) if table.store is not None else {}
@@ -136,7 +136,7 @@ def partition_columns(table: Table, columns: Sequence[str]) -> set[str]:
 def frame_of(
     spark: SparkSession, table: Table, options: dict[str, str] | None = None, schema: Any = None
 ) -> DataFrame:
-    """Returns the table's rows. Tables at a path are listed afresh."""
+    """Returns the table's rows. If the table is at a path, Spark lists its files again."""
     if table.is_catalog:
         return spark.sql(f"SELECT * FROM {table.name}")
     reader = spark.read.format(table.format).options(**(options or {}))

@@ -19,7 +19,7 @@ class ColumnStatistics:
 
     Attributes:
         bounds: least and greatest value, represented as in `stored_type`. None if they are
-            unknown, or if there are no such values.
+            unknown, or if all values are null or NaN.
     """
 
     bounds: tuple[Any, Any] | None = None

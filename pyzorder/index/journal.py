@@ -1,7 +1,7 @@
 """Reads the journal of the runs that rewrite a table (sql/FORMAT.md, section "Journal").
 
-Only the jar writes it. A record that cannot be parsed, or that names files outside of the table's
-folder, counts as missing.
+Only pyzorder's jar writes the journal. A record that cannot be parsed, or that names files outside
+of the table's folder, counts as missing.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class JournalState:
 
     @property
     def overlay(self) -> Overlay | None:
-        """The changes that readers must make to a listing, or None if it is correct as it is."""
+        """The changes that readers must make to a listing, or None if the listing is correct."""
         if not self.unfinished or "partitions" in self.kinds:
             return None
         record = self.record("retire")
@@ -111,7 +111,7 @@ class JournalState:
 
 
 def has_too_many_tokens(text: bytes) -> bool:
-    """Whether JSON has more tokens than a file of pyzorder of that length.
+    """Whether JSON has more tokens than any file of its length that pyzorder writes.
 
     Text like `[],[],[]` takes far more memory than its length suggests.
     """
@@ -148,5 +148,5 @@ def _all(listed: list[dict[str, Any]]) -> list[FileRef]:
 
 
 def _files(listed: list[dict[str, Any]]) -> tuple[FileRef, ...]:
-    """Returns the files below the table's folder. Those with absolute paths are never listed."""
+    """Returns the files below the table's folder. Listings have none with absolute paths."""
     return tuple(ref for ref in _all(listed) if not is_whole(ref.path))

@@ -1,4 +1,4 @@
-"""Files of the index on a local disk. Files are created atomically, by exactly one writer."""
+"""Files of the index on a local disk. Each is created atomically, by exactly one writer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def create_if_absent(path: str, data: bytes) -> bool:
     Writers hard-link a complete temporary file to `path`, which succeeds for only one of them.
 
     Returns:
-        False if the name is taken. The existing file is left alone.
+        False if the name is taken. The existing file is left unchanged.
     """
     folder = os.path.dirname(path)
     _make_folder(folder)
@@ -44,8 +44,8 @@ def create_if_absent(path: str, data: bytes) -> bool:
 def linked(path: str) -> bool:
     """Whether a path goes through a symbolic link at or below `_zorder`.
 
-    pyzorder creates no links, and anyone with write access to the folder could lead readers
-    anywhere with one.
+    pyzorder creates no links, and anyone with write access to the folder could use one to lead
+    readers anywhere.
     """
     parts = path.split("/")
     own = parts.index("_zorder") if "_zorder" in parts else len(parts)
@@ -55,8 +55,9 @@ def linked(path: str) -> bool:
 def strange(root: str, path: str) -> bool:
     """Whether the path from a table's folder to a file goes through a link to a foreign target.
 
-    A target is foreign if its owner is not the owner of the link. The latter may not be allowed
-    to read the target, and an index in the table's folder must not reveal its minima and maxima.
+    A target is foreign if its owner is not the owner of the link. The owner of the link may not be
+    allowed to read the target, and an index in the table's folder must not reveal the target's
+    minima and maxima.
     """
     parts = path.removeprefix(f"{root}/").split("/")
     links = ["/".join([root, *parts[: i + 1]]) for i in range(len(parts))]
@@ -68,7 +69,7 @@ def strange(root: str, path: str) -> bool:
 def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
     """Yields the files below a folder.
 
-    Links to folders are followed, as Spark does, but not in cycles.
+    Follows links to folders, as Spark does, but not in cycles.
 
     Args:
         above: the resolved paths of the folders above this one.

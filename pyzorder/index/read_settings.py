@@ -1,7 +1,8 @@
 """Settings of a scan that determine which values are read from a file's bytes.
 
-Both settings are texts, equal to those of Scala's ReadSettings. An entry applies only to scans with
-the same structural text; bounds that depend on the temporal text need the same one as well.
+The settings are two texts, equal to those of Scala's ReadSettings. An entry applies only to scans
+with the same structural text. Bounds that depend on the temporal text apply only to scans that
+have the same temporal text as well.
 """
 
 from __future__ import annotations

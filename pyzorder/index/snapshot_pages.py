@@ -11,15 +11,15 @@ from typing import Any
 #: The maximum size of a page before compression.
 _LONGEST = 64 << 20
 
-#: PageType in parquet.thrift, and the fields of PageHeader and of its headers by type of page.
+#: Numbers from parquet.thrift: page types, and fields of PageHeader and of each page type's header.
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _TYPE, _SIZE, _STORED_SIZE = 1, 2, 3
 _VALUES = 1
 _HEADERS = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 _ENCODINGS = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
 
-#: PLAIN, PLAIN_DICTIONARY, RLE and RLE_DICTIONARY, which the writers use. In others, a few bytes
-#: may repeat a long text.
+#: PLAIN, PLAIN_DICTIONARY, RLE and RLE_DICTIONARY, which the writers use. In other encodings, a few
+#: bytes may repeat a long text.
 _KNOWN = {0, 2, 3, 8}
 
 #: Types of Thrift's compact protocol.

@@ -130,7 +130,7 @@ def _try(
 def _delete_old(
     store: Store, folder: TableFolder, is_denied: Callable[[IndexedColumn], bool]
 ) -> None:
-    """Deletes old snapshots and those with denied columns, each with its pointer last."""
+    """Deletes old snapshots and snapshots with denied columns, each before its pointer."""
     before = versions(store, folder)[:-1]
     old = before[: len(before) - KEPT_SNAPSHOTS + 1] if len(before) >= KEPT_SNAPSHOTS else []
     for version in before:

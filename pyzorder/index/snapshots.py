@@ -37,8 +37,8 @@ _DATA_FILE = re.compile(r"_snapshot-[^/]+")
 #: Maximum number of values per row and column. Entries have at most 63 clustering columns.
 _MOST_VALUES = 64
 
-#: Limits for the decoded text in a snapshot, which repeats: `_MOST_TEXT` bytes for every byte of
-#: the file, and `_LEAST_TEXT` bytes in any case.
+#: The decoded text in a snapshot, which may repeat itself, is limited to `_LEAST_TEXT` bytes plus
+#: `_MOST_TEXT` bytes for every byte of the file.
 _MOST_TEXT, _LEAST_TEXT = 64, 16 << 20
 
 #: The maximum memory in bytes for the rows of a snapshot, and for all cached rows.
@@ -56,7 +56,8 @@ _LONGEST_REASON = 200
 #: The maximum size of a pointer. It takes about 200 bytes per column.
 _LONGEST_POINTER = 8 << 20
 
-#: The codecs of both writers. Others compress gigabytes to a few KiB, and Snappy at most by 22.
+#: The codecs of both writers. Others compress gigabytes to a few KiB; Snappy compresses at most by
+#: a factor of 22.
 _CODECS = ("SNAPPY", "UNCOMPRESSED")
 
 #: Cached rows of immutable snapshots, by table folder and snapshot file, least recently used first.
@@ -319,12 +320,12 @@ def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
 
 
 def _width_of(path: str, widths: dict[str, int]) -> int:
-    """Returns the memory for a value of a leaf without the bytes of texts; 0 if it is not read."""
+    """Returns the memory for a value except the bytes of texts; 0 if its leaf is not read."""
     return widths.get(path) or widths.get(path.partition(".")[0], 0)
 
 
 def _width(stored: pa.DataType) -> int:
-    """Returns the memory for a value. Texts and lists have offsets, and texts are numbered."""
+    """Returns the memory that a value takes up, including offsets and dictionary indices."""
     if pa.types.is_list(stored):
         return 4 + _width(stored.value_type)
     return (stored.bit_width + 7) // 8 if pa.types.is_primitive(stored) else 8
@@ -362,7 +363,7 @@ def _warn(folder: TableFolder, failure: Exception) -> None:
 
 
 def _warn_once(folder: TableFolder, effect: str, reason: str) -> None:
-    """Warns of an index, for a reason that may quote it."""
+    """Warns about an index. `reason` may quote text from the index."""
     if len(reason) > _LONGEST_REASON:
         reason = f"{reason[:_LONGEST_REASON]}..."
     text = f"The skipping index of {folder.root} {effect}: {on_one_line(reason)}"

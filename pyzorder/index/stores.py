@@ -64,7 +64,7 @@ class Store(Protocol):
         file. On other stores, use this only in folders that nobody else writes to.
 
         Returns:
-            False if the name is taken. The existing file is left alone.
+            False if the name is taken. The existing file is left unchanged.
         """
 
     def remove(self, path: str) -> None:
@@ -124,7 +124,7 @@ class ArrowStore:
     """A store that PyArrow supports, chosen by the scheme of the path."""
 
     def __init__(self, root: str) -> None:
-        """Raises PyArrow's error if it does not support the store, or cannot reach it."""
+        """Raises PyArrow's error if PyArrow does not support the store, or cannot reach it."""
         self._system, path = pyarrow.fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", root))
         if not root.endswith(path):
             raise OSError(f"{root} is not a path that PyArrow understands")
@@ -187,6 +187,6 @@ def is_whole(path: str) -> bool:
 def store_of(root: str) -> Store:
     """Returns the store of a path as returned by `plain`.
 
-    Raises PyArrow's error if it does not support the store.
+    Raises PyArrow's error if PyArrow does not support the store.
     """
     return ArrowStore(root) if is_whole(root) else LocalStore()

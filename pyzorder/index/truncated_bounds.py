@@ -22,7 +22,7 @@ def truncated(least: bytes, greatest: bytes, is_text: bool) -> tuple[bytes, byte
 
 
 def _cut(value: bytes) -> bytes:
-    """Returns the prefix, which ends at a character boundary if the bytes are UTF-8."""
+    """Returns a prefix of `MAX_BYTES`, or less so that it ends with a whole UTF-8 character."""
     if len(value) <= MAX_BYTES:
         return value
     end = MAX_BYTES

@@ -22,7 +22,7 @@ class VisibleFile:
 
     Attributes:
         path: its path relative to the table's folder, which identifies it in the index.
-        place: the full path to read it from, which differs while a run has moved the file.
+        place: the full path to read it from, which is elsewhere while a run has moved the file.
         size: its size in bytes.
         modified: its modification time in milliseconds since the epoch.
     """
@@ -56,7 +56,7 @@ def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
 
 
 def is_hidden(relative: str) -> bool:
-    """Whether Spark ignores a file as data because of a part of its path."""
+    """Whether a part of a file's path makes Spark ignore the file."""
     return any(
         part.startswith(".") or (part.startswith("_") and "=" not in part)
         for part in relative.split("/")
@@ -76,7 +76,7 @@ def _listed(store: Store, folder: TableFolder) -> dict[str, VisibleFile]:
 
 
 def _lost(store: Store, state: JournalState, overlay: Overlay | None) -> frozenset[str]:
-    """Returns folders without the run's marker, which other writers have overwritten.
+    """Returns the folders that have lost the run's marker, because another writer overwrote them.
 
     The files in these folders are visible.
     """
@@ -108,7 +108,7 @@ def _apply(
 
 
 def _place(store: Store, state: JournalState, overlay: Overlay, ref: FileRef) -> VisibleFile | None:
-    """Locates a file that was not listed: either moved away, or moved back in the meantime."""
+    """Locates a file that was not listed: it was moved away, or moved back in the meantime."""
     hidden = state.folder.staged if overlay.committed else state.folder.retired
     other, own = hidden(state.run, ref.path), state.folder.resolve(ref.path)
     moved: Stat | None = store.stats([other]).get(other)

@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 Limits = tuple[float, float]
 
 MOST_FILES = 20_000
-"""Maximum number of files to draw. Beyond it, some that the query does not open are left out."""
+"""Maximum number of files to draw. Of more files, some that the query does not open are omitted."""
 
 SINGLE = 0.8
 """Opacity of a rectangle that does not overlap with others."""
@@ -289,7 +289,7 @@ def legend(drawn: Sequence[Boxes], asked: bool, boxed: bool) -> list[Any]:
 
 
 def draw_depth(layout: Layout, ranks: Sequence[bool], bare: bool = False) -> Picture:
-    """Draws one panel per column, below each other.
+    """Draws one panel per column, one below the other.
 
     Args:
         ranks: for each column, whether to space all bounds evenly along the axis.

@@ -1,4 +1,4 @@
-"""The colours of pictures, and the CSS variables for them, which differ on dark pages."""
+"""The colours of pictures, and CSS variables that give them other values on dark pages."""
 
 from __future__ import annotations
 

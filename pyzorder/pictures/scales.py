@@ -59,7 +59,7 @@ def scale(
         zone: the time zone for labels.
         ranks: place values by their rank among `bounds` and `limits`. Strings and binaries are
             always placed this way.
-        limits: further values to place, which get no ticks by rank.
+        limits: further values to place. They get no ticks if values are placed by rank.
     """
     if ranks or is_text(column):
         return ranked(column, bounds, zone, limits)
@@ -118,7 +118,7 @@ def ranked(
 
 
 def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
-    """Returns a scale of dates and times, or of days since 1970 for dates that Python lacks."""
+    """Returns a scale of dates and times, or of days since 1970 if dates do not fit in Python's."""
     unit = 1 if column.type == "DATE" else DAY
     clock = zone_of(column.type, zone)
     days = [value / unit for value in values]
@@ -219,6 +219,6 @@ def shortened(texts: Sequence[str]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Escapes text, so that matplotlib does not parse it as a formula, and shows all characters."""
+    """Escapes text so that matplotlib does not parse formulas, and all characters are visible."""
     visible = (c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
     return "".join(visible).replace("$", r"\$")

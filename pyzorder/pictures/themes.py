@@ -7,14 +7,15 @@ from pyzorder.pictures.picture import Picture
 
 
 def themed_svg(picture: Picture) -> str:
-    """Returns a picture as an SVG with other colours for readers who prefer dark pages."""
+    """Returns a picture as an SVG that has other colours for readers who prefer dark pages."""
     return themed(picture.bytes_of("svg").decode())
 
 
 def themed(svg: str) -> str:
-    """Returns an SVG in the palette's colours with their dark ones for readers of dark pages.
+    """Adds the palette's dark colours to an SVG, for readers who prefer dark pages.
 
-    The background is transparent then. Programs without CSS variables draw the light colours.
+    On dark pages, the background is transparent. Programs without CSS variables draw the light
+    colours.
     """
     dark = "; ".join(f"{VARIABLES[colour]}: {other}" for colour, other in DARK.items())
     for colour, variable in VARIABLES.items():

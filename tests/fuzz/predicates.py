@@ -73,7 +73,7 @@ def near(data_type: str, i: int) -> Any:
 
 
 def values(data_type: str) -> st.SearchStrategy[Any]:
-    """Mostly values in a narrow range, others from the whole type; some are null."""
+    """Values that are mostly in a narrow range, otherwise any of the type; some are null."""
     return st.one_of(
         *[st.integers(0, 1000).map(lambda i: near(data_type, i))] * 6, of_type(data_type)
     )

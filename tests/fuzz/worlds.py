@@ -1,4 +1,4 @@
-"""Strategies for small tables as folders may contain them: unusual files, and a
+"""Strategies for small tables such as folders may contain, with unusual files and a
 partly outdated index."""
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ SURVIVORS = OUT / "survivors.tsv"
 HERE = Path(__file__).parent
 EXPLAINED = HERE / "explained.tsv"
 
-#: Files without rules: they make a box to display, and collect join keys.
+#: Files without rules, which make a box to display, and collect join keys.
 LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 
 #: Modules with cases, the fastest first.

@@ -43,8 +43,8 @@ def test_line(spark: SparkSession, tables: None, name: str, fixture: Fixture) ->
 
 @pytest.mark.parametrize("name", LINES)
 def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
-    """Filters for FALSE and NULL of a whole fixture file in one plan: for mutants that too
-    many lines reach."""
+    """Checks the filters for FALSE and NULL of a whole fixture file in one plan, for mutants that
+    too many lines reach."""
     predicates = [fixture.predicate for fixture in LINES[name]]
     judged = scans.judgements(spark, f"mutants_{name}", predicates)
     for one, fixture in zip(judged, LINES[name], strict=True):

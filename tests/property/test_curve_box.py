@@ -1,4 +1,4 @@
-"""Whether a box has a z-value between two others, against a check of all cells in a small space."""
+"""The search for a box's z-values between two others, compared with all cells of a small space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Days that a zone's clocks repeat, against the offsets before and after each transition."""
+"""Days that a zone's clocks repeat, compared with the offsets around each transition."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_made_up_transitions(days: Days) -> None:
 
 
 def test_rules_for_the_years_to_come(days: Days) -> None:
-    """If a yearly rule repeats days, nothing is known from the last listed transition on."""
+    """If a yearly rule repeats days, nothing is known after the last listed transition."""
     past = [
         days.transition("2001-05-01T12:00:00", 0, 1),
         days.transition("2001-11-01T12:00:00", 1, 0),

@@ -1,5 +1,5 @@
-"""Which of TRUE, FALSE and NULL a predicate can be in a file, against Spark's value
-for each row."""
+"""The outcomes (TRUE, FALSE and NULL) that are judged possible for a predicate in a file, compared
+with Spark's value for each row."""
 
 from __future__ import annotations
 

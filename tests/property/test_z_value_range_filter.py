@@ -125,7 +125,8 @@ def text(prefix: str, rest: bytes) -> int:
     return int.from_bytes(prefix.encode().ljust(8, rest)[:8], "big")
 
 
-#: Filters on `a INT, b STRING` clustered by both, and the box; None: no box is added.
+#: Filters on a table of `a INT, b STRING` that is clustered by both, each with the box that is
+#: added, or None if no box is added.
 BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
     (("Below", "a", 5, True), ((1, A[5]), ALL)),
     (("Below", "a", 5, False), ((1, A[5]), ALL)),

@@ -1,4 +1,4 @@
-"""The records of what each process did and when, and what a query may see according to them.
+"""The records of what each process did and when, and the rows that they let a query see.
 
 Rows come in batches of ROWS, each written by one statement. While a statement runs, between the
 records before and after it, its progress is unknown; at all other times every row is known.

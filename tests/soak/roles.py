@@ -1,8 +1,8 @@
 """The processes of the soak test: `python -m tests.soak.roles catalog|optimizer|reader HOME SEED`.
 
-The table `calm` only gets appends, from two processes, and is accessed by its path alone.
-`storm` is a catalog table that gets every kind of SQL change to partitions and tables. `moved` is
-renamed, altered and dropped. The classes that write are in writers.py.
+The table `calm` receives only appends, from two processes, and is accessed only by its path.
+`storm` is a catalog table that undergoes every kind of SQL change to partitions and tables. `moved`
+is renamed, altered and dropped. The classes that write are in writers.py.
 """
 
 from __future__ import annotations

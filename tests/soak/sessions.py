@@ -1,4 +1,4 @@
-"""What processes of the soak test share: a session, timing, and recorded statements and queries."""
+"""Code that the soak test's processes share: sessions, timing, recorded statements and queries."""
 
 from __future__ import annotations
 

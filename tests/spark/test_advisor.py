@@ -1,4 +1,4 @@
-"""Advice for planted workloads, checked against the bytes that queries open after following it."""
+"""Advice for planted workloads, checked against the bytes that queries open once it is followed."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def logged(spark: SparkSession, folder: Path, options: dict[str, str]) -> Iterat
         listener.stop()
 
 
-#: Runs in a plain Spark that writes its log with default settings.
+#: A program that runs queries in a plain Spark, which writes its log with default settings.
 OF_ITS_OWN = """
 import sys
 from pyspark.sql import SparkSession

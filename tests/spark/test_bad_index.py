@@ -362,7 +362,7 @@ OUTSIDE = [
 def test_entries_that_leave_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path, large: bool
 ) -> None:
-    """Such entries are ignored, and the others are used; REFRESH removes the bad ones."""
+    """Entries that leave the folder are ignored until REFRESH removes them; the others are used."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)
@@ -414,7 +414,7 @@ def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str)
 def test_a_journal_that_leaves_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    """A forged run shows readers no file of another table, and removes none from it."""
+    """A forged run neither shows readers a file of another table nor removes one from it."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)
@@ -495,7 +495,7 @@ def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: 
 
 
 def test_a_lease_from_the_future(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """The writer counts as alive until somebody declares it dead; readers are not affected."""
+    """The lease keeps the writer alive until it is declared dead; readers are not affected."""
     table = copy(source, tmp_path / "t")
     journal = table / "_zorder" / "_journal"
     life = (table / "_zorder" / "_incarnation").read_text()

@@ -1,5 +1,5 @@
-"""File statistics compared with what Spark reads: all of them are true, and none that must be
-known is missing."""
+"""File statistics compared with the values that Spark reads: each statistic is true, and none that
+must be known is missing."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def test_nan_and_zero(
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("last", ["a", "é", "\U0001f600", "\U0010ffff", "\x7f"])
 def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, last: str) -> None:
-    """Footers of such files have truncated bounds or none. The index truncates its bounds at 256
-    bytes, and they still enclose the values."""
+    """Footers of files with long strings have truncated bounds or none. The index truncates its
+    bounds at 256 bytes, and they still enclose the values."""
     path = tmp_path / "t"
     spark.createDataFrame([(last * size,), ("b",), (None,)], "s string").coalesce(1).write.format(
         fmt
@@ -349,7 +349,7 @@ WIDER: list[tuple[str, str]] = [
 def test_files_of_another_type(
     spark: SparkSession, tmp_path: Path, fmt: str, stored: str, declared: str
 ) -> None:
-    """Collecting never fails on such a file; if Spark can read the file, the
+    """Collecting never fails on a file of another type; if Spark can read the file, the
     statistics are right."""
     path = tmp_path / "t"
     values = {"date": "date'2000-01-01'", "binary": "X'41'", "int": "100000", "bigint": "1L"}

@@ -45,8 +45,8 @@ class Child:
         return sum(1 for line in list(self.said) if re.search(pattern, line))
 
     def wait_for(self, happened: Callable[[], T]) -> T:
-        """Waits until `happened` returns a true value, and returns that; fails if the process ends
-        first, or after five minutes."""
+        """Waits until `happened` returns a true value, and returns that value; fails if the process
+        ends first, or after five minutes."""
         deadline = time.monotonic() + 300
         while not (found := happened()):
             assert self.process.poll() is None, "".join(self.said)[-3000:]
@@ -163,7 +163,8 @@ def test_attempts_that_fail(spark: SparkSession, tmp_path: Path) -> None:
 def test_an_executor_is_lost(
     spark: SparkSession, tmp_path: Path, two_executors: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    """It is killed while it has a new file open: others run its tasks, and that file is ignored."""
+    """An executor dies while it has a new file open; others run its tasks, and that file is
+    ignored."""
     master, workers = two_executors
     table = tmp_path / "t"
     expected = create(spark, table, 800_000)

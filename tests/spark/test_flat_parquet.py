@@ -1,5 +1,5 @@
-"""Files of flat tables equal those of Spark's own writer, which still writes the files of some
-tables."""
+"""The files that pyzorder's writer makes of flat tables equal those of Spark's own writer, which
+OPTIMIZE still uses for some tables."""
 
 from __future__ import annotations
 

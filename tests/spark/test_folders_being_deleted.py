@@ -1,6 +1,6 @@
 """A table's folder is dropped, renamed or overwritten while pyzorder works in it.
 
-A file system deletes a folder file by file, and cannot delete it if a new file appears meanwhile.
+A file system deletes a folder file by file, and fails if a new file appears in the meantime.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def write_rows(spark: SparkSession, numbers: range, folder: Path) -> None:
 
 
 class World:
-    """The tables `forged` and `parted_forged`, and beside their folders the folders and tables of
-    other users."""
+    """The tables `forged` and `parted_forged`, and folders and tables of other users beside
+    them."""
 
     def __init__(self, spark: SparkSession, base: Path) -> None:
         self.spark, self.base = spark, base
@@ -101,7 +101,7 @@ class World:
         return found
 
     def _victims(self) -> dict[str, forged.Target]:
-        """A folder, a table, two that look like OPTIMIZE's sibling folders, and a partition."""
+        """A folder, a table, two folders named as a switch would name them, and a partition."""
         base = self.base
         made = {
             "folder": forged.Target(base / "victim", "victim_of_none"),
@@ -414,8 +414,8 @@ def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path)
 
 
 def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
-    """RESTORE copies retired files. If it copied a folder that is in the place of one, it would
-    follow the folder's links."""
+    """RESTORE copies retired files. If it copied a folder that is in the place of a retired file,
+    it would follow the folder's links."""
     journal = forgeable / "_zorder" / "_journal"
     record = json.loads((journal / "_1.retire").read_text())
     for file in record["retire"]:

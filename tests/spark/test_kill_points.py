@@ -1,4 +1,4 @@
-"""SIGKILL at every step of a run: each row exists once, before and after the next writer.
+"""SIGKILL at every step of a run: each row exists once, before and after the next writer runs.
 
 Also SIGSTOP: a writer is stopped, declared dead, and resumes after others have continued.
 """

@@ -1,4 +1,4 @@
-"""A query lists each partition that its scans select once, and no other partition."""
+"""A query lists only the partitions that its scans select, and each of them once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """OPTIMIZE that fills a new folder and switches the table's location to it in the catalog.
 
-Besides Spark, PyArrow reads here as an engine that takes the table's location from the catalog
-and reads every data file there.
+Besides Spark, PyArrow reads the table, like an engine that takes a table's location from the
+catalog and reads every data file there.
 """
 
 from __future__ import annotations
@@ -392,7 +392,7 @@ IN_METASTORE = {
 @pytest.mark.parametrize("table", ["USING parquet", "STORED AS PARQUET"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """A Spark without pyzorder sees each row once, after the kill and after the next writer."""
+    """A Spark without pyzorder sees each row once, after the kill and after the next writer ran."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 8).write.parquet(str(home))
     external = "EXTERNAL " if "STORED" in table else ""

@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX answered from the index: which files are still read; answers stay the same."""
+"""COUNT, MIN and MAX from the index: which files are still read, and whether answers are right."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def test_a_file_in_place_of_the_folder(
 def test_a_file_in_place_of_a_folder_above(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Nothing can be created there: the results are as without a folder, except for CREATE."""
+    """Nothing can be created below a file: the results are as without a folder, except CREATE's."""
     (tmp_path / "file").write_text("no folder")
     created(spark, tmp_path / "file" / "t", "parquet", False, False)
     assert {s: condition_of(spark, s.format("t")) for s in STATEMENTS} == STATEMENTS

@@ -1,4 +1,4 @@
-"""Entries with any names below `_zorder`: queries return the table's rows, and
+"""Files and folders of any name below `_zorder`: queries return the table's rows, and
 no statement breaks."""
 
 from __future__ import annotations
@@ -485,8 +485,7 @@ def test_reads_that_fail_or_wait(
 def test_pipe_as_checksum_of_a_snapshot(
     spark: SparkSession, source: Path, tmp_path: Path, statement: str, instead: str
 ) -> None:
-    """Hadoop's local file system opens checksum files when Spark reads the index, as it does if
-    it is large."""
+    """Spark reads a large index, and Hadoop's local file system then opens its checksum files."""
     table = shutil.copytree(source, tmp_path / "t")
     index = table / "_zorder" / "_index"
     snapshot = index / json.loads(max(index.glob("_v*.json")).read_text())["file"]

@@ -25,7 +25,7 @@ FOLDERS = [
     "a:b",
 ]
 
-#: A sibling of the folder "[a-c]{x,y}*?" that this name matches if it is used as a pattern.
+#: A sibling of the folder "[a-c]{x,y}*?". It matches that folder's name, read as a pattern.
 NEIGHBOUR = "axaz"
 
 
@@ -146,7 +146,7 @@ def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_partition_values(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """All values are in one table; OPTIMIZE of one value rewrites only its folder."""
+    """All values are in one table; OPTIMIZE of one value's partition rewrites only its folder."""
     spark.sql("CREATE TABLE t (id BIGINT, p STRING) USING parquet PARTITIONED BY (p)")
     rows = [(10 * i + k, p) for i, p in enumerate(VALUES) for k in range(4)]
     frame = spark.createDataFrame(rows, "id BIGINT, p STRING")
@@ -190,7 +190,7 @@ def test_column_names(spark: SparkSession, database: str) -> None:
         assert scans.opened(found) == set() and found.count() == 0, name
 
 
-#: Arguments that must not change what statement is executed.
+#: Arguments that must not change which statement is executed.
 INJECTIONS: list[Callable[[pyzorder.ZOrderTable], object]] = [
     lambda t: t.optimize().executeZOrderBy("id) DRY RUN --"),
     lambda t: t.optimize().executeZOrderBy("id, v"),

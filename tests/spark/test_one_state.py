@@ -1,9 +1,9 @@
 """All scans of a table in one plan see the same state of its files, whatever
-changes meanwhile (G1).
+changes in the meantime (G1).
 
-A query's function `slow` blocks one scan while another session changes the table. The numbers
-that two scans return in a row must then be equal: both from the state before the change, or both
-from the state after it.
+A query's function `slow` blocks one scan while another session changes the table. The two numbers
+in a row of the result, one from each scan, must then be equal: both from the state before the
+change, or both from the state after it.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
 @pytest.mark.parametrize("journaled", [False, True])
 @pytest.mark.parametrize("read", ["table", "cached table", "view", "cached DataFrame"])
 def test_a_file_replaced_before_a_refresh(spark, tmp_path, read, journaled) -> None:
-    """Another engine replaces one of its files with a new one of the same name."""
+    """Another engine replaces a file of the table with a new file of the same name."""
     folder = tmp_path / "t"
     spark.range(20).write.parquet(str(folder))
     if journaled:

@@ -146,7 +146,7 @@ def test_where_late_files_are_copied_to(
 
 
 def switch(spark: SparkSession, home: Path) -> Path:
-    """Switches day=1 to a new folder beside the table's, which is returned."""
+    """Switches day=1 to a new folder beside the table's; returns that folder."""
     spark.sql("ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
     spark.sql("OPTIMIZE linked FULL WHERE day = 1 ZORDER BY (id)")
     [filled] = home.parent.glob("p-zorder-*")
@@ -188,7 +188,7 @@ def test_whole_paths_through_links(
 def test_late_files_behind_links(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, state: str
 ) -> None:
-    """Rows added to a partition's old folder are copied to its new one, unless behind a link."""
+    """Files added to a partition's old folder are copied to its new one, but not through a link."""
     link = tmp_path / "elsewhere" / "sub"
     link.symlink_to(victim)
     move = {"values": {"day": "1"}, "from": f"file:{link}", "to": "day=1"}
@@ -211,7 +211,7 @@ def test_late_files_behind_links(
 
 
 def linked(spark: SparkSession, home: Path, place: str) -> Path:
-    """The place for a link, after deleting what is there."""
+    """The path at which to create a link, after deleting what is there."""
     link = home.parent / place
     if "switched" in place:
         link = switch(spark, home) / place.removeprefix("switched/")

@@ -340,7 +340,7 @@ def test_what_is_judged_of_odd_files_is_what_they_hold(spark: SparkSession, odd:
 
 
 def test_sets_of_booleans(spark: SparkSession, odd: str) -> None:
-    """By default, Spark only turns long lists into sets."""
+    """By default, Spark turns only long lists into sets."""
     with settings(spark, spark__sql__optimizer__inSetConversionThreshold="0"):
         predicates = ["(d > 6) IN (true, NULL)", "(d > 6) IN (false, true)"]
         check_judged(spark, odd, predicates)

@@ -1,4 +1,4 @@
-"""What new files keep of those that they replace: columns, types, codec; and their row groups."""
+"""Rewritten files keep the columns, types and codec of the old files, and have small row groups."""
 
 from __future__ import annotations
 

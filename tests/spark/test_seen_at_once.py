@@ -198,7 +198,7 @@ def test_a_partition_dropped_before_optimize(spark: SparkSession, tmp_path: Path
 
 
 def test_an_overwrite_that_fails(spark: SparkSession, tmp_path: Path) -> None:
-    """It has deleted the old files by then."""
+    """By the time the overwrite fails, it has deleted the old files."""
     spark.sql(PARTITIONED.format(tmp_path / "t"))
     try:
         insert(spark, 0, 40)

@@ -51,7 +51,7 @@ def as_they_were(spark: SparkSession, outer: Path) -> None:
 
 
 def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """They share one journal, one lock and one index."""
+    """Two tables on one location share one journal, one lock and one index."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 4).selectExpr("id", "id % 7 AS a")
     rows.write.option("path", str(table)).saveAsTable("one")

@@ -145,7 +145,7 @@ POINTS = ["after-markers", "after-retire", "mid-retire", "before-commit", "after
     "statement", ["OPTIMIZE '{}' ZORDER BY (id)", "RESTORE '{}' TO BEFORE OPTIMIZE"]
 )
 def test_killed(spark: SparkSession, tmp_path: Path, statement: str, point: str) -> None:
-    """After the next writer, summaries exist if and only if the files that they describe exist."""
+    """Once the next writer has run, summaries exist if and only if the files they describe do."""
     folder = made(spark, tmp_path / "t")
     old = data_files(folder)
     if "RESTORE" in statement:
@@ -202,7 +202,7 @@ def test_partition_switch(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_the_record_names_them(spark: SparkSession, tmp_path: Path) -> None:
-    """They are listed in `retire` before the data files, as described in sql/FORMAT.md."""
+    """`retire` lists summary files before the data files, as described in sql/FORMAT.md."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"OPTIMIZE '{folder}' ZORDER BY (id)")
     record = json.loads((folder / "_zorder/_journal/_1.retire").read_text())

@@ -1,4 +1,4 @@
-"""ZOrderTable: errors of calls that cannot work."""
+"""ZOrderTable: the errors that invalid calls raise."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""VACUUM deletes what OPTIMIZE replaced after a retention time; until then, RESTORE
-brings it back."""
+"""After a retention time, VACUUM deletes the files that OPTIMIZE replaced; until then, RESTORE
+brings them back."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def test_what_a_dead_writer_left(spark: SparkSession, database: str, tmp_path: P
 
 
 def test_halves_of_records(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Deletes temporary files left by a process that died while writing; new ones may be in use."""
+    """VACUUM deletes temporary files of a process that died while writing, except new ones, which
+    may be in use."""
     created(spark)
     spark.sql("OPTIMIZE t ZORDER BY (a)")
     zorder = tmp_path / "db" / "t" / "_zorder"
@@ -216,7 +217,7 @@ def test_restore(
 
 
 def test_restore_step_by_step(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Each RESTORE undoes the last OPTIMIZE that is not undone yet."""
+    """Each RESTORE undoes the last OPTIMIZE that has not been undone yet."""
     created(spark)
     folder = tmp_path / "db" / "t"
     states = [data_files(folder)]

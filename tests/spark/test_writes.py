@@ -290,7 +290,7 @@ def test_many_partitions(spark: SparkSession, database: str, tmp_path: Path) -> 
 
 
 def test_a_value_heavier_than_a_file(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Its rows are distributed by their contents, not by the order in which they arrive."""
+    """Rows with the value are distributed by their contents, not by the order of their arrival."""
     spark.sql(f"CREATE TABLE t (a INT, b STRING, m MAP<INT, BIGINT>) USING parquet {CLUSTERED}")
     target_size(spark, 4000)
     rows = spark.range(0, 2000, 1, 4).selectExpr("1 AS a", "'x' AS b", "map(1, id) AS m")

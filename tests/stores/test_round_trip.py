@@ -14,7 +14,7 @@ pytestmark = pytest.mark.stores
 @pytest.mark.parametrize(("provider", "partitioned"), [("parquet", True), ("orc", False)])
 def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     table = Table(folder, provider, partitioned)
-    created, alone = table.files, 2 if partitioned else 1  # one file per partition may hold 7
+    created, alone = table.files, 2 if partitioned else 1  # one file per partition may hold id 7
     table.run("CREATE SKIPPING INDEX ON {}")
     assert table.unindexed() == 0 and table.ids() == ALL
     assert table.opened() == {name.rpartition("/")[2] for name in created}

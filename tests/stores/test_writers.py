@@ -85,8 +85,8 @@ def test_two_optimize_at_once(folder: Folder) -> None:
 
 
 def test_entries_of_all_who_write_at_once(folder: Folder) -> None:
-    """Writers that publish an index snapshot later than another add their entries
-    to that snapshot."""
+    """A writer that publishes an index snapshot after another writer adds its entries to the
+    other's."""
     table = Table(folder, partitioned=True)
     table.run("CREATE SKIPPING INDEX ON {}")
     at_once(4, lambda n: table.write_partitions(folder.spark.sql(f"SELECT 10{n}L id, 10{n}L day")))

@@ -74,7 +74,7 @@ def small_disk(folder: Path) -> Iterator[Disk]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Prevents changes to a file; in a folder, prevents that names are added or removed."""
+    """Prevents changes to a file; in a folder, prevents names from being added or removed."""
     run("chattr", "+i", path)
     try:
         yield

@@ -38,7 +38,7 @@ def deleter_behind(table: Path) -> threading.Thread:
 
 
 def eventually_left(folder: Path) -> list[Path]:
-    """What is left in the folder once it is empty, or after 15 seconds."""
+    """Waits until the folder is empty, but at most 15 seconds; returns what is left in it."""
     until = time.monotonic() + 15
     while list(folder.iterdir()) and time.monotonic() < until:
         time.sleep(0.1)

@@ -48,7 +48,7 @@ class Target:
         yield self.folder.name
 
     def files(self, name: str) -> list[dict[str, Any]]:
-        """The target's data files, as a record lists them that calls the folder by this name."""
+        """The target's data files, as listed in a record that calls the folder by this name."""
         return [
             {
                 "path": f"{name}/{file.relative_to(self.folder)}",

@@ -71,7 +71,7 @@ def truth(
 ) -> list[dict[str, set[str]]]:
     """For each predicate, the files with rows that make it TRUE, FALSE and NULL, by plain Spark.
 
-    One scan answers for all predicates, unless it fails: Spark may evaluate a subexpression that
+    A single scan evaluates all predicates, unless it fails: Spark may evaluate a subexpression that
     several predicates share on rows for which none of them needs it.
     """
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))

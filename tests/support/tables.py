@@ -1,4 +1,4 @@
-"""What tests of OPTIMIZE share: tables' rows, their data files, and target sizes."""
+"""Helpers that tests of OPTIMIZE share: tables' rows, their data files, and target sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of errors: whoever raises an error passes the parameters of its message."""
+"""The catalogue of errors: code that raises an error passes the parameters of its message."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ CALLS = [
 
 @pytest.mark.parametrize("page", ["pyproject.toml", "MANIFEST.in"])
 def test_the_catalogue_is_packaged(page: str) -> None:
-    """The wheel and the source distribution contain it; test_pom.py checks the jar."""
+    """The wheel and the source distribution contain the catalogue; test_pom.py checks the jar."""
     assert errors.CATALOGUE.name in text(page)
 
 

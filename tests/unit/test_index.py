@@ -17,7 +17,7 @@ print(*sorted({{name.partition(".")[0] for name in sys.modules}}))
 
 
 def test_no_spark_is_imported() -> None:
-    """Imports all its modules in a process of its own."""
+    """Imports all modules of the package in a separate process."""
     files = [path.relative_to(PACKAGE.parents[1]) for path in PACKAGE.rglob("*.py")]
     names = [".".join(path.with_suffix("").parts) for path in files]
     script = SCRIPT.format(

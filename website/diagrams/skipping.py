@@ -195,7 +195,7 @@ def _code(drawing: Drawing, y: float, lines: list[str]) -> float:
 
 
 def _table(drawing: Drawing, y: float, kept: set[str]) -> float:
-    """Draws the index: bounds as text and as bars, with the query's range behind these."""
+    """Draws the index, with bounds as text and as bars, and the query's range behind the bars."""
     top, bottom = y + 44, y + 44 + _ROW * len(INDEX)
     for i, entry in enumerate(INDEX):
         if entry.path in kept:

@@ -1,7 +1,7 @@
 """Diagrams of boxes, text and files in the palette's colours, narrow enough for a phone.
 
-A diagram is 440 units wide: on a screen of 400 pixels its smallest text, of 12.5 units, still has
-more than 11.
+A diagram is 440 units wide. On a screen that is 400 pixels wide, its smallest text of 12.5 units is
+still more than 11 pixels high.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Look = tuple[str, str]
 
 
 class Drawing:
-    """The elements of an SVG, the lowest first."""
+    """The elements of an SVG, from bottom to top."""
 
     def __init__(self) -> None:
         self._elements: list[str] = []
@@ -71,7 +71,7 @@ class Drawing:
         self._add(f'<text x="{x:g}" y="{y:g}" {style}>{escape(words, quote=False)}</text>')
 
     def step(self, y: float, words: str) -> None:
-        """Draws an arrow that takes 32 units below y, and what it stands for."""
+        """Draws an arrow in the 32 units below y, with a caption."""
         x = LEFT + 12
         self._add(f'<path d="M{x} {y + 5:g}v18m-4.5 -6l4.5 6l4.5 -6" '
                   f"{_style(fill='none', stroke=FILE_EDGE, stroke_width=1.5)}/>")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Filters over the bounds of columns, in SQL that Spark evaluates, one function per predicate.
+"""Builds filters over the bounds of columns, in SQL for Spark, with one function per predicate.
 
 Filters refer to these columns of a table with one row per file, where n is a column's number in
 the index:
@@ -8,8 +8,8 @@ the index:
     e<n>        all values are proved to be null or NaN
     q<n>        a value may be NaN
     u<n>        a value may be null
-    v<n>        a value may be other than null, NaN included
-    w<n>        the lower bound is not zero, of which floating-point numbers have two
+    v<n>        a value may be other than null (it may be NaN)
+    w<n>        the lower bound is not zero (neither 0.0 nor -0.0)
 
 Spark converts bounds and constants as it does in the query, so the functions only decide which
 conversions preserve the order. A test that evaluates to NULL keeps the file.
@@ -41,7 +41,7 @@ def either(left: Filter, right: Filter) -> Filter:
 
 @dataclass(frozen=True)
 class Constant:
-    """A constant expression. `data_type` is Spark's name of its type."""
+    """A constant expression. `data_type` is Spark's name for its type."""
 
     text: str
     data_type: str
@@ -104,8 +104,9 @@ def ordered(kind: type, left: Side, right: Side) -> Filter:
 def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -> Filter:
     """Returns the filter for IN or NOT IN.
 
-    Each value is compared with the bounds, rather than the span of all. NOT IN is never TRUE if the
-    list contains NULL. Spark compares the column and all values in one common type.
+    Each value is compared with the bounds by itself, rather than the range that all values span.
+    NOT IN is never TRUE if the list contains NULL. Spark compares the column and all values in one
+    common type.
     """
     if not all(
         comparable(side.data_type, c.data_type)

@@ -1,4 +1,4 @@
-"""Parses SQL with sqlglot and writes it for Spark, limited to what both interpret alike.
+"""Parses SQL with sqlglot and writes it for Spark, limited to SQL that both interpret alike.
 
 sqlglot translates many functions to its own, and parses some operators differently from Spark.
 Function calls are therefore kept verbatim (`Verbatim`), and `Text` writes only a short list of
@@ -45,8 +45,8 @@ class Verbatim(Spark):
 
 
 #: Text that sqlglot may read differently from Spark: strings with escapes, double quotes or
-#: variables; CHAR and VARCHAR, whose names sqlglot drops; pipes, whose steps it merges into one
-#: SELECT.
+#: variables; CHAR and VARCHAR, whose names sqlglot drops; and pipes, because sqlglot merges their
+#: steps into one SELECT.
 _OBSCURE = re.compile(r"""[\\"]|\$\{|\b(var)?char\s*\(|\|>""", re.IGNORECASE)
 
 _TYPES = {
@@ -96,7 +96,7 @@ def parse(text: str, only_names: bool = False) -> exp.Expression:
     """Parses a condition or statement.
 
     Args:
-        only_names: whether only names are taken from the result, so that ambiguous text is
+        only_names: whether the caller uses only the names in the result. Ambiguous text is then
             acceptable.
 
     Raises:

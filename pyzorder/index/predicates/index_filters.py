@@ -1,4 +1,4 @@
-"""Filters over the index for files with rows that may satisfy a predicate, in SQL for Spark.
+"""Builds filters over the index, in SQL for Spark, that keep files where a predicate may be TRUE.
 
 The rules and their proofs are those of Scala's PredicateRules and IndexFilter. A filter is false
 only for files without a row that makes the predicate TRUE. It does not distinguish between FALSE
@@ -168,7 +168,7 @@ class IndexFilters:
         """Whether both are the same deterministic expression."""
         if unwrapped(a) != unwrapped(b):
             return False
-        Text(lambda parts: self._find(parts).source).of(a)  # raises if not known as deterministic
+        Text(lambda parts: self._find(parts).source).of(a)  # raises unless known as deterministic
         return True
 
     def _called(self, node: exp.Expression, negated: bool) -> Filter:
@@ -236,7 +236,7 @@ class IndexFilters:
         return starting(side, prefix, negated)
 
     def _not_null(self, node: exp.Expression) -> Filter:
-        """Returns a filter that uses only that a comparison is not TRUE if an operand is null."""
+        """Returns a filter based only on the rule that a comparison with null is never TRUE."""
         if isinstance(node, _COMPARISONS) and is_plain(node):
             with contextlib.suppress(NotUnderstood):
                 return self._have_values(*operands(node))

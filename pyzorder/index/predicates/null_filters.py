@@ -1,4 +1,4 @@
-"""Filters over the index for files with rows that may make a predicate NULL (see index_filters).
+"""Builds filters over the index that keep files where a predicate may be NULL (see index_filters).
 
 The rules and their proofs are those of Scala's PredicateRules. The text of a predicate does not
 show the casts that Spark adds. The rules therefore accept only operands whose types convert to the
@@ -33,7 +33,10 @@ class NullFilters:
     """Builds null filters for predicates and values."""
 
     def __init__(self, find: Find, types: Types, constant: Text) -> None:
-        """As for IndexFilters. `constant` writes constant expressions, or raises NotUnderstood."""
+        """`find` and `types` are as in IndexFilters.
+
+        `constant` writes constant expressions, or raises NotUnderstood.
+        """
         self._find = find
         self._types = types
         self._constant = constant
@@ -43,7 +46,7 @@ class NullFilters:
         return self._typed(node)[0]
 
     def of_boolean(self, node: exp.Expression) -> Filter:
-        """As `of`, for an expression that is used as a boolean.
+        """Like `of`, but for an expression that is used as a boolean.
 
         Returns no filter for other types, because their conversion to boolean may give NULL.
         """

@@ -1,4 +1,4 @@
-"""Counts where processes were killed, and reads after that; pytest prints the table at its end.
+"""Counts kills by point, and reads after them. pytest prints the table at the end of a run.
 
 A cell counts the reads that returned every row exactly once, and separately the other reads.
 """
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from rich.table import Table
 
-#: When a table is read: before recovery, during it (or after it was killed, too), or after it.
+#: When a table is read: before, during (or after recovery was killed, too) or after recovery.
 STAGES = ("before", "during", "after")
 
 #: By point, stage and result: how often a process was killed at a point ("killed", no stage), and

@@ -1,4 +1,5 @@
-"""What the advisor reads from statements on the table `sales`: filters, joins, what it ignores."""
+"""What the advisor reads from statements on the table `sales` (filters, joins), and what it
+ignores."""
 
 from __future__ import annotations
 

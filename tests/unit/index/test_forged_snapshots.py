@@ -65,7 +65,7 @@ def warnings(folder: TableFolder, caplog: pytest.LogCaptureFixture) -> Callable[
 def test_rows_that_take_too_much_memory(
     folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such rows are not decoded. Neither are columns that the pointer does not list."""
+    """Rows that take too much memory are not decoded, nor are columns that the pointer lacks."""
     wide = [A, *(IndexedColumn((f"c{i}",), "long") for i in range(20))]
     rows = table_of(wide, entries(*map(str, range(1000))))
     monkeypatch.setattr(snapshots, "MOST_MEMORY", 300_000)
@@ -181,7 +181,8 @@ def test_a_column_twice(folder: TableFolder, warnings: Callable[[], list[str]]) 
 def test_bounds_of_another_type(
     folder: TableFolder, warnings: Callable[[], list[str]], bounds: pa.Array | None
 ) -> None:
-    """Only this column's statistics are unused. The next snapshot has the column again."""
+    """Only the statistics of a column with such bounds are ignored. The next snapshot has the
+    column again."""
     rows = table_of([A, D], entries("x"))
     at = rows.column_names.index("d_maxValue")
     rows = rows.remove_column(at) if bounds is None else rows.set_column(at, "d_maxValue", bounds)
