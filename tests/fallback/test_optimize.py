@@ -149,7 +149,7 @@ REFUSED = {
     ("CREATE TABLE x (a INT) USING parquet CLUSTERED BY (a) INTO 2 BUCKETS", "a"): "is bucketed",
     ("CREATE TABLE x (a INT, p INT) USING parquet PARTITIONED BY (p)", "p"): " column p ",
     ("CREATE TABLE x (a INT) USING parquet", "b"): " column b .*: a",
-    ("CREATE TABLE x (a INT) USING parquet", "a,a"): "each named once",
+    ("CREATE TABLE x (a INT) USING parquet", "a,a"): "was given twice",
     ("CREATE TABLE x (a INTERVAL DAY) USING parquet", "a"): "type is interval day",
     ("CREATE TABLE x (a INT) USING parquet TBLPROPERTIES ('zorder.optimize.curve' = 'hilbert')", "a"):
         "zorder.optimize.curve = hilbert",
