@@ -128,7 +128,9 @@ def start_spark() -> SparkSession:
             try:
                 bridge.launch_jvm(builder._options, log)
             except Exception as failure:
-                raise SystemExit(f"Spark did not start; {LOG} says why: {failure}") from failure
+                raise SystemExit(
+                    f"Spark did not start; see {LOG} for the reason: {failure}"
+                ) from failure
     return builder.getOrCreate()
 
 
