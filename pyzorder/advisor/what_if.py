@@ -274,7 +274,7 @@ class WhatIf:
             return None, (), f"Nothing to recommend: the workload never scans {self._target}."
         if not columns or best is None:
             return None, (), (
-                f"Nothing to recommend: the workload scans {self._target}, but none of its filters "
+                f"Nothing to recommend: the workload scans {self._target}, but has no filter that "
                 "can skip files by a possible clustering column."
             )  # fmt: skip
         if files["newFiles"] < 2:
