@@ -59,8 +59,8 @@ def stages() -> list[Stage]:
     kept = [file for file in done.files if "/_retired/" not in file]
     return [
         _stage("Before: plain files", "no journal"),
-        _stage("OPTIMIZE stages the new file", "staged"),
-        _stage("One record makes the new file visible", "commit"),
+        _stage("OPTIMIZE writes the new file aside", "staged"),
+        _stage("One record makes the new file count", "commit"),
         done,
         Stage("A week later, VACUUM deletes the old files", None, kept, done.visible),
     ]
