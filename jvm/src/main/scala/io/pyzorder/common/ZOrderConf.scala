@@ -65,7 +65,8 @@ object ZOrderConf {
   val sampleSize: Setting[Int] = new Setting(
     "spark.sql.zorder.optimize.sampleSize",
     "100000",
-    "About how many rows OPTIMIZE samples to find the boundaries of the clustering columns.",
+    "Approximate number of rows that OPTIMIZE samples to find the boundaries of the clustering " +
+      "columns.",
     positiveInt)
 
   val rewriteFactor: TableSetting[Double] = new TableSetting(

@@ -93,8 +93,9 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
             "not known before the scan unless spark.sql.adaptive.enabled is true"
           case SkippingDiagnostics.HasNotRun => "known only after the query has run"
           case SkippingDiagnostics.HasRun =>
-            s"not in the index, more keys than ${ZOrderConf.joinMaxKeys.key} allows, or below an " +
-              "operator that needs all rows"
+            "the key is not in the index, there are more keys than " +
+              s"${ZOrderConf.joinMaxKeys.key} allows, or the scan is below an operator that needs " +
+              "all rows"
         }
       case _ if phase == SkippingDiagnostics.HasNotRun => "known only after the query has run"
       case _ => "both sides are read before any key is known"
