@@ -94,8 +94,8 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
           case SkippingDiagnostics.HasNotRun => "known only after the query has run"
           case SkippingDiagnostics.HasRun =>
             "the key is not in the index, there are more keys than " +
-              s"${ZOrderConf.joinMaxKeys.key} allows, or the scan is below an operator that needs " +
-              "all rows"
+              s"${ZOrderConf.joinMaxKeys.key} allows, or the scan is below an operator that " +
+              "needs all rows"
         }
       case _ if phase == SkippingDiagnostics.HasNotRun => "known only after the query has run"
       case _ => "both sides are read before any key is known"
