@@ -334,7 +334,7 @@ class WhatIf:
             found.append(
                 f"{sorts[0].name}: queries would open {percent(sorts[0].share_of_present)} of the "
                 "bytes that they open today. To sort the table this way, set "
-                "spark.sql.zorder.optimize.curve to linear and run ZORDER BY."
+                "spark.sql.zorder.optimize.curve to linear and run OPTIMIZE … ZORDER BY."
             )
         return found
 
