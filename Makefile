@@ -208,7 +208,7 @@ lint-scala: $(VENV)/made-test ## Run scalac -Xlint and scalafmt
 	$(RUN) jvm/build.py --check
 	@if $(MAKE) --no-print-directory $(TOOL)/complete; \
 	  then $(VENV)/bin/with-java $(SCALAFMT) --test; \
-	  else echo "NOT CHECKED: Scala's format, for Maven cannot fetch scalafmt here" >&2; fi
+	  else echo "NOT CHECKED: Scala's format, because Maven cannot fetch scalafmt here" >&2; fi
 
 format-scala: $(VENV)/made-test $(TOOL)/complete ## Format Scala
 	$(VENV)/bin/with-java $(SCALAFMT)

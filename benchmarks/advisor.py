@@ -176,7 +176,7 @@ def measure(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1, help="TPC-DS scale factor")
-    parser.add_argument("--files", type=int, default=100, help="about how many files")
+    parser.add_argument("--files", type=int, default=100, help="approximate number of files")
     arguments = parser.parse_args()
     source = demo.OUTPUT if arguments.scale == 1 else demo.OUTPUT / f"sf{arguments.scale:g}"
     names = ("store_sales", "date_dim")

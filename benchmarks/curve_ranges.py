@@ -83,7 +83,7 @@ def measure(spark: SparkSession, dataset: Dataset, files: int, method: str) -> l
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--files", default="64,256", help="sizes, with commas")
+    parser.add_argument("--files", default="64,256", help="numbers of files, separated by commas")
     arguments = parser.parse_args()
     spark = demo.start_spark()
     header = ["table", "method", "files", "query", "by bounds", "with z-values", "ratio"]

@@ -106,7 +106,7 @@ PARTS = [
 def main() -> int:
     """Returns 1 if any figure is worse than the committed one, or if none was compared."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", help="names of results, with commas")
+    parser.add_argument("--only", help="names of results, separated by commas")
     arguments = parser.parse_args()
     wanted = arguments.only.split(",") if arguments.only else [part.name for part in PARTS]
 

@@ -91,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1, help="TPC-DS scale factor")
     parser.add_argument(
-        "--files", type=int, default=216, help="about how many files store_sales has"
+        "--files", type=int, default=216, help="approximate number of files of store_sales"
     )
     arguments = parser.parse_args()
     # At scale factor 1, share store_sales with the demo.

@@ -176,11 +176,15 @@ def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", help="names of tables, with commas")
+    parser.add_argument("--only", help="names of tables, separated by commas")
     parser.add_argument(
         "--resume", action="store_true", help="keep existing results and add missing ones"
     )
-    parser.add_argument("--files", default="64,100,256,1000", help="of the uniform tables")
+    parser.add_argument(
+        "--files",
+        default="64,100,256,1000",
+        help="numbers of files of the uniform tables, separated by commas",
+    )
     arguments = parser.parse_args()
     sizes = [int(size) for size in arguments.files.split(",")]
     rivals = {"pyzorder": OWN["pyzorder"], **OTHERS}

@@ -203,8 +203,12 @@ PEERS_HEADER = ["peer", "Spark", "plain rewrite, s", "pyzorder, s", "peer, s", "
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--files", type=int, default=64, help="at scale factor 1")
-    parser.add_argument("--scales", default="1,10", help="TPC-H scale factors; '' for peers only")
+    parser.add_argument("--files", type=int, default=64, help="number of files at scale factor 1")
+    parser.add_argument(
+        "--scales",
+        default="1,10",
+        help="TPC-H scale factors, separated by commas; '' for peers only",
+    )
     parser.add_argument("--resume", action="store_true", help="keep existing results of peers")
     arguments = parser.parse_args()
     spark = demo.start_spark()

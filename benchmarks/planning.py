@@ -112,7 +112,9 @@ def overhead(turns: int) -> tuple[float, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--files", default="10000,100000,1000000", help="sizes, with commas")
+    parser.add_argument(
+        "--files", default="10000,100000,1000000", help="numbers of files, separated by commas"
+    )
     parser.add_argument("--plan", choices=["with", "without"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.plan:

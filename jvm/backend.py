@@ -78,8 +78,8 @@ def build_jars() -> None:
     for spark in to_compile():
         if home is None or spark != build.spark_version_of(home):
             raise SystemExit(
-                f"The jar for Spark {spark} is built with PySpark {spark}: install it, or, in a "
-                f"clone of the project, run first: make jar SPARK={spark}"
+                f"Building the jar for Spark {spark} needs PySpark {spark}: install it or, in a "
+                f"clone of the project, run make jar SPARK={spark} first."
             )
         build.build(spark, home, JARS)
     sparks = build.spark_versions().sections()

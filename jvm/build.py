@@ -79,7 +79,7 @@ def supported(spark: str) -> str:
     """Returns `spark`, or exits with a message if pyzorder does not support that minor version."""
     if not spark_versions().has_section(spark):
         known = ", ".join(spark_versions().sections())
-        raise SystemExit(f"pyzorder is built for Spark {known}, and not for {spark}")
+        raise SystemExit(f"pyzorder is built for Spark {known}, but not for {spark}")
     return spark
 
 
@@ -276,9 +276,11 @@ def check() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=ROOT / "pyzorder" / "jars")
-    parser.add_argument("--default", action="store_true", help="only name the default Spark")
-    parser.add_argument("--list", action="store_true", help="only name every Spark, oldest first")
-    parser.add_argument("--check", action="store_true", help="only check types and -Xlint: no jar")
+    parser.add_argument("--default", action="store_true", help="print the default Spark version")
+    parser.add_argument(
+        "--list", action="store_true", help="print all Spark versions, oldest first"
+    )
+    parser.add_argument("--check", action="store_true", help="check types and -Xlint; build no jar")
     arguments = parser.parse_args()
     if arguments.check:
         check()

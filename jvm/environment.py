@@ -113,17 +113,19 @@ def main() -> None:
     if sys.version_info < (3, 10):  # noqa: UP036
         raise SystemExit(
             f"pyzorder needs Python 3.10 or later; this is {sys.version.split()[0]}. "
-            "Name a newer one: make PYTHON=python3.12 …"
+            "Choose a newer one: make PYTHON=python3.12 …"
         )
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--spark", default=build.default_spark())
     into = parser.add_mutually_exclusive_group(required=True)
     into.add_argument("--folder", type=Path)
     into.add_argument(
-        "--only-pyspark", type=Path, metavar="FOLDER", help="only PySpark, with --spark"
+        "--only-pyspark", type=Path, metavar="FOLDER", help="install only PySpark, into this folder"
     )
     parser.add_argument("--extras", default="")
-    parser.add_argument("--client", action="store_true", help="only PySpark's Connect client")
+    parser.add_argument(
+        "--client", action="store_true", help="install only PySpark's Connect client"
+    )
     arguments = parser.parse_args()
     if arguments.only_pyspark:
         only_pyspark(arguments.spark, arguments.only_pyspark.absolute())

@@ -59,7 +59,11 @@ def write(home: Path, scala: str, version: str, out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=build.ROOT / "build" / "spark-repository")
-    parser.add_argument("--needed", metavar="SPARK", help="only say by the exit code whether it is")
+    parser.add_argument(
+        "--needed",
+        metavar="SPARK",
+        help="exit with 0 if this Spark version needs the repository, else with 1",
+    )
     arguments = parser.parse_args()
     if arguments.needed:
         raise SystemExit("maven" in build.spark_versions()[build.supported(arguments.needed)])

@@ -131,7 +131,9 @@ def start_spark() -> SparkSession:
             try:
                 bridge.launch_jvm(builder._options, log)
             except Exception as failure:
-                raise SystemExit(f"Spark did not start; {LOG} says why: {failure}") from failure
+                raise SystemExit(
+                    f"Spark did not start; see {LOG} for the reason: {failure}"
+                ) from failure
     return builder.getOrCreate()
 
 
@@ -218,22 +220,22 @@ def files_of(found: dict[str, Any]) -> str:
 def main() -> None:
     started = time.perf_counter()
     source = OUTPUT / "store_sales.parquet"
-    made = "" if source.exists() else ", about 30 s"
-    with step(f"Spark, and {ROWS:,} rows of TPC-DS{made}"), ThreadPoolExecutor() as pool:
+    made = "" if source.exists() else f" and generate {ROWS:,} rows of TPC-DS (about 30 s)"
+    with step(f"start Spark{made}"), ThreadPoolExecutor() as pool:
         generated = pool.submit(generate, source)
         spark = start_spark()
         generated.result()
-    with step(f"a table of about {FILES} plain Parquet files, in the order of arrival"):
+    with step(f"write a table of about {FILES} plain Parquet files, in the order of arrival"):
         written = write_table(spark, source)
     asked = queries(*value_bounds(spark))
-    with step("queries before"):
+    with step("run the queries before OPTIMIZE"):
         before, layout_before = ask_all(spark, asked), layout(spark)
     with step(f"OPTIMIZE store_sales ZORDER BY ({', '.join(COLUMNS)})"):
         row = optimize(spark, written).head()
-    with step("queries after"):
+    with step("run the queries after OPTIMIZE"):
         after, layout_after = ask_all(spark, asked), layout(spark)
     picture = OUTPUT / "store_sales.png"
-    with step(f"picture {picture}"):
+    with step(f"draw {picture}"):
         layouts = {"Before": layout_before, "After OPTIMIZE … ZORDER BY": layout_after}
         plot.save(plot.compare(layouts), picture)
         drawn = plot.draw_rectangles(layouts, ranks=False, bare=True)

@@ -111,7 +111,7 @@ def health(
         Gauge(
             "range_files_ratio",
             "ratio",
-            "Estimated share of the files that a range with 1% of the rows opens.",
+            "Estimated share of the files that a query for a range with 1% of the rows opens.",
             each("range_share"),
         ),
         Gauge(

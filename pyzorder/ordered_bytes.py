@@ -176,7 +176,7 @@ def _decimal_width(precision: int) -> int:
 def _unscaled(value: Decimal, scale: int) -> int:
     shifted = Decimal(value).scaleb(scale, _EXACT)
     if shifted != shifted.to_integral_value():
-        raise ValueError(f"{value} has more than {scale} digits after the point")
+        raise ValueError(f"{value} has more than {scale} digits after the decimal point")
     return int(shifted)
 
 

@@ -90,7 +90,9 @@ def compare(layouts: Mapping[str, Layout], *, ranks: bool = False) -> Picture:
     """
     columns = {found.columns for found in layouts.values()}
     if len(columns) != 1:
-        raise ValueError("compare takes layouts of the same columns, at least one")
+        raise ValueError(
+            "compare takes at least one layout, and layouts must have the same columns"
+        )
     (of_all,) = columns
     if len(of_all) > 2:
         raise errors.too_many_sides([column.name for column in of_all])

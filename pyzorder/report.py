@@ -242,7 +242,7 @@ def advice(
         todo.append(
             Advice(
                 f"Every query opens {counted(unindexed, 'unindexed file')}. The next OPTIMIZE adds "
-                "what is missing from the index. To add it now:",
+                "the missing entries to the index. To add them now:",
                 f"REFRESH SKIPPING INDEX ON {found.target}",
             )
         )
@@ -251,8 +251,8 @@ def advice(
     todo += [
         Advice(
             f"Run {run.run} ({run.operation or 'damaged record'}) is unfinished: it is still "
-            "running, or it died and the next writing command finishes or undoes it. Queries see "
-            "every row exactly once."
+            "running, or its process died and the next writing command completes or undoes it. "
+            "Queries see every row exactly once."
         )
         for run in runs
         if run.ended is None
@@ -264,7 +264,8 @@ def advice(
                 f"VACUUM {found.target}",
             ),
             Advice(
-                "Until then, to undo the last run:", f"RESTORE {found.target} TO BEFORE OPTIMIZE"
+                "To undo the last run, while its retired files exist:",
+                f"RESTORE {found.target} TO BEFORE OPTIMIZE",
             ),
         ]
     return todo

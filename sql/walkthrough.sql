@@ -29,7 +29,7 @@ OPTIMIZE sales ZORDER BY (customer_id, sold_date) DRY RUN;
 -- Cluster the files, and store the bounds of their columns in an index.
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 
--- The same answer from only a few files.
+-- The query now opens only a few files and returns the same answer.
 EXPLAIN SELECT sum(amount) FROM sales WHERE customer_id = 7;
 SELECT sum(amount) AS amount_after FROM sales WHERE customer_id = 7;
 EXPLAIN SELECT * FROM sales WHERE sold_date = DATE'2024-02-29' AND customer_id < 100;
@@ -39,8 +39,8 @@ DESCRIBE SKIPPING INDEX ON sales;
 SELECT path, num_records, customer_id_minValue, customer_id_maxValue
 FROM skipping_index('sales') ORDER BY path LIMIT 3;
 
--- New rows are indexed as they are written. The next OPTIMIZE clusters them, and the one after it has
--- nothing to do.
+-- New rows are indexed as they are written. The next OPTIMIZE clusters them; a second one has nothing
+-- to do.
 INSERT INTO sales VALUES (7, DATE'2025-01-01', 1);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);

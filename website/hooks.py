@@ -32,7 +32,7 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
     """Points links to pages of the site, and replaces markers with text generated from the code."""
     uri = page.file.src_uri
     text = links.for_site(
-        markdown, uri, lambda path: log.warning("%s links to %s, which is no page", uri, path)
+        markdown, uri, lambda path: log.warning("%s links to %s, which is not a page", uri, path)
     )
     return reference.MARKER.sub(lambda marker: made()[marker[1]], text)
 

@@ -280,14 +280,14 @@ def sql_of(text: str, types: dict[str, str]) -> str:
     """
     match = NAME.match(text)
     if match is None or not text.endswith(")"):
-        raise NotUnderstood("an unknown form")
+        raise NotUnderstood("an unknown structure")
     name, body = match.group(1), text[match.end() : -1]
     if name in ("And", "Or"):
         for cut in (m.start() for m in NAME.finditer(body) if m.start() > 0):
             left, right = body[: cut - 1], body[cut:]
             if body[cut - 1] == "," and is_closed(left):
                 return f"({sql_of(left, types)} {name.upper()} {sql_of(right, types)})"
-        raise NotUnderstood("an unknown form")
+        raise NotUnderstood("an unknown structure")
     if name == "Not":
         return f"(NOT {sql_of(body, types)})"
     if name in ("AlwaysTrue", "AlwaysFalse"):

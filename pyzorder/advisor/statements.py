@@ -83,7 +83,7 @@ class StatementReader:
         except SqlglotError:
             found.leave_out("statements that sqlglot cannot parse", text)
         except (NotUnderstood, RecursionError) as failure:
-            found.leave_out(f"statements with {failure or 'too much nesting'}", text)
+            found.leave_out(f"statements with {failure or 'nesting that is too deep'}", text)
         self._workload.merge(found, times)
 
     def _read(self, text: str, found: Workload) -> None:

@@ -275,12 +275,12 @@ class WhatIf:
         if not columns or best is None:
             return None, (), (
                 f"Nothing to recommend: the workload scans {self._target}, but has no filter that "
-                "can skip files by a column that the table can be clustered by."
+                "can skip files by a possible clustering column."
             )  # fmt: skip
         if files["newFiles"] < 2:
             return None, (), (
-                f"Nothing to recommend: {self._target} fits into one file of "
-                "spark.sql.zorder.optimize.targetFileSize, so nothing could be skipped."
+                f"Nothing to recommend: {self._target} fits into one file of the target size "
+                "(spark.sql.zorder.optimize.targetFileSize), so no file could be skipped."
             )  # fmt: skip
         indexed, now = opened.present_indexed, opened.present
 
@@ -326,14 +326,15 @@ class WhatIf:
             )
         if drawn["judged"] and drawn["judged"] < files["newFiles"]:
             found.append(
-                f"OPTIMIZE would write {files['newFiles']:,} files, too many to evaluate on "
-                f"{drawn['drawn']:,} sampled rows, so layouts of {drawn['judged']:,} files "
+                f"OPTIMIZE would write {files['newFiles']:,} files, which are too many to evaluate "
+                f"on {drawn['drawn']:,} sampled rows, so layouts of {drawn['judged']:,} files "
                 "were compared. To evaluate more files, increase sample_rows."
             )
         if best and sorts and sorts[0].bytes_opened < (1 - margin) * best.bytes_opened:
             found.append(
-                f"{sorts[0].name} would open {percent(sorts[0].share_of_present)}: set "
-                "spark.sql.zorder.optimize.curve to linear, and ZORDER BY sorts it this way."
+                f"{sorts[0].name}: queries would open {percent(sorts[0].share_of_present)} of the "
+                "bytes that they open today. To sort the table this way, set "
+                "spark.sql.zorder.optimize.curve to linear and run OPTIMIZE … ZORDER BY."
             )
         return found
 

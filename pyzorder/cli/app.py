@@ -57,7 +57,7 @@ Exit codes:
   1    Spark or pyzorder reported an error; doctor: something needs fixing
   2    invalid command line
   3    Spark could not be started or reached: pyzorder doctor says why
-  4    another writer holds the table, or changed it meanwhile: retry later
+  4    another writer holds the table's lock or changed the table: retry later
   130  interrupted by Ctrl-C (143: SIGTERM); OPTIMIZE was undone or completed
 
 \b

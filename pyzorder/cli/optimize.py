@@ -20,7 +20,7 @@ from pyzorder.wording import counted, percent
 
 TARGET_SIZE = "spark.sql.zorder.optimize.targetFileSize"
 
-STOPPED = "Interrupted: what OPTIMIZE had not published was undone, and the table has every row."
+STOPPED = "Interrupted: the work that was not yet published was undone, and no rows were lost."
 
 #: A size in Spark's notation: a number of bytes, or a number with a unit.
 SIZE = re.compile(r"0*[1-9][0-9]*([kmgtp]?b?)", re.IGNORECASE)
@@ -59,16 +59,18 @@ Examples:
     type=ColumnsType(),
     multiple=True,
     metavar="A,B,…",
-    help="Columns to cluster by; default: those that the table declares, else those of the last "
-    "OPTIMIZE, else only merge small files.",
+    help="Columns to cluster by; default: those that the table declares, or else those of the last "
+    "OPTIMIZE. Without any, only small files are merged.",
 )
-@click.option("--where", metavar="SQL", help="Only optimize partitions that meet this condition.")
+@click.option(
+    "--where", metavar="SQL", help="Optimize only the partitions that meet this condition."
+)
 @click.option(
     "--target-size",
     type=SizeType(),
     metavar="SIZE",
-    help="Size of the new files, such as 64m; default: that of the last OPTIMIZE, else chosen by "
-    "the table's size.",
+    help="Size of the new files, such as 64m; default: the size set for the last OPTIMIZE, or else "
+    "one that depends on the size of the table.",
 )
 @click.option("--full", is_flag=True, help="Also rewrite files that are already clustered.")
 @click.option("--force", is_flag=True, help="Proceed even if lookups get slower; implies --full.")

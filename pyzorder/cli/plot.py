@@ -79,7 +79,7 @@ def command(
     if (target is None) == (not curves):
         raise click.UsageError("Name either a TARGET, to draw its files, or a --curve.")
     if depth and where is not None:
-        raise click.UsageError("--where highlights single files, which --depth does not draw.")
+        raise click.UsageError("--where highlights individual files, which --depth does not draw.")
     sides = listed(columns) or []
     if len(sides) > 2 and not depth:
         raise click.UsageError(str(errors.too_many_sides(sides)))

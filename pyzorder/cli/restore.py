@@ -13,7 +13,7 @@ from pyzorder.cli.running import run
 from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
 
-STOPPED = "Interrupted: RESTORE was undone, and the table has every row."
+STOPPED = "Interrupted: RESTORE was undone, and no rows were lost."
 
 
 @click.command(

@@ -51,7 +51,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
     with tempfile.TemporaryDirectory(prefix="pyzorder-") as scratch:
         console = Console(stderr=True, quiet=settings.quiet)
         try:
-            with console.status("start Spark") if console.is_terminal else nullcontext():
+            with console.status("Starting Spark") if console.is_terminal else nullcontext():
                 spark = connected(settings) if settings.remote else started(settings, scratch)
         except (errors.ZOrderError, click.ClickException):
             raise
@@ -82,7 +82,7 @@ def connected(settings: Settings) -> SparkSession:
     url = urlsplit(settings.remote or "")
     if url.scheme != "sc" or not url.hostname:
         raise click.BadParameter(
-            f"{settings.remote!r} is not a server: write --remote sc://host:port"
+            f"{settings.remote!r} is not a server address: write --remote sc://host:port"
         )
     address = (url.hostname, url.port or 15002)
     try:  # gRPC itself would retry for minutes

@@ -121,7 +121,7 @@ class TargetType(click.ParamType[Target]):
             return Target(path=value)
         found = names(value)
         if len(found) > 1:
-            raise click.BadParameter(f"{value!r} names several tables: name one.")
+            raise click.BadParameter(f"{value!r} names several tables: name only one.")
         return Target(name=found[0])
 
 

@@ -59,7 +59,9 @@ class Columns:
             and all(self._same(a, b) for a, b in zip(column.path, path, strict=True))
         ]
         if len(found) != 1 or self.indexed[found[0]].data_type != data_type.jsonValue():
-            raise NotUnderstood(f"no statistics of {'.'.join(path)} in the type it is read as")
+            raise NotUnderstood(
+                f"no statistics of {'.'.join(path)} with the type that the scan reads"
+            )
         return Found(found[0], ".".join(f"`{part.replace('`', '``')}`" for part in path))
 
     def _same(self, a: str, b: str) -> bool:
@@ -68,12 +70,12 @@ class Columns:
     def _path(self, schema: StructType, parts: list[str]) -> tuple[tuple[str, ...], DataType]:
         fields = [field for field in schema.fields if self._same(field.name, parts[0])]
         if len(fields) != 1:
-            raise NotUnderstood(f"no column {parts[0]}, or more than one")
+            raise NotUnderstood(f"not exactly one column {parts[0]}")
         only = fields[0]
         for key, value in (only.metadata or {}).items():
             is_varchar = str(value).lower().startswith("varchar")
             if "DEFAULT" in key or (key.startswith("__") and not is_varchar):
-                raise NotUnderstood(f"{parts[0]} is CHAR, or has a default")
+                raise NotUnderstood(f"{parts[0]} is CHAR or has a default")
         if len(parts) == 1:
             return (only.name,), only.dataType
         if only.dataType.typeName() != "struct":

@@ -147,7 +147,7 @@ class _Copy:
         #: The files to copy.
         self.sources = source_files(self._rows, self._partitions)
         if check_settled(table) != run:
-            raise errors.conflict(f"{table.name} was optimized meanwhile")
+            raise errors.conflict(f"{table.name} was optimized by another command")
         paths = [file.path for file in self.sources]
         lost = undeclared(spark, paths, table.format, self._rows.schema) if paths else []
         if lost:

@@ -54,12 +54,12 @@ class TableReader:
         try:
             parts = list(conjuncts(parse(condition)))
         except NotUnderstood as reason:
-            return Selection(self._table.name, reasons=(str(reason),))
+            return Selection(self._table.name, reasons=(f"not usable: {reason}",))
         own = self._table.name.replace("`", "").rsplit(".", 1)[-1].lower()
 
         def unqualified(names: tuple[str, ...]) -> tuple[str, ...]:
             if len(names) > 1 and self._table.is_catalog and names[0].lower() == own:
-                raise NotUnderstood("a name of a column or of the table")
+                raise NotUnderstood("a name that may be of a column or of the table")
             return names
 
         return select_files(self._spark, self._table, frame, parts, unqualified)

@@ -135,12 +135,12 @@ def select_files(
     if obstacle:
         return Selection(table.name, reasons=(obstacle,))
     if table.store is None:
-        return Selection(table.name, reasons=("its files are not accessible from Python",))
+        return Selection(table.name, reasons=("the table's files are not accessible from Python",))
     snapshot = latest(table.store, table.folder)
     if snapshot is None:
         return Selection(table.name, reasons=("the table has no index",))
     if any(name.lower() == "_metadata" for name in frame.columns):
-        return Selection(table.name, reasons=("it has a column named _metadata",))
+        return Selection(table.name, reasons=("the table has a column named _metadata",))
     columns = Columns(
         frame.schema, table, snapshot.columns, is_on(spark, "spark.sql.caseSensitive")
     )
@@ -208,7 +208,7 @@ def _skipped(
                 try:
                     ruled_out |= _false(frame, test)
                 except Exception:
-                    failed = ("a condition fails when evaluated on bounds",)
+                    failed = ("a condition failed when it was evaluated on bounds",)
         reasons += failed
     known = {
         table.folder.resolve(rows["path"][i]): (rows["size"][i], rows["modification_time"][i])
@@ -223,7 +223,7 @@ def _skipped(
         if now.get(path) == entry and _QUOTABLE.fullmatch(path)
     ]
     if len(named) > MOST_NAMED:
-        reasons += (f"only {MOST_NAMED:,} of {len(named):,} unneeded files are skipped",)
+        reasons += (f"only {MOST_NAMED:,} of {len(named):,} files without matches are skipped",)
     return named[:MOST_NAMED], reasons
 
 

@@ -52,7 +52,7 @@ def incarnation_of(store: Store, folder: TableFolder) -> str:
         made = str(uuid.uuid4())
         if store.create(folder.incarnation, made.encode()):
             return made
-    raise errors.conflict(f"{folder.incarnation} does not hold an id")
+    raise errors.conflict(f"{folder.incarnation} does not contain an id")
 
 
 def publish(

@@ -165,7 +165,9 @@ def latest(store: Store, folder: TableFolder) -> Snapshot | None:
             return None
         pointer = read_pointer(store, folder, known[-1])
         if read_incarnation(store, folder) != pointer.incarnation:
-            raise Unusable("it belongs to another table, or to this one before it was overwritten")
+            raise Unusable(
+                "it belongs to another table, or to this table before it was overwritten"
+            )
         return Snapshot(pointer, _rows(store, pointer))
     except Exception as failure:  # a broken index never breaks a query
         _warn(folder, failure)
@@ -191,7 +193,8 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
     written = int(text["formatVersion"])
     if not 1 <= written <= FORMAT_VERSION:
         raise Unusable(
-            f"it has format version {written}, and this pyzorder reads up to {FORMAT_VERSION}"
+            f"it has format version {written}, but this pyzorder reads versions up to "
+            f"{FORMAT_VERSION}"
         )
     if not _DATA_FILE.fullmatch(text["file"]):
         raise Unusable(f"{text['file']} is not the name of a snapshot file")
@@ -227,7 +230,7 @@ def _rows(store: Store, pointer: Pointer) -> pa.Table:
     if len(data) != pointer.length:
         raise Unusable(f"{pointer.file} has {len(data)} bytes instead of {pointer.length}")
     if zlib.crc32(data) != pointer.crc32:
-        raise Unusable(f"{pointer.file} does not have the checksum of its pointer")
+        raise Unusable(f"{pointer.file} does not have the checksum in its pointer")
     rows = _decoded(data, pointer)
     _loaded[key] = rows
     while len(_loaded) > _KEPT or sum(kept.nbytes for kept in _loaded.values()) > MOST_MEMORY:
@@ -251,7 +254,7 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
     chunks = [g.column(c) for g in groups for c in range(found.num_columns)]
     codecs = {chunk.compression for chunk in chunks}
     if not codecs.issubset(_CODECS):
-        raise Unusable(f"{pointer.file} is compressed by {', '.join(sorted(codecs))}")
+        raise Unusable(f"{pointer.file} is compressed with {', '.join(sorted(codecs))}")
     values = max((chunk.num_values for chunk in chunks), default=0)
     if values > _MOST_VALUES * found.num_rows:
         raise Unusable(f"{pointer.file} has lists of {values} values")
@@ -271,7 +274,7 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
         raise Unusable(f"{pointer.file} has {rows.num_rows} rows instead of {pointer.num_files}")
     text_bytes = sum(map(_text_bytes, rows.columns))
     if text_bytes > _LEAST_TEXT + _MOST_TEXT * len(data):
-        raise Unusable(f"{pointer.file} has {len(data)} bytes, but its text takes many times that")
+        raise Unusable(f"{pointer.file} has {len(data)} bytes, but texts of many times that size")
     _check_memory(needed + text_bytes, pointer)
     rows = rows.cast(fields)
     _check_files(rows.select([f.name for f in FILE_FIELDS]), pointer)
@@ -292,7 +295,7 @@ def _readable(file: pq.ParquetFile, pointer: Pointer) -> pa.Schema:
         return all(_is_like(f, stored.get(f.name)) and f.name not in long for f in fields)
 
     if not fit(FILE_FIELDS):
-        raise Unusable(f"{pointer.file} lacks a column, or has one of another type")
+        raise Unusable(f"{pointer.file} lacks a column or has one of another type")
     fields, unfit = list(FILE_FIELDS), []
     for column in dict.fromkeys(pointer.columns):
         own = fields_of(column)
@@ -342,7 +345,7 @@ def _check_files(rows: pa.Table, pointer: Pointer) -> None:
     """Checks the columns that describe files."""
     rows.validate(full=True)  # texts must be UTF-8, unlike bounds
     if any(column.null_count for column in rows.columns):
-        raise Unusable(f"{pointer.file} has nulls in columns that have none")
+        raise Unusable(f"{pointer.file} has nulls in columns that cannot be null")
     if len(pc.unique(rows["path"])) != rows.num_rows:
         raise Unusable(f"{pointer.file} has several rows for the same path")
 
@@ -370,5 +373,8 @@ def _warn_once(folder: TableFolder, effect: str, reason: str) -> None:
     if text not in _warned:
         _warned.add(text)
         log.warning(
-            "%s. Rebuild it with pyzorder.fallback.create_index, or CREATE SKIPPING INDEX.", text
+            "%s. To rebuild it, run REFRESH SKIPPING INDEX ON '%s' or, without pyzorder's jar, "
+            "pyzorder.fallback.create_index.",
+            text,
+            folder.root,
         )

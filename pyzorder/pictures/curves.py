@@ -22,7 +22,7 @@ def cells(curve: str, bits: int) -> tuple[Cells, Cells]:
     if curve not in NAMES:
         raise ValueError(f"there is no curve {curve!r}: name one of {', '.join(NAMES)}")
     if not 1 <= bits <= 8:
-        raise ValueError(f"the grid has 2^bits columns and rows, with 1 to 8 bits, not {bits}")
+        raise ValueError(f"bits must be 1 to 8, not {bits}: the grid has 2^bits columns and rows")
     side = np.arange(1 << bits, dtype=np.int64)
     x, y = (grid.ravel() for grid in np.meshgrid(side, side, indexing="ij"))
     order = np.argsort(places(curve, x, y, bits))

@@ -30,7 +30,7 @@ SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 #: up, and the server's records of statements and sessions, grow within this limit.
 GROWTH = 1.25
 
-HEAD = "minute  queries  a second   median ms   95 % ms  appends  OPTIMIZE  heap MiB  RSS MiB"
+HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap MiB  RSS MiB"
 
 
 def row(
@@ -112,7 +112,7 @@ def load(folder: Path, minutes: float, clients: int, every: float) -> int:
         for role in roles:
             role.join(timeout=120)
             if role.is_alive():
-                ledger.failed(f"{type(role).__name__} does not end")
+                ledger.failed(f"{type(role).__name__} did not end")
         memories.append(measure(watcher, log, server.pid))
         watcher.close()
     return verdict(ledger, memories)
@@ -138,7 +138,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bi", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--clients", type=int, default=16)
-    parser.add_argument("--every", type=float, default=60, help="seconds between two lines")
+    parser.add_argument("--every", type=float, default=60, help="seconds between lines of output")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="zorder-bi-") as folder:
         return load(Path(folder), arguments.minutes, arguments.clients, arguments.every)

@@ -97,9 +97,9 @@ class Reader(Role):
         """Whether a wrong answer is repeated on this connection and on a new one."""
         new = self.connect()
         told = []
-        for who, one in (("here", client), ("by a new client", new)):
+        for who, one in (("on the same connection", client), ("on a new one", new)):
             since = time.monotonic()
             again = judge(table, question, one.rows(question.sql), since)
-            told.append(f"asked again {who}: {'right' if again is None else 'wrong'}")
+            told.append(f"repeated {who}: {'right' if again is None else 'wrong'}")
         new.close()
         return f" ({', '.join(told)})"

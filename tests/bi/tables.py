@@ -173,5 +173,9 @@ def judge(table: LoadTable, question: Question, seen: list[list[str | None]], si
     if any(got == question.answer(batches) for batches in may):
         return None
     older = next((n for n in range(may.start) if got == question.answer(n)), None)
-    what = f"is as {may.start - older} batches ago" if older is not None else f"is {got[:3]}"
-    return f"{question.sql} with {may.start} to {may.stop - 1} batches {what}"
+    what = (
+        f"is the answer of {may.start - older} batches earlier"
+        if older is not None
+        else f"is {got[:3]}"
+    )
+    return f"the answer to {question.sql} with {may.start} to {may.stop - 1} batches {what}"

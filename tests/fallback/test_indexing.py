@@ -218,7 +218,7 @@ def test_nan_alone(spark: SparkSession, tmp_path: Path) -> None:
         assert len(selection(spark, str(table), predicate).skipped) == few, predicate
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives links to another user")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give links to another user")
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_strange_links(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """The index leaves out files reached through a link that belongs to another user

@@ -44,7 +44,7 @@ def refused_for_space(disk: Disk, command: Callable[[], object], **room: int) ->
         with disk.room(**room):
             command()
     except ZOrderError as error:
-        assert re.search("ZORDER_NO_SPACE.*where it was", str(error)), error
+        assert re.search("ZORDER_NO_SPACE.*rows of the table are unchanged", str(error)), error
         return True
     return False
 

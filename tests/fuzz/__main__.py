@@ -25,11 +25,11 @@ from tests.fuzz.seeds import one
 def main() -> int:
     """Checks seeds until enough cases are done; returns 1 if a difference was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--cases", type=int, default=50_000, help="predicates to check in all")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at work")
+    parser.add_argument("--cases", type=int, default=50_000, help="number of predicates to check")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")
     parser.add_argument("--state", type=Path, default=Path("fuzz-state.json"),
-                        help="what is done already; delete it to begin anew")  # fmt: skip
-    parser.add_argument("--seed", type=int, help="only this seed, as a difference names it")
+                        help="file with the progress; delete it to start over")  # fmt: skip
+    parser.add_argument("--seed", type=int, help="check only this seed, which a failure reports")
     arguments = parser.parse_args()
     if arguments.seed is not None:
         print(report(one(arguments.seed)))
@@ -55,11 +55,11 @@ def main() -> int:
             except AssertionError as error:
                 bar.stop()
                 pool.shutdown(cancel_futures=True)
-                print(f"{error}\n\nAgain: python -m tests.fuzz --seed {oldest}")
+                print(f"{error}\n\nTo reproduce: python -m tests.fuzz --seed {oldest}")
                 return 1
             arguments.state.write_text(json.dumps({"seed": oldest + 1, "tally": vars(tally)}))
             share = 100 * tally.pruned / max(1, tally.cases)
-            bar.update(task, completed=tally.cases, description=f"cases, {share:.0f} % prune")
+            bar.update(task, completed=tally.cases, description=f"cases, {share:.0f} % skip files")
         pool.shutdown(cancel_futures=True)
     print(report(tally))
     return 0
@@ -68,9 +68,10 @@ def main() -> int:
 def report(tally: Tally) -> str:
     """A sentence on what was checked."""
     return (
-        f"{tally.cases} cases in {tally.worlds} tables ({tally.unreadable} that Spark itself cannot "
-        f"read), no difference; {100 * tally.pruned / max(1, tally.cases):.1f} % of the cases "
-        f"skipped files: {tally.skipped} of {tally.files}."
+        f"{tally.cases} cases in {tally.worlds} tables, without a difference; Spark itself cannot "
+        f"read {tally.unreadable} of the tables. "
+        f"{100 * tally.pruned / max(1, tally.cases):.1f} % of the cases skipped files: "
+        f"{tally.skipped} of {tally.files}."
     )
 
 

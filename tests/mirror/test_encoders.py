@@ -201,7 +201,7 @@ def test_batches_of_draws(spark: SparkSession, tmp_path: Path, mode: str) -> Non
 
 def test_collated_strings_sort_by_their_collation(spark: SparkSession, mode: str) -> None:
     if int(spark.version.split(".")[0]) < 4:
-        pytest.skip("collations came with Spark 4")
+        pytest.skip("collations need Spark 4")
     words = ["b", "A", "a", "B", "ä", "Z", "z", "", "aa"]
     data = spark.createDataFrame([(i, w) for i, w in enumerate(words)], "row int, w string")
     for collation in ("UTF8_LCASE", "UNICODE", "UNICODE_CI", "de_AI", "UTF8_BINARY"):

@@ -148,7 +148,7 @@ class Mutation:
             for item in items:
                 self.active.reached()
                 if not self.passes(item, items):
-                    raise pytest.UsageError(f"{item.nodeid} fails without mutants:\n{self.said}")
+                    raise pytest.UsageError(f"{item.nodeid} fails without a mutant:\n{self.said}")
                 reached = self.active.reached().split()
                 weight[item] = len(reached)
                 for mutant in map(int, reached):
@@ -185,13 +185,21 @@ def explained() -> dict[tuple[str, ...], str]:
 def main() -> int:
     """Returns 1 if a mutant survives without explanation, or an explanation fits no survivor."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("--sample", type=int, help="so many mutants, drawn with a fixed seed")
-    parser.add_argument("--most", type=int, default=40, help="cases of a module that one meets")
+    parser.add_argument("--sample", type=int, help="number of mutants to draw, with a fixed seed")
     parser.add_argument(
-        "--file", nargs="+", help="of these alone: Judgement.scala IndexFilter.scala:9 …"
+        "--most", type=int, default=40, help="maximum number of a module's cases per mutant"
     )
-    parser.add_argument("--again", action="store_true", help="those that survived the last run")
-    parser.add_argument("--cases", nargs="+", default=CASES, help="what is to kill them")
+    parser.add_argument(
+        "--file",
+        nargs="+",
+        help="only mutants of these files or lines: Judgement.scala IndexFilter.scala:9 …",
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="only mutants that survived the last run"
+    )
+    parser.add_argument(
+        "--cases", nargs="+", default=CASES, help="test files that should kill the mutants"
+    )
     arguments = parser.parse_args()
     found = compile_all()
     mutants = [mutant for mutant in found if mutant.compiles]
@@ -220,7 +228,7 @@ def main() -> int:
         how = "survives" if mutant.number in mutation.reached else "is not reached"
         print(f"{how}  {mutant}")
     for key in sorted(idle):
-        print("explained.tsv explains what does not survive:", *key)
+        print("explained.tsv has an entry for a mutant that does not survive:", *key)
     with SURVIVORS.open("w", encoding="utf-8") as file:
         file.writelines("\t".join((*m.key, f"line {m.line}")) + "\n" for m in open_ones)
     by_file = Counter(mutant.file for mutant in mutants)

@@ -60,7 +60,7 @@ def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[s
     found = []
     for note in notes:
         if note["what"] == "ran" and not note["typed"]:
-            found.append(f"{note['verb']} fails: {note['outcome']}")
+            found.append(f"{note['verb']} failed: {note['outcome']}")
         elif note["what"] == "query" and since <= note["ended"] < before:
             wrong = ledger.judge(note)
             if wrong is not None:
@@ -76,7 +76,7 @@ def report(notes: list[dict[str, Any]], kills: int) -> str:
         if note["what"] == "ran":
             done[note["verb"], note["outcome"].split("\n")[0][:60]] += 1
         elif note["what"] == "query":
-            outcome = "failed, files taken away" if note.get("error") else "right"
+            outcome = "failed, because files were removed" if note.get("error") else "right"
             asked[f"{note['table']}, {note['kind']}", outcome] += 1
     total = sum(1 for note in notes if note["what"] == "ran")
     text = [f"{total} statements, {sum(asked.values())} queries, {kills} kills"]
@@ -88,7 +88,7 @@ def report(notes: list[dict[str, Any]], kills: int) -> str:
 
 def soak(home: Path, seconds: float, seed: int, pause: float) -> int:
     """Runs for this many seconds once all processes are ready; returns 1 if something was wrong."""
-    print(f"seed {seed}, everything in {home}", flush=True)
+    print(f"seed {seed}, files in {home}", flush=True)
     chance = random.Random(seed)
     (home / "pause").write_text(str(pause))
     roles = ["catalog", "optimizer", "reader"]
@@ -124,7 +124,7 @@ def soak(home: Path, seconds: float, seed: int, pause: float) -> int:
             try:
                 one.process.wait(timeout=180)
             except subprocess.TimeoutExpired:
-                wrong.append(f"{one.role} does not end")
+                wrong.append(f"{one.role} did not end")
             if one.failed():
                 wrong.append(one.log.read_text()[-5000:])
     finally:
@@ -136,7 +136,7 @@ def soak(home: Path, seconds: float, seed: int, pause: float) -> int:
     wrong = wrong or problems(notes, 0.0, float("inf"))
     for line in dict.fromkeys(wrong[:20]):
         print(f"\nWRONG: {line}")
-    print("\nEvery answer was right." if not wrong else f"\n{len(wrong)} things were wrong.")
+    print("\nEvery answer was right." if not wrong else f"\n{len(wrong)} errors were found.")
     return 1 if wrong else 0
 
 
@@ -145,7 +145,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(1000))
     parser.add_argument("--pause", type=float, default=0.2, help="mean seconds between statements")
-    parser.add_argument("--folder", type=Path, help="a new one, kept; else a temporary one")
+    parser.add_argument(
+        "--folder", type=Path, help="a new folder, which is kept; default: a temporary one"
+    )
     arguments = parser.parse_args()
     seconds = 60 * arguments.minutes
     if arguments.folder is not None:

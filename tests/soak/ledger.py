@@ -151,7 +151,7 @@ class Ledger:
         if query.get("error"):
             if overlap(table.troubled, since, float(query["ended"])) and query["known"]:
                 return None
-            return f"fails, although nobody touches its files: {query['error']}"
+            return f"failed although nobody changed its files: {query['error']}"
         low, high, p = int(query["low"]), int(query["high"]), query["p"]
         unclear = overlap(table.unclear, since, until)
         certain, possible = {}, {}
@@ -167,17 +167,17 @@ class Ledger:
             least, most = sum(certain.values()), sum(possible.values())
             if least <= query["count"] <= most:
                 return None
-            return f"counts {query['count']} rows, of {least} to {most}"
+            return f"counted {query['count']} rows instead of {least} to {most}"
         seen = {int(op): tuple(counts) for op, counts in query["seen"].items()}
         again = {int(op): count for op, count in query.get("again", {}).items()}
         for op, (count, distinct) in seen.items():
             if op in again and again[op] != count:
-                return f"sees {count} rows of batch {op}, and {again[op]} in its other scan"
+                return f"saw {count} rows of batch {op} in one scan, but {again[op]} in the other"
             if count != distinct:
-                return f"sees {count} rows of batch {op}, of which {distinct} differ"
+                return f"saw {count} rows of batch {op}, only {distinct} of them distinct"
             if count > possible.get(op, 0):
-                return f"sees {count} rows of batch {op}, of {possible.get(op, 0)} at most"
+                return f"saw {count} rows of batch {op}, but at most {possible.get(op, 0)} exist"
         for op, rows in certain.items():
             if seen.get(op, (0, 0))[0] != rows:
-                return f"sees {seen.get(op, (0, 0))[0]} rows of batch {op} instead of {rows}"
+                return f"saw {seen.get(op, (0, 0))[0]} rows of batch {op} instead of {rows}"
         return None

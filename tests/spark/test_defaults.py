@@ -195,7 +195,7 @@ def test_small_tables_are_cut_into_several_files(
     dry = optimize(spark, f"'{folder}' ZORDER BY (a, b) DRY RUN", size)
     least = max(1, size_of(folder) >> 20) if size is None else 1
     assert dry["numFilesAdded"] == least and abs(least - files) <= 2
-    pays = "Pays off: a lookup opens" if least > 1 else "Does not pay off: the table is smaller"
+    pays = "Pays off: a lookup would" if least > 1 else "Does not pay off: the table is smaller"
     assert dry["remark"].startswith(pays)
     assert ("--target-size" in dry["remark"]) == (size is not None)
 

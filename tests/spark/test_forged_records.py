@@ -431,7 +431,7 @@ def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
     assert tree(forgeable.parent / "victim") == before
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a link to another user")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link to another user")
 @pytest.mark.parametrize("what", ["file", "folder"])
 def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) -> None:
     """If the owner of a link may not read the file behind it, the file is neither copied nor

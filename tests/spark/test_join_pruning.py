@@ -349,11 +349,11 @@ def test_explain_and_metrics_name_the_join(spark: SparkSession, tables: Path) ->
         (f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})",
          ["join key k (EXISTENCE JOIN also needs unmatched rows)"]),
         (f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.m + 1 = q.l",
-         ["join key CAST((m + 1) AS BIGINT) (not in the index, more keys than "
-          "spark.sql.zorder.join.maxKeys allows, or below an operator that needs all rows)"]),
+         ["join key CAST((m + 1) AS BIGINT) (the key is not in the index, there are more keys than "
+          "spark.sql.zorder.join.maxKeys allows, or the scan is below an operator that needs all rows)"]),
         (f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)",
-         ["join key k (not in the index, more keys than spark.sql.zorder.join.maxKeys allows, "
-          "or below an operator that needs all rows)"]),
+         ["join key k (the key is not in the index, there are more keys than "
+          "spark.sql.zorder.join.maxKeys allows, or the scan is below an operator that needs all rows)"]),
     ],
 )  # fmt: skip
 def test_explain_says_why_a_join_gives_no_keys(

@@ -504,7 +504,7 @@ def test_pipe_as_checksum_of_a_snapshot(
             while not running.done():
                 opened(checksum)
                 time.sleep(0.1)
-            pytest.fail("it waits for the checksum file")
+            pytest.fail("the query waits for the checksum file")
         except PySparkException as refused:
             assert "ZORDER_INDEX_NOT_FOUND" in str(refused) and "skipping_index" in statement
 
@@ -526,7 +526,7 @@ def test_pipe_as_checksum_of_a_retired_file(
             while not running.done():
                 opened(checksum)
                 time.sleep(0.1)
-            pytest.fail("it waits for the checksum file")
+            pytest.fail("RESTORE waits for the checksum file")
         except PySparkException as refused:
             assert "ZORDER_" in str(refused)
     assert rows(spark, table) == ROWS

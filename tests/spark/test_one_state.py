@@ -114,7 +114,7 @@ def test_without_skipping(spark, table, held, pair) -> None:
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_scans_of_different_partitions(spark, table, held, adaptive) -> None:
     if not table.columns:
-        pytest.skip("has no partitions")
+        pytest.skip("the table has no partitions")
     with settings(spark, spark__sql__adaptive__enabled=adaptive):
         df = spark.sql(ACROSS.format(t=table.name))
         assert_one_state(held(df.collect, lambda: table.append(spark)))

@@ -234,7 +234,7 @@ def test_links_in_a_partition(
         assert tree(victim) == before, statement
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a link to another user")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link to another user")
 @pytest.mark.parametrize("method", ["rename", "location"])
 @pytest.mark.parametrize(
     "place",

@@ -346,7 +346,7 @@ def test_declared_columns_that_cannot_be(
 
 def test_sparks_own_cluster_by(spark: SparkSession, database: str, tmp_path: Path) -> None:
     if spark.version < "4":
-        pytest.skip("Spark 4 brought CLUSTER BY")
+        pytest.skip("CLUSTER BY needs Spark 4")
     target_size(spark, 3000)
     with scans.settings(spark, spark__sql__zorder__write__cluster="true"):
         spark.sql("CREATE TABLE t CLUSTER BY (a, b) AS SELECT id AS a, -id AS b FROM range(9000)")

@@ -119,7 +119,7 @@ def test_char_is_padded_on_reading(spark: SparkSession) -> None:
 
 def test_collations_are_not_compared_by_bytes(spark: SparkSession) -> None:
     if spark.version.startswith("3."):
-        pytest.skip("Spark 4 brought collations")
+        pytest.skip("collations need Spark 4")
     spark.sql("DROP TABLE IF EXISTS collated")
     spark.sql(
         "CREATE TABLE collated (w STRING COLLATE UTF8_LCASE, u STRING COLLATE UNICODE_CI, "
@@ -357,7 +357,7 @@ def test_days_beyond_timestamps(spark: SparkSession, tmp_path: Path, fmt: str) -
 
 def test_times_of_day(spark: SparkSession, tmp_path: Path) -> None:
     if tuple(map(int, spark.version.split(".")[:2])) < (4, 1):
-        pytest.skip("Spark 4.1 brought TIME")
+        pytest.skip("TIME needs Spark 4.1")
     with settings(spark, spark__sql__timeType__enabled="true"):
         for hour in ("01", "02", "23"):
             _write(spark, tmp_path, "parquet", f"SELECT TIME'{hour}:59:59.5' AS at")

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.stores
 @pytest.fixture(autouse=True)
 def on_s3(folder: Folder) -> None:
     if folder.scheme != "s3a":
-        pytest.skip("runs on S3")
+        pytest.skip("needs S3")
 
 
 #: (how a request fails once, pattern of its object)

@@ -18,7 +18,7 @@ def test_byte_strings(vector: dict) -> None:
 @pytest.mark.parametrize("vector", oracle.read("interleave_bits"), ids=lambda v: v["why"])
 def test_64_bits_each(vector: dict) -> None:
     if any(c is None or len(c) != 16 for c in vector["columns"]):
-        pytest.skip("not 64 bits each")
+        pytest.skip("the columns do not have 64 bits each")
     columns = [np.array([int(c, 16)], dtype=np.uint64) for c in vector["columns"]]
     assert interleave.interleave_bytes(columns)[0].tobytes().hex() == vector["z"]
 

@@ -41,7 +41,7 @@ def main() -> int:
         return 0
     archive.unlink(missing_ok=True)
     make(archive)
-    print(archive if archive.exists() else "This Java makes no archive of classes")
+    print(archive if archive.exists() else "This Java does not create an archive of classes")
     return 0
 
 

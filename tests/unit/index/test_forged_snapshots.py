@@ -222,4 +222,4 @@ def test_long_texts_in_warnings(folder: TableFolder, warnings: Callable[[], list
     pointer.write_text(json.dumps({**json.loads(pointer.read_text()), "file": "x" * 100_000}))
     assert latest(STORE, folder) is None
     (warning,) = warnings()
-    assert len(warning) < 400 + len(folder.root)
+    assert len(warning) < 400 + 2 * len(folder.root)

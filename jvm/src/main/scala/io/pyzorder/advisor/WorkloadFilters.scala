@@ -106,7 +106,8 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
         }
       }
     }
-    found.fold(unused(sql, "its keys skip nothing"))(keys => WorkloadFilter(sql, keys.filter, None))
+    found.fold(unused(sql, "the keys cannot be used to skip files"))(keys =>
+      WorkloadFilter(sql, keys.filter, None))
   }
 
   private def values(keys: LogicalPlan, limit: Int): Array[InternalRow] =
@@ -143,5 +144,5 @@ object WorkloadFilters {
    */
   private val RowsPerKey = 100
 
-  private val Unproved = "it cannot skip files"
+  private val Unproved = "the condition cannot be used to skip files"
 }

@@ -149,7 +149,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
 
   private def columnOf(name: String): IndexedColumn =
     advisor.columns.find(_.name == name).getOrElse(
-      throw new NoSuchElementException(s"no reading uses a column $name"))
+      throw new NoSuchElementException(
+        s"no filter or join key of the workload uses a column $name"))
 
   private def add(key: String, find: => WorkloadFilter): String = {
     val one = known.getOrElseUpdate(key, find)

@@ -117,6 +117,6 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   private val VersionTwo = "Spark reads this format as a V2 source, which skips no files: add it " +
     "to spark.sql.sources.useV1SourceList"
 
-  private val FromCache = "the rows come from Spark's cache; files are skipped only when it is " +
-    "filled, by the filters of the cached query"
+  private val FromCache = "the rows come from Spark's cache; the filters of the cached query " +
+    "skip files only when the cache is filled"
 }

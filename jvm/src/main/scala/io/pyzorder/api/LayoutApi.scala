@@ -145,7 +145,8 @@ object LayoutApi {
     case Some(number: Decimal) => into.add(number.toJavaBigDecimal.toPlainString)
     case Some(text: UTF8String) => into.add(text.toString)
     case Some(bytes: Array[Byte]) => into.add(bytes.map("%02x".format(_)).mkString)
-    case Some(other) => throw new IllegalStateException(s"no JSON for ${other.getClass.getName}")
+    case Some(other) =>
+      throw new IllegalStateException(s"${other.getClass.getName} cannot be converted to JSON")
   }
 
   private def putDouble(into: ArrayNode, number: Double): Unit =

@@ -29,7 +29,7 @@ object PartitionPredicate {
     val analyzed = analyze(session, table, Filter(rebound, LocalRelation(columns.toSeq)))
     val condition = ConstantFolding(ComputeCurrentTime(ReplaceExpressions(analyzed))) match {
       case Filter(predicate, _) => predicate
-      case other => throw ZOrderErrors.unsupportedPredicate(where.sql, s"means ${other.nodeName}")
+      case other => throw ZOrderErrors.unsupportedPredicate(where.sql, s"becomes ${other.nodeName}")
     }
     check(table, condition)
     condition

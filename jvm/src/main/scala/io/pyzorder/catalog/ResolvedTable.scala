@@ -70,7 +70,9 @@ final case class ResolvedTable(
       session.catalog.refreshByPath(root.toString)
     } catch {
       case NonFatal(failure) =>
-        ResolvedTable.log.info(s"$name no longer exists: ${failure.getMessage}")
+        ResolvedTable.log.info(
+          s"Spark's caches of $name were not refreshed, probably because it was renamed or " +
+            s"dropped: ${failure.getMessage}")
     }
 
   /** The name for messages: `db`.`table` or the path. */

@@ -125,7 +125,8 @@ final class TargetLookup(session: shim.SparkSession) {
       case Seq(database, table) => TableIdentifier(table, Some(database))
       case Seq(CatalogAccess.sessionCatalog, database, table) =>
         TableIdentifier(table, Some(database))
-      case _ => throw ZOrderErrors.unsupportedProvider(parts.mkString("."), "another catalog")
+      case _ =>
+        throw ZOrderErrors.unsupportedProvider(parts.mkString("."), "a table of another catalog")
     }
     if (catalog.isTempView(identifier)) throw ZOrderErrors.view(identifier.table)
     val entry = catalog.getTableMetadata(identifier)

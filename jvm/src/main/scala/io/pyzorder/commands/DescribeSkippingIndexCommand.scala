@@ -33,10 +33,11 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
       "The largest number of files whose ranges contain the same value; 1 is best")
     .add("lookup_share", DoubleType,
       "Estimated share of files, 0 to 1, that a lookup of one value opens")
-    .add("range_share", DoubleType, "Estimated share that a range with 1% of the rows opens")
+    .add("range_share", DoubleType,
+      "Estimated share of files, 0 to 1, that a query for a range with 1% of the rows opens")
     .always("clustered", LongType, "Files clustered by this column, alone or with others")
     .add("last_optimize", TimestampType, "Modification time of the newest clustered file")
-    .add("advice", StringType, "For clustering columns: what an OPTIMIZE would do now")
+    .add("advice", StringType, "For clustering columns, what an OPTIMIZE would do now")
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {
@@ -112,7 +113,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
           val others = choice.groups.map(_.files.length).sum - choice.fresh.length
           val files = if (choice.fresh.length == 1) "file" else "files"
           s"$optimize would cluster ${choice.fresh.length} new $files" +
-            (if (others == 0) "." else s" together with $others of the others.")
+            (if (others == 0) "." else s" together with $others already clustered.")
         }
       val judged = if (choice.groups.isEmpty) None else Some(verdict.sentence)
       (Seq(next) ++ judged ++ choice.remark).mkString(" ")

@@ -29,9 +29,9 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
     .always("num_restored_files", LongType, "Files that were restored")
-    .always("restored_files_size", LongType, "Their size in bytes")
-    .always("num_removed_files", LongType, "Files of the OPTIMIZE that they replaced")
-    .always("removed_files_size", LongType, "Their size in bytes")
+    .always("restored_files_size", LongType, "Their total size in bytes")
+    .always("num_removed_files", LongType, "Files of the last OPTIMIZE, which they replaced")
+    .always("removed_files_size", LongType, "Their total size in bytes")
     .attributes
 
   override def run(sparkSession: SparkSession): Seq[Row] = {
@@ -70,7 +70,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     writer.layout = LayoutRecord.last(hadoopConf, writer.folder, before = last.run)
     writer.publish(last.record.add, copies, Nil, identity)
     reindex()
-    told(SummaryFiles.without(last.record.retire), last.record.add)
+    resultRow(SummaryFiles.without(last.record.retire), last.record.add)
   }
 
   /** Refuses to restore files of dropped partitions, which no query would read. */
@@ -110,7 +110,7 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     val columns = SkippingIndex.latest(session, table).map(_.columns)
     val restored = SwitchingTables.current(session, table)
     columns.filter(_ => restored.root == to.root).foreach(reindex(restored, _))
-    told(last.retire, last.add)
+    resultRow(last.retire, last.add)
   }
 
   /**
@@ -135,10 +135,10 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
         FileCopies.stage(session, writer, restored ++ kept, Records.Restore), Nil, identity)
     }
     reindex()
-    told(last.switch.record.read, last.add)
+    resultRow(last.switch.record.read, last.add)
   }
 
-  private def told(restored: Seq[FileRef], removed: Seq[FileRef]): Row = Row(
+  private def resultRow(restored: Seq[FileRef], removed: Seq[FileRef]): Row = Row(
     restored.length.toLong, restored.map(_.size).sum,
     removed.length.toLong, removed.map(_.size).sum)
 

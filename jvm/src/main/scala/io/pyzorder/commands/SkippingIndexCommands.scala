@@ -23,7 +23,7 @@ case class CreateSkippingIndexCommand(
     columns: Seq[Seq[String]])
     extends LeafRunnableCommand {
 
-  override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.told(table.root) {
+  override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.translate(table.root) {
     val session = sparkSession.asInstanceOf[shim.SparkSession]
     val exists = SkippingIndex.latest(session, table).isDefined
     if (exists && !ifNotExists) throw ZOrderErrors.indexExists(table.name)
@@ -67,7 +67,7 @@ case class CreateSkippingIndexCommand(
 
 /** REFRESH SKIPPING INDEX: indexes new and changed files and drops entries of deleted ones. */
 case class RefreshSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
-  override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.told(table.root) {
+  override def run(sparkSession: SparkSession): Seq[Row] = StoreFailures.translate(table.root) {
     val session = sparkSession.asInstanceOf[shim.SparkSession]
     val columns = SkippingIndex.columnsToRefresh(session, table)
       .getOrElse(throw ZOrderErrors.indexNotFound(table.name))
@@ -83,8 +83,9 @@ case class DropSkippingIndexCommand(table: ResolvedTable, ifExists: Boolean)
     val session = sparkSession.asInstanceOf[shim.SparkSession]
     val folder = new TableFolder(table.root)
     val fs = folder.index.getFileSystem(session.sessionState.newHadoopConf())
-    if (fs.exists(folder.index)) StoreFailures.told(table.root)(IndexStore.drop(session, folder))
-    else if (!ifExists) throw ZOrderErrors.indexNotFound(table.name)
+    if (fs.exists(folder.index)) {
+      StoreFailures.translate(table.root)(IndexStore.drop(session, folder))
+    } else if (!ifExists) throw ZOrderErrors.indexNotFound(table.name)
     Nil
   }
 }

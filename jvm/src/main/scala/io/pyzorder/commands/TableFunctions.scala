@@ -41,15 +41,15 @@ object TableFunctions {
     .add("operation", StringType, "OPTIMIZE, RESTORE or VACUUM; null if the record is damaged")
     .add("began", TimestampType, "Start time by the writer's clock")
     .add("ended", TimestampType,
-      "End time by the store's clock; null if it is running or was killed")
-    .always("committed", BooleanType, "Whether it replaced files")
-    .always("removed", LongType, "Number of files that it replaced")
-    .always("removed_bytes", LongType, "Their size")
+      "End time by the store's clock; null if the run is in progress or was killed")
+    .always("committed", BooleanType, "Whether the run replaced files")
+    .always("removed", LongType, "Number of files that the run replaced")
+    .always("removed_bytes", LongType, "Their total size in bytes")
     .always("added", LongType, "Number of files that replaced them")
-    .always("added_bytes", LongType, "Their size")
+    .always("added_bytes", LongType, "Their total size in bytes")
     .always("kept", LongType, "Replaced files that VACUUM has not deleted yet")
-    .always("kept_bytes", LongType, "Their size")
-    .always("partitions", LongType, "Number of data folders that it worked on")
+    .always("kept_bytes", LongType, "Their total size in bytes")
+    .always("partitions", LongType, "Number of data folders that the run worked on")
     .add("seconds", DoubleType, "From `began` to `ended`")
     .attributes
 
@@ -82,7 +82,7 @@ object TableFunctions {
   private val progressColumns: Seq[Attribute] = ResultColumns.none
     .always("job", LongType, "Number of the Spark job")
     .add("step", StringType, "What the job does for the statement; null for Spark's own jobs")
-    .always("running", BooleanType, "Whether the job has not ended")
+    .always("running", BooleanType, "Whether the job is still running")
     .always("tasks", LongType, "Tasks of one stage of the job")
     .always("tasks_ended", LongType, "How many of these tasks have ended")
     .always("rows", LongType, "Rows that these tasks have read")

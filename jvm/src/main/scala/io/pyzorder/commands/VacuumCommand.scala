@@ -28,7 +28,7 @@ case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun:
     extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
-    .always("path", StringType, "A file that was deleted, or would be with DRY RUN")
+    .always("path", StringType, "A file that was deleted or, with DRY RUN, would be deleted")
     .always("size", LongType, "Its size in bytes")
     .attributes
 

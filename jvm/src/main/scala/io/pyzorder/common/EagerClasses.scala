@@ -47,6 +47,7 @@ private[pyzorder] object EagerClasses {
 
   private def warn(failure: Throwable): Unit =
     log.warn(
-      "pyzorder's classes could not be loaded in advance; on a Thrift server put its " +
-        s"jar on the driver's class path (--driver-class-path): $failure")
+      "pyzorder could not load all of its classes in advance. On a Thrift server, put its jar on " +
+        "the driver's class path (--driver-class-path), because queries may otherwise fail after " +
+        s"a client has disconnected: $failure")
 }

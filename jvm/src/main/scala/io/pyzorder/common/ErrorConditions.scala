@@ -25,7 +25,7 @@ private[common] object ErrorConditions {
     def sentence(parameters: Map[String, String]): String = {
       val named = Placeholder.findAllMatchIn(text).map(_.group(1)).toSet
       require(named == parameters.keySet,
-        s"$condition needs ${named.mkString(", ")}, and not ${parameters.keys.mkString(", ")}")
+        s"$condition needs ${named.mkString(", ")}, but got ${parameters.keys.mkString(", ")}")
       Placeholder.replaceAllIn(text, found => Matcher.quoteReplacement(parameters(found.group(1))))
     }
   }
@@ -47,7 +47,7 @@ private[common] object ErrorConditions {
 
   private lazy val catalogue: JsonNode = {
     val stream = getClass.getResourceAsStream("/io/pyzorder/error_conditions.json")
-    require(stream != null, "pyzorder's jar lacks error_conditions.json")
+    require(stream != null, "pyzorder's jar does not contain error_conditions.json")
     try new ObjectMapper().readTree(stream)
     finally stream.close()
   }

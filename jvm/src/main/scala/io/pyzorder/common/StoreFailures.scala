@@ -12,9 +12,9 @@ object StoreFailures {
 
   /**
    * Runs a command that writes into the table's folder. Throws noSpace or notWritable if the store
-   * refuses to write, and conflict if the folder or a file in it disappears meanwhile.
+   * refuses to write, and conflict if the folder or a file in it disappears while it runs.
    */
-  def told[T](root: Path)(command: => T): T =
+  def translate[T](root: Path)(command: => T): T =
     try command
     catch {
       case known: ZOrderException => throw known

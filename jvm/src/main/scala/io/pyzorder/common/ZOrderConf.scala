@@ -19,9 +19,9 @@ object ZOrderConf {
   val journalOverlay: Setting[Boolean] = new Setting(
     "spark.sql.zorder.journal.overlay",
     "true",
-    "Readers check a table's journal, so that they see every row exactly once while an " +
-      "OPTIMIZE runs, and after one was killed. When false, they list the folder as plain Spark " +
-      "does.",
+    "When true, readers check a table's journal, so that they see every row exactly once while " +
+      "an OPTIMIZE runs and after one was killed. When false, they list the folder as plain " +
+      "Spark does.",
     boolean)
 
   /** In bytes. */
@@ -29,16 +29,18 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
     "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. " +
-      "If unset: the size that the table's last OPTIMIZE was given, or 256m. With clustering " +
-      "columns, a table of less than 8 GiB is cut into 32 files, of at least 1m each.",
+      "If unset: the size that was set for the table's last OPTIMIZE. If none was set: 256m, but " +
+      "a table of less than 8 GiB with clustering columns is divided into up to 32 files, of at " +
+      "least 1m each.",
     bytes)
 
   /** In bytes. */
   val batchSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.batchSize",
     "200g",
-    "OPTIMIZE rewrites and publishes whole partitions, about this many bytes at a time. If it " +
-      "is stopped, finished batches stay, and the next OPTIMIZE continues with the rest.",
+    "OPTIMIZE rewrites and publishes whole partitions, about this many bytes at a time. If an " +
+      "OPTIMIZE is stopped, its finished batches are kept, and the next OPTIMIZE continues with " +
+      "the rest.",
     bytes)
 
   /** `boundaries` or `direct`. */
@@ -46,8 +48,8 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.method",
     "boundaries",
     "How OPTIMIZE turns a value into bits. 'boundaries' uses the value's rank among sampled " +
-      "values; 'direct' uses the value's own ordered bytes, and rewrites each partition that " +
-      "has new files as a whole. If unset: the method of the table's last OPTIMIZE.",
+      "values; 'direct' uses the value's own ordered bytes, and rewrites all files of a " +
+      "partition that has new ones. If unset: the method of the table's last OPTIMIZE.",
     oneOf("boundaries", "direct"))
 
   /** `zorder`, `hilbert` or `linear`. */
@@ -63,7 +65,8 @@ object ZOrderConf {
   val sampleSize: Setting[Int] = new Setting(
     "spark.sql.zorder.optimize.sampleSize",
     "100000",
-    "About how many rows OPTIMIZE samples to find the boundaries of the clustering columns.",
+    "Approximate number of rows that OPTIMIZE samples to find the boundaries of the clustering " +
+      "columns.",
     positiveInt)
 
   val rewriteFactor: TableSetting[Double] = new TableSetting(
@@ -82,14 +85,14 @@ object ZOrderConf {
       "folder. 'location' fills new folders and then switches the location of the table, or of " +
       "its partitions, in the catalog, so that readers of every engine see the change at once. " +
       "Use 'location' for external tables that are never read by path and that no other job " +
-      "writes to meanwhile: catalogs have no compare-and-swap.",
+      "writes to during the command: catalogs have no compare-and-swap.",
     oneOf("rename", "location"))
 
   val readersByPath: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.readers.byPath",
     "false",
-    "Set to true if the table's folder is read by path, so that its location must not change: " +
-      "OPTIMIZE then refuses to switch it.",
+    "Set to true if the table's folder is read by path, which means that its location must not " +
+      "change: OPTIMIZE then refuses to switch it.",
     boolean)
 
   val writeCluster: TableSetting[Boolean] = new TableSetting(
@@ -104,14 +107,14 @@ object ZOrderConf {
     "spark.sql.zorder.write.index",
     "true",
     "When true, INSERT and other writes into a table with a skipping index add the files that " +
-      "they write to the index, so that these can be skipped as well.",
+      "they write to the index, so that queries can skip these files as well.",
     boolean)
 
   val indexMaxColumns: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.index.maxColumns",
     "32",
-    "How many columns, in the table's order, get statistics in the index if none are named. " +
-      "Clustering columns always get them.",
+    "How many columns, in the table's order, have statistics in the index if a statement names " +
+      "none. Clustering columns always have statistics.",
     positiveInt)
 
   /** Column paths. */
@@ -144,10 +147,10 @@ object ZOrderConf {
   val indexMaxStaleness: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.maxStaleness",
     "0s",
-    "How old a query's knowledge of a table's files may be, such as 10min or 1h. Up to that age, " +
-      "queries are planned from the index and nothing is listed. Writes by sessions with " +
-      "pyzorder are seen at once; other writes are seen after this time at the latest. With 0s, " +
-      "every query checks the store.",
+    "The maximum age, such as 10min or 1h, of the list of a table's files that a query uses. " +
+      "Up to that age, queries are planned from the index and no folder is listed. Writes by " +
+      "sessions with pyzorder are seen at once; other writes are seen after this time at the " +
+      "latest. With 0s, every query checks the store.",
     notNegativeMilliseconds)
 
   val indexTrusted: TableSetting[Boolean] = new TableSetting(
@@ -188,15 +191,15 @@ object ZOrderConf {
     "spark.sql.zorder.journal.lease",
     "120s",
     "How long a writing command keeps its lock on a table without a heartbeat, such as 120s or " +
-      "5min. After that, the next writing command finishes or undoes its work.",
+      "5min. After that, the next writing command completes or undoes what that command began.",
     milliseconds)
 
   /** A run number, or empty. */
   val journalTakeOver: Setting[String] = new Setting(
     "spark.sql.zorder.journal.takeOver",
     "",
-    "The number of a run whose writer is known to be dead. The next writing command then does " +
-      "not wait for its lease to expire.",
+    "The number of a run whose writer is known to be dead. The next writing command then takes " +
+      "over without waiting for that run's lease to expire.",
     identity[String])
 
   /** The name of a fail point, or empty. */

@@ -20,7 +20,8 @@ case class RangeIdOf(child: Expression, boundaries: Boundaries) extends UnaryExp
   override def checkInputDataTypes(): TypeCheckResult = {
     if (child.dataType == boundaries.dataType) TypeCheckResult.TypeCheckSuccess
     else TypeCheckResult.TypeCheckFailure(
-      s"boundaries of ${boundaries.dataType.sql} do not rank values of ${child.dataType.sql}")
+      s"boundaries of type ${boundaries.dataType.sql} cannot rank values of type " +
+        s"${child.dataType.sql}")
   }
 
   override def eval(input: InternalRow): Any = boundaries.rangeId(child.eval(input))

@@ -18,8 +18,8 @@ object ZOrderFunctions {
     function(
       "interleave_bits",
       classOf[InterleaveBitsExpression],
-      "_FUNC_(a, ...) - Takes the bits of integers and binaries in turn, the first argument's " +
-        "first, and returns a BINARY.",
+      "_FUNC_(a, ...) - Interleaves the bits of integers and binaries, starting with the first " +
+        "argument's, and returns a BINARY.",
       InterleaveBitsExpression(_)),
     function(
       "zorder_value",

@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.{DataType, LongType}
  *               id
  */
 case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression {
-  require(ids.length == counts.length, s"${ids.length} columns have ${counts.length} counts")
+  require(ids.length == counts.length, s"${ids.length} columns need as many counts")
 
   @transient private lazy val parts = new ZValueParts(counts.toArray)
 

@@ -70,7 +70,7 @@ object StatementGrammar extends NameGrammar {
 
   private def statement: Parser[ParsedStatement] =
     (optimize | createIndex | refreshIndex | describeIndex | dropIndex | vacuum | restore) <~
-      rep(sign(";").withFailureMessage("expected the end: one statement at a time"))
+      rep(sign(";").withFailureMessage("expected the end: only one statement can run at a time"))
 
   private def optimize: Parser[ParsedStatement] =
     words("OPTIMIZE") ~> onTable { target =>

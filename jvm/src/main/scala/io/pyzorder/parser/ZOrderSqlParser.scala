@@ -100,9 +100,9 @@ object ZOrderSqlParser {
     val name = next.getClass.getSimpleName
     if (name.startsWith("Iceberg") || name.startsWith("Delta")) {
       LoggerFactory.getLogger(classOf[ZOrderSqlParser]).warn(
-        "Name io.pyzorder.ZOrderExtensions before Delta's and Iceberg's extensions in " +
-          "spark.sql.extensions: after them, Iceberg procedures that take a sort order fail, and " +
-          "EXPLAIN does not show what is skipped")
+        "List io.pyzorder.ZOrderExtensions before Delta's and Iceberg's extensions in " +
+          "spark.sql.extensions. Otherwise, Iceberg procedures that take a sort order fail, and " +
+          "EXPLAIN does not show which files are skipped")
     }
     new ZOrderSqlParser(next)
   }

@@ -24,7 +24,7 @@ private[publish] object LeftoverCleanup {
   private val Moments = Seq(1L, 10L)
 
   private lazy val clock = Executors.newSingleThreadScheduledExecutor { look =>
-    val thread = new Thread(look, "zorder-remains")
+    val thread = new Thread(look, "zorder-leftover-cleanup")
     thread.setDaemon(true)
     thread
   }

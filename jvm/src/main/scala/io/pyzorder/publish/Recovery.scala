@@ -43,7 +43,7 @@ private[publish] object Recovery {
       checkKnown(state, strange)
       log.warn(s"Run ${state.run} of ${state.folder} moves a partition out of " +
         s"${Printable(strange)}, which the catalog does not show as a past or present partition " +
-        "location; it is left alone")
+        "location; that partition is left alone")
     }
     val record = records.retired.map(ofTable(state, _, switch)).getOrElse(RetireRecord(
         incarnation, Nil, Nil, Marker.left(conf, state.folder, state.run, incarnation)))
@@ -59,7 +59,7 @@ private[publish] object Recovery {
         undo(session, files, n => if (n == 1) reach("recovery-undoing"))
       }
     problems.foreach(p =>
-      log.warn(s"Run ${state.run} of ${state.folder}: ${Printable(p)} meanwhile"))
+      log.warn(s"Conflict while finishing run ${state.run} of ${state.folder}: ${Printable(p)}"))
     reach("recovery-moved")
     close(records, files)
   }
@@ -77,7 +77,8 @@ private[publish] object Recovery {
     said.named.find(!folder.holds(_)).foreach { strange =>
       checkKnown(state, strange)
       log.warn(s"Run ${state.run} of ${state.folder} names files in ${Printable(strange)}, which " +
-        "the catalog does not show as a past or present partition location; they are left alone")
+        "the catalog does not show as a past or present partition location; these files are " +
+        "left alone")
     }
     said.within(folder)
   }
@@ -186,8 +187,8 @@ private[publish] object Recovery {
     } catch {
       case NonFatal(failure) =>
         log.warn(
-          s"The index of ${files.table} was not updated; files that do not match their entries " +
-            "are read",
+          s"The index of ${files.table} could not be updated; files that no longer match their " +
+            "entries are not skipped",
           failure)
     }
 }

@@ -46,7 +46,7 @@ private[publish] object TableLock {
     try {
       Iterator.continually(tryTake(session, folder, operation)).flatten.next()
     } catch {
-      case told: ZOrderException => throw told
+      case known: ZOrderException => throw known
       case NonFatal(gone) if ZOrderErrors.isMissing(gone) =>
         val error =
           if (FileSystems.exists(folder.root.getFileSystem(conf), folder.root)) {
@@ -98,8 +98,9 @@ private[publish] object TableLock {
     if (!declaredDead && Lease.isAlive(conf, state, length)) {
       val owner = state.prepare
       throw ZOrderErrors.concurrentOptimize(
-        owner.map(p => s"${p.operation} by ${p.process.describe}").getOrElse("a writer"),
-        owner.map(p => java.time.Instant.ofEpochMilli(p.began).toString).getOrElse("?"),
+        owner.map(p => s"${p.operation} by ${p.process.describe}").getOrElse("an unknown writer"),
+        owner.map(p => java.time.Instant.ofEpochMilli(p.began).toString)
+          .getOrElse("an unknown time"),
         owner.map(_.lease).getOrElse(length),
         state.run)
     }

@@ -48,6 +48,6 @@ object Incarnation {
       if (CreateIfAbsent.of(hadoopConf, folder.incarnation)
           .create(folder.incarnation, made.getBytes(UTF_8))) made
       else if (tries > 0) readOrCreate(hadoopConf, folder, tries - 1)
-      else throw ZOrderErrors.conflict(s"${folder.incarnation} does not hold an id")
+      else throw ZOrderErrors.conflict(s"${folder.incarnation} does not contain an id")
     }
 }

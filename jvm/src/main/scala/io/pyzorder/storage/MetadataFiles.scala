@@ -41,7 +41,7 @@ object MetadataFiles {
     if (!FileSystems.exists(fs, folder)) {
       if (folder.getName == TableFolder.Name) {
         if (!FileSystems.exists(fs, folder.getParent)) {
-          throw new FileNotFoundException(s"$folder cannot be created: its parent is gone")
+          throw new FileNotFoundException(s"$folder cannot be created: its parent no longer exists")
         }
       } else {
         makeFolder(hadoopConf, folder.getParent)
@@ -99,7 +99,8 @@ object MetadataFiles {
       }
     } catch {
       case failure @ (_: IOException | _: UnsupportedOperationException) =>
-        log.info(s"$made keeps its own permissions: ${failure.getMessage}")
+        log.info(
+          s"The permissions, group and owner of $made could not be set: ${failure.getMessage}")
     }
 
   /** Creates a folder; false if another process created it first. */

@@ -39,7 +39,7 @@ private[commands] object FileCopies {
         val source = from.getFileSystem(hadoopConf)
         if (!source.getFileStatus(from).isFile || FileSystems.isSpecial(from) ||
           Links.inOwn(from) || Links.strange(from, from))
-          throw ZOrderErrors.conflict(s"$from is no longer a file")
+          throw ZOrderErrors.conflict(s"$from is no longer a regular file")
         MetadataFiles.makeFolder(hadoopConf, to.getParent)
         CopyFile.copy(hadoopConf, from, to)
         StagedFile(to, path, fs.getFileStatus(to).getLen, RowCounts.of(hadoopConf, to))

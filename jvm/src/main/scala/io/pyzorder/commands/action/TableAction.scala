@@ -43,7 +43,7 @@ private[commands] object TableAction {
    */
   def execute[T](session: shim.SparkSession, table: ResolvedTable)(
       action: ResolvedTable => TableAction[T]): T =
-    StoreFailures.told(table.root) {
+    StoreFailures.translate(table.root) {
       SwitchingTables.following(session, table) { current =>
         val begun = action(current)
         begun.validate().getOrElse {

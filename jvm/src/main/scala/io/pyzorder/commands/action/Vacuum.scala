@@ -30,8 +30,8 @@ private[commands] object Vacuum {
     try delete(session, table, writer, math.max(least, kept))
     catch {
       case NonFatal(failure) =>
-        log.warn(s"Expired retired files of ${table.root} could not be deleted; VACUUM tries " +
-          s"again: ${failure.getMessage}")
+        log.warn(s"The expired files of ${table.root} could not be deleted, and are left for the " +
+          s"next OPTIMIZE or VACUUM: ${failure.getMessage}")
     }
   }
 

@@ -121,10 +121,10 @@ object OptimizeMetrics {
     .add("inputCubeFiles", filesType,
       "Files that were clustered this way already, rewritten or not")
     .add("inputOtherFiles", filesType, "Rewritten files that were not clustered this way")
-    .add("inputNumCubes", LongType, "Always 0, for scripts that read Delta's metrics")
+    .add("inputNumCubes", LongType, "Always 0; for scripts that read Delta's metrics")
     .add("mergedFiles", filesType, "Files that were rewritten")
     .add("numOutputCubes", LongType, "Table partitions with new files")
-    .add("mergedNumCubes", LongType, "Always 0, for scripts that read Delta's metrics").schema
+    .add("mergedNumCubes", LongType, "Always 0; for scripts that read Delta's metrics").schema
 
   private val sharesType: StructType = ResultColumns.none
     .add("column", StringType, "The clustering column")
@@ -143,30 +143,32 @@ object OptimizeMetrics {
       "Partitions with new files; an unpartitioned table counts as one")
     .add("zOrderStats", zOrderType, "Clustering metrics; null without clustering columns")
     .add("numBins", LongType, "The same as numFilesRemoved")
-    .add("numBatches", LongType, "Batches, published one after the other")
+    .add("numBatches", LongType, "Number of batches, which are published one after the other")
     .add("totalConsideredFiles", LongType, "Files that were considered")
     .add("totalFilesSkipped", LongType, "Files that were considered and left as they were")
     .add("preserveInsertionOrder", BooleanType, "Always false")
     .add("startTimeMs", LongType, "Start time in milliseconds since 1970")
     .add("endTimeMs", LongType, "End time in milliseconds since 1970")
-    .add("totalScheduledTasks", LongType, "Files that the rows were assigned to")
+    .add("totalScheduledTasks", LongType, "Number of files that rows were assigned to")
     .add("numTableColumns", LongType, "Number of the table's columns")
     .add("numTableColumnsWithStats", LongType, "Number of columns with statistics in the index")
     .add("clusteringColumns", ArrayType(StringType),
       "The clustering columns, from ZORDER BY or from the table")
     .add("dryRun", BooleanType,
-      "True if nothing was written and the figures are estimates; bytes added are those replaced")
+      "True if nothing was written and the figures are estimates; the bytes added then equal " +
+        "the bytes removed")
     .add("openedShares", ArrayType(sharesType),
       "For a DRY RUN with columns: the share of files, 0 to 1, that queries open")
     .add("remark", StringType,
-      "For a DRY RUN, whether it pays off; also says if lookups in the remaining files open 1.5 " +
-        "times what they would after OPTIMIZE … FULL")
+      "For a DRY RUN, whether the OPTIMIZE would pay off. Also warns if lookups open 1.5 times " +
+        "as many bytes of the clustered files that are not rewritten as after OPTIMIZE … FULL")
     .schema
 
   /** The columns `path` and `metrics`. */
   def output: Seq[Attribute] = ResultColumns.none
     .add("path", StringType, "The table's folder")
-    .add("metrics", metricsType, "What was done; fields named as in Delta mean the same")
+    .add("metrics", metricsType,
+      "What was done; fields with the names of Delta's metrics have the same meaning")
     .attributes
 
   private def files(bytes: Seq[Long]): Row = Row(bytes.length.toLong, bytes.sum)

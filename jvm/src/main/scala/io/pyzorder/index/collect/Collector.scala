@@ -53,7 +53,8 @@ object Collector {
         val rows = scanned.get(i).map(_._1).getOrElse(
           if (open(i).isEmpty) footer.numRecords else 0L)
         if (rows != footer.numRecords) {
-          log.warn(s"${data.files(i).path} changed while being indexed, and stays unindexed.")
+          log.warn(
+            s"${data.files(i).path} changed while it was being indexed, and is left unindexed.")
           None
         } else {
           val found = scanned.get(i).map(_._2).getOrElse(Map.empty[String, ColumnStatistics])
@@ -162,7 +163,7 @@ object Collector {
       else Some(FooterStatistics.read(file, conf, question))
     } catch {
       case NonFatal(failure) =>
-        log.warn(s"$path has no readable footer and stays unindexed: ${failure.getMessage}")
+        log.warn(s"$path has no readable footer and is left unindexed: ${failure.getMessage}")
         None
     }
 }

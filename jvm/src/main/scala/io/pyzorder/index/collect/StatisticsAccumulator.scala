@@ -66,7 +66,8 @@ private[index] object StatisticsAccumulator {
           case _ => row.getDecimal(i, d.precision, d.scale).toUnscaledLong
         }
     case time if IndexedColumns.isTime(time) => (row, i) => row.getLong(i)
-    case other => throw new IllegalArgumentException(s"no statistics of ${other.simpleString}")
+    case other =>
+      throw new IllegalArgumentException(s"type ${other.simpleString} has no statistics")
   }
 }
 

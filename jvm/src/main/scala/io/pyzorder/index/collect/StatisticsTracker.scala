@@ -21,15 +21,15 @@ final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], A
  * Values that are too long to store are replaced by shorter bounds that enclose them. See
  * TruncatedBounds.
  *
- * @param columns the columns to track
- * @param schema  the rows' schema, in which the columns' paths are spelled
- * @param isTold  the top-level columns whose least and greatest strings `tell` will provide, so
- *                that their values need not be inspected row by row
+ * @param columns      the columns to track
+ * @param schema       the rows' schema, in which the columns' paths are spelled
+ * @param isFromWriter the top-level columns whose statistics the writer provides, see
+ *                     `addFromWriter`, so that their values need not be inspected row by row
  */
 final class StatisticsTracker(
     columns: Seq[IndexedColumn],
     schema: StructType,
-    isTold: Int => Boolean = _ => false) {
+    isFromWriter: Int => Boolean = _ => false) {
 
   private val cells: Array[StatisticsAccumulator] = columns.map { column =>
     val fields = IndexedColumns.fieldsOf(schema, column.path, _ == _).getOrElse(
@@ -42,9 +42,11 @@ final class StatisticsTracker(
   /** The number of fields of each struct along the path, for InternalRow.getStruct. */
   private val widths: Array[Array[Int]] = columns.map(c => widthsOf(schema, c.path)).toArray
 
-  private val (told: Array[Int], shown: Array[Int]) = cells.indices.toArray.partition { i =>
-    cells(i).isInstanceOf[BytesAccumulator] && ordinals(i).length == 1 && isTold(ordinals(i).head)
-  }
+  private val (fromWriter: Array[Int], fromRows: Array[Int]) =
+    cells.indices.toArray.partition { i =>
+      cells(i).isInstanceOf[BytesAccumulator] && ordinals(i).length == 1 &&
+      isFromWriter(ordinals(i).head)
+    }
 
   private var rows: Long = 0L
 
@@ -55,8 +57,8 @@ final class StatisticsTracker(
   def update(row: InternalRow): Unit = {
     rows += 1
     var s = 0
-    while (s < shown.length) {
-      val i = shown(s)
+    while (s < fromRows.length) {
+      val i = fromRows(s)
       val path = ordinals(i)
       var getters: SpecializedGetters = row
       var depth = 0
@@ -73,10 +75,10 @@ final class StatisticsTracker(
   }
 
   /**
-   * Adds all values of the columns that `isTold` selects. `bytes` is called with each column's
-   * position in the schema.
+   * Adds all values of the columns that `isFromWriter` selects. `bytes` is called with each
+   * column's position in the schema.
    */
-  def tell(bytes: Int => BytesStatistics): Unit = told.foreach { i =>
+  def addFromWriter(bytes: Int => BytesStatistics): Unit = fromWriter.foreach { i =>
     val known = bytes(ordinals(i).head)
     cells(i).nulls += known.nullCount
     known.bounds.foreach { case (least, greatest) =>

@@ -72,7 +72,7 @@ object IndexStore {
         val ref = known(fileSystem, folder, version, status)
         if (!isCurrent(hadoopConf, ref)) {
           throw new IllegalStateException(
-            "it belongs to another table, or to this one before it was overwritten")
+            "it belongs to another table, or to this table before it was overwritten")
         }
         ref
       }
@@ -318,7 +318,7 @@ object IndexStore {
     val entries = groups.map(_.toLong).sum
     if (entries != ref.numFiles) {
       throw new IllegalStateException(
-        s"it has $entries entries, and its pointer says ${ref.numFiles}")
+        s"it has $entries entries instead of ${ref.numFiles}")
     }
     groups
   }
@@ -379,7 +379,7 @@ object IndexStore {
     val data = ref.dataFile
     Seq(new Path(ref.folder.index, ref.pointer), data, FileSystems.checksumFile(data))
       .find(path => Links.inOwn(path) || FileSystems.isSpecial(path))
-      .foreach(path => throw new IllegalStateException(s"$path is a symbolic link or not a file"))
+      .foreach(path => throw new IllegalStateException(s"$path is not a regular file"))
     ref
   }
 
@@ -405,14 +405,14 @@ object IndexStore {
     try {
       val before = versions(fileSystem, folder).dropRight(1)
       val (old, recent) = before.splitAt(before.length - KeptSnapshots + 1)
-      val telling =
+      val withDeniedColumns =
         if (denied.isEmpty) Array.empty[Long]
         else recent.filter(version =>
           readable(fileSystem, folder, version).forall(_.columns.exists(denied(_))))
-      (old ++ telling).foreach(delete(fileSystem, folder, _))
+      (old ++ withDeniedColumns).foreach(delete(fileSystem, folder, _))
     } catch {
       case NonFatal(failure) =>
-        log.info(s"Old index snapshots of $folder stay: ${failure.getMessage}")
+        log.info(s"Old index snapshots of $folder could not be deleted: ${failure.getMessage}")
     }
 
   private def delete(fileSystem: FileSystem, folder: TableFolder, version: Long): Unit = {
@@ -426,16 +426,16 @@ object IndexStore {
     if (warned.add(s"${ref.folder} $path")) {
       log.warn(
         s"The skipping index of ${ref.folder} has an entry for ${Printable(path)}, which is " +
-          "not a file of the table. It is ignored; REFRESH SKIPPING INDEX ON " +
-          s"'${ref.folder}' removes it.")
+          "not a file of the table. The entry is ignored. To remove it, run REFRESH SKIPPING " +
+          s"INDEX ON '${ref.folder}'.")
     }
 
   private def warn(folder: TableFolder, what: String, failure: Throwable): Unit =
     if (warned.add(what + failure.getMessage)) {
       log.warn(Printable(ZOrderErrors.withoutPassword(
             s"The skipping index of $folder cannot be used, so all files are read: $what: " +
-              s"${String.valueOf(failure.getMessage).take(MessageLength)}. Run REFRESH SKIPPING " +
-              s"INDEX ON '$folder' (or DROP SKIPPING INDEX, then CREATE SKIPPING INDEX) to " +
-              "rebuild it.")))
+              s"${String.valueOf(failure.getMessage).take(MessageLength)}. To rebuild it, run " +
+              s"REFRESH SKIPPING INDEX ON '$folder' or, without pyzorder's jar, " +
+              "pyzorder.fallback.create_index.")))
     }
 }

@@ -42,7 +42,7 @@ object SnapshotChecks {
     val limit = Runtime.getRuntime.maxMemory / 2
     if (needed > limit) {
       throw new IllegalStateException(
-        s"it needs $needed bytes of memory, more than its limit of $limit. Give the driver more " +
+        s"it needs $needed bytes of memory, more than the limit of $limit; give the driver more " +
           "memory")
     }
   }
@@ -63,7 +63,7 @@ object SnapshotChecks {
   /** Checks the checksum of the bytes that were read. */
   def checksum(ref: SnapshotRef, actual: Long): Unit =
     if (actual != ref.checksum) {
-      throw new IllegalStateException("its checksum differs from its pointer's")
+      throw new IllegalStateException("its checksum differs from the one in its pointer")
     }
 
   /**

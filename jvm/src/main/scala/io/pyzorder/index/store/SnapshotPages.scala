@@ -31,7 +31,7 @@ private[store] object SnapshotPages extends CompressionCodecFactory {
   /** Throws unless pyzorder's writers use the codec. */
   def check(codec: CompressionCodecName): Unit =
     if (codec != CompressionCodecName.SNAPPY && codec != CompressionCodecName.UNCOMPRESSED) {
-      throw new IllegalStateException(s"it is compressed by $codec, which pyzorder does not use")
+      throw new IllegalStateException(s"it is compressed with $codec, which pyzorder does not use")
     }
 
   override def getDecompressor(codec: CompressionCodecName): BytesInputDecompressor = {
@@ -40,7 +40,7 @@ private[store] object SnapshotPages extends CompressionCodecFactory {
   }
 
   override def getCompressor(codec: CompressionCodecName): BytesInputCompressor =
-    throw new UnsupportedOperationException("snapshots are only read here")
+    throw new UnsupportedOperationException("this factory only decompresses")
 
   override def release(): Unit = ()
 
@@ -80,8 +80,8 @@ private[store] object SnapshotPages extends CompressionCodecFactory {
   private def checkLength(stated: Int, actual: Int, compressed: Int): Unit =
     if (actual != stated || actual > MaxPageBytes || actual > compressed * MaxRatio) {
       throw new IllegalStateException(
-        s"a page of $compressed bytes unpacks to $actual bytes (header: $stated), which is wrong " +
-          "or too many")
+        s"a page of $compressed bytes has $actual bytes when decompressed, which exceeds the " +
+          s"limit or differs from its header ($stated)")
     }
 
   /** Decompresses `size` bytes between buffers, as Parquet does for off-heap memory. */

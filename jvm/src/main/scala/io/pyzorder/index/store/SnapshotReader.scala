@@ -275,7 +275,8 @@ private[index] object SnapshotReader {
   private def bound(reader: ColumnReader, most: Int = MaxBoundBytes): Array[Byte] = {
     val value = reader.getBinary
     if (value.length > most)
-      throw new IllegalStateException(s"a bound has ${value.length} bytes")
+      throw new IllegalStateException(
+        s"a bound of ${value.length} bytes is longer than the limit of $most")
     value.getBytes
   }
 }

@@ -97,7 +97,7 @@ object SnapshotRef {
     val format = required(json, "formatVersion").asInt()
     if (format < 1 || format > FormatVersion) {
       throw new UnsupportedOperationException(
-        s"it has format version $format, and this pyzorder reads up to $FormatVersion")
+        s"it has format version $format, but this pyzorder reads versions up to $FormatVersion")
     }
     SnapshotRef(
       folder,
@@ -127,7 +127,7 @@ object SnapshotRef {
     if (!json.isTextual) throw new IllegalArgumentException("a column's type is not atomic")
     val parsed = DataType.fromJson(json.toString)
     if (IndexedColumns.supports(parsed)) parsed
-    else throw new IllegalArgumentException(s"no column of type ${json.asText} can be indexed")
+    else throw new IllegalArgumentException(s"columns of type ${json.asText} cannot be indexed")
   }
 
   /** Checks that the data file lies beside its pointer. Any other name is rejected. */

@@ -97,17 +97,16 @@ object LayoutVerdict {
     if (work.replaced == 0) LayoutVerdict("nothing", "Nothing to do.")
     else if (work.undoes && next.cost > Harm * now.cost && next.cost - now.cost >= Noticed) {
       LayoutVerdict("harms",
-        s"Harmful: a lookup opens $shares of the table, because " +
-          s"${files(work.replaced)} become ${files(work.written)} of about " +
+        s"Harmful: a lookup would open $shares of the table, because " +
+          s"${files(work.replaced)} would become ${files(work.written)} of about " +
           s"${size(work.targetSize)}.")
     } else if (work.columns.nonEmpty && saved) {
-      LayoutVerdict("pays", s"Pays off: a lookup opens $shares of the table.")
+      LayoutVerdict("pays", s"Pays off: a lookup would open $shares of the table.")
     } else if (joins) {
       LayoutVerdict("pays",
-        s"Pays off: ${files(work.replaced)} become ${files(work.written)}, which " +
-          "are faster to open.")
+        s"Pays off: ${files(work.replaced)} become ${files(work.written)}, so queries open fewer.")
     } else if (work.written <= work.partitions) LayoutVerdict("useless", tooSmall(work))
-    else LayoutVerdict("useless", s"Does not pay off: a lookup opens $shares of the table.")
+    else LayoutVerdict("useless", s"Does not pay off: a lookup would open $shares of the table.")
   }
 
   private def tooSmall(work: Work): String = {
@@ -125,7 +124,7 @@ object LayoutVerdict {
   private def option(bytes: Long): String = {
     val kilobytes = java.lang.Long.highestOneBit(math.max(1L, bytes >> 10))
     val text = if (kilobytes < 1024) s"${kilobytes}k" else s"${kilobytes / 1024}m"
-    s"--target-size $text, in SQL spark.sql.zorder.optimize.targetFileSize=$text"
+    s"--target-size $text or, in SQL, SET spark.sql.zorder.optimize.targetFileSize=$text"
   }
 
   private def lookup(pieces: Seq[Piece]): Lookup = {

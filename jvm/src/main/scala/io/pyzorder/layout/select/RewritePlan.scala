@@ -46,8 +46,8 @@ final case class RewritePlan(
   def remark: Option[String] =
     if (excess <= RewritePlan.BadlyClustered) None
     else Some(
-      f"In the clustered files that stay, a lookup opens about $excess%.1f times the bytes that " +
-        "it would open after OPTIMIZE … FULL.")
+      f"In the clustered files that are not rewritten, a lookup opens about $excess%.1f times as " +
+        "many bytes as it would after OPTIMIZE … FULL.")
 }
 
 object RewritePlan {

@@ -94,7 +94,7 @@ final class FileWriters private (
   private def checkThere(table: TableFolder): Unit =
     if (isGone(table)) {
       throw new FileNotFoundException(
-        s"${table.incarnation} is gone: the table was overwritten, renamed or dropped")
+        s"${table.incarnation} no longer exists: the table was overwritten, renamed or dropped")
     }
 
   private def isGone(table: TableFolder): Boolean =

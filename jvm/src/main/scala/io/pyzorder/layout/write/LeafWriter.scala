@@ -80,7 +80,7 @@ final class LeafWriter(
         }
         writer.close()
         writer match {
-          case flat: FlatParquetWriter => tracker.tell(flat.bytesIn)
+          case flat: FlatParquetWriter => tracker.addFromWriter(flat.bytesIn)
           case _ =>
         }
       } catch {

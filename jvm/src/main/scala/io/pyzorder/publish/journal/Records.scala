@@ -166,7 +166,9 @@ object Records {
       tableOf(node),
       sibling(node),
       files(node, "read").map { file =>
-        if (file.folder.nonEmpty) throw new IllegalArgumentException(s"${file.path} lies elsewhere")
+        if (file.folder.nonEmpty) {
+          throw new IllegalArgumentException(s"${file.path} is not directly in the table's folder")
+        }
         file
       })
   }
@@ -178,7 +180,7 @@ object Records {
           .map(field => field.getKey -> field.getValue.asText).toMap
         val to = inside(string(one, "to"))
         if (TableFolder.isWhole(to)) {
-          throw new IllegalArgumentException(s"$to leaves the folder")
+          throw new IllegalArgumentException(s"$to is not relative to the new folder")
         }
         PartitionMove(values, inside(string(one, "from")), to)
       }.toVector
@@ -192,7 +194,7 @@ object Records {
 
   private def incarnationOf(node: JsonNode): String = {
     val id = string(node, "incarnation")
-    if (!Incarnation.isId(id)) throw new IllegalArgumentException(s"$id is not an id")
+    if (!Incarnation.isId(id)) throw new IllegalArgumentException(s"$id is not an incarnation id")
     id
   }
 
@@ -202,7 +204,7 @@ object Records {
   private def sibling(node: JsonNode): String = {
     val to = string(node, "to")
     if (!SiblingFolder.isOne(to)) {
-      throw new IllegalArgumentException(s"$to is not a pyzorder folder")
+      throw new IllegalArgumentException(s"$to is not the name of a folder that pyzorder creates")
     }
     to
   }
@@ -259,7 +261,7 @@ object Records {
    */
   private def fileOf(file: FileRef): FileRef =
     if (TableFolder.isWhole(file.path) && !TableFolder.isWhole(file.folder)) {
-      throw new IllegalArgumentException(s"${file.path} lies in no folder")
+      throw new IllegalArgumentException(s"${file.path} is directly below the root of its store")
     } else file
 
   /**
@@ -268,7 +270,8 @@ object Records {
    */
   private def inside(path: String): String =
     if (TableFolder.leaves(path) || !UTF_8.newEncoder().canEncode(path)) {
-      throw new IllegalArgumentException(s"$path leaves the folder")
+      throw new IllegalArgumentException(
+        s"$path leads out of the table's folder or is not a valid file name")
     } else path
 
   private def parse[T](text: Array[Byte], kind: String)(read: JsonNode => T): Option[T] =
@@ -284,5 +287,5 @@ object Records {
   private def long(node: JsonNode, name: String): Long = required(node, name).asLong
 
   private def required(node: JsonNode, name: String): JsonNode =
-    Option(node.get(name)).getOrElse(throw new IllegalArgumentException(s"no $name"))
+    Option(node.get(name)).getOrElse(throw new IllegalArgumentException(s"it has no field $name"))
 }

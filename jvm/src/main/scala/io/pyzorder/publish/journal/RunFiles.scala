@@ -243,7 +243,7 @@ private[publish] final class RunFiles(
               place(file)
             case MoveFile.AlreadyThere => if (newNames) place(file)
             case MoveFile.FolderGone => ()
-            case MoveFile.TargetTaken => problems += s"$to was written by someone else"
+            case MoveFile.TargetTaken => problems += s"$to was written by another process"
             case MoveFile.SourceGone =>
               if (isIntact(folder) && !isDone) problems += s"$to was deleted"
           }

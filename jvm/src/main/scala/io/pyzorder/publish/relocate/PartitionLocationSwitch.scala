@@ -141,7 +141,7 @@ final class PartitionLocationSwitch private[publish] (
       now.get(move.what.spec) match {
         case Some(place) if place == move.to => settle(move)
         case Some(place) => Some(s"the location of $move was changed to $place")
-        case None => Some(s"$move was dropped, or the table was")
+        case None => Some(s"$move or its table was dropped")
       }
     }
     val conflicts = open.flatMap(move => move.changed.map(move -> _))

@@ -62,7 +62,7 @@ private[publish] final class PreviousLocation(
     val copied = new Path(target, BoundedFileName.of(s"carried-$token-", stem, endings))
     if (FileSystems.exists(fs, copied) || copy(status, copied)) {
       PreviousLocation.log.info(
-        s"${status.getPath}, written after $path had been read, was copied into $target")
+        s"${status.getPath}, which was written after $path had been read, was copied into $target")
       MetadataFiles.makeFolder(hadoopConf, marks)
       CreateIfAbsent.of(hadoopConf, mark(status)).create(mark(status), Array.emptyByteArray)
     }
@@ -82,7 +82,9 @@ private[publish] final class PreviousLocation(
     } catch {
       case NonFatal(failure) =>
         PreviousLocation.log.warn(
-          s"${status.getPath} is not copied into ${copied.getParent} yet", failure)
+          s"${status.getPath} could not be copied into ${copied.getParent}, and is left for the " +
+            "next attempt",
+          failure)
         false
     } finally {
       fs.delete(staged, false)

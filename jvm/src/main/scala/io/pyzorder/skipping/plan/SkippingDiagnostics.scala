@@ -34,11 +34,11 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
 
   /** An expression over a plan's columns that filters rows, and why it skips no files. */
-  private case class WorkloadFilter(expression: Expression, why: String => String)
+  private case class RowCondition(expression: Expression, why: String => String)
 
   private def visit(
       plan: SparkPlan,
-      asked: Seq[WorkloadFilter],
+      asked: Seq[RowCondition],
       phase: SkippingDiagnostics.Phase): Unit = {
     plan.subqueries.foreach(visit(_, Nil, SkippingDiagnostics.NotAdaptive))
     plan match {
@@ -56,9 +56,9 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
       case filter: FilterExec =>
         val kept = splitConjunctivePredicates(filter.condition).collect {
           case drawn if !drawn.deterministic =>
-            WorkloadFilter(drawn, condition => s"not usable: $condition (not deterministic)")
+            RowCondition(drawn, condition => s"not usable: $condition (not deterministic)")
           case compared if hasSubquery(compared) =>
-            WorkloadFilter(compared,
+            RowCondition(compared,
               condition => s"not usable: $condition (its subquery runs later)")
         }
         visit(filter.child, asked ++ kept, phase)
@@ -69,14 +69,14 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
             visit(
               side,
               within(asked, side) ++
-                keys.map(key => WorkloadFilter(key, name => s"not usable: join key $name ($why)")),
+                keys.map(key => RowCondition(key, name => s"not usable: join key $name ($why)")),
               phase)
         }
       case other => other.children.foreach(child => visit(child, within(asked, child), phase))
     }
   }
 
-  private def within(asked: Seq[WorkloadFilter], plan: SparkPlan): Seq[WorkloadFilter] =
+  private def within(asked: Seq[RowCondition], plan: SparkPlan): Seq[RowCondition] =
     asked.filter(_.expression.references.subsetOf(plan.outputSet))
 
   private def whyNot(
@@ -93,8 +93,9 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
             "not known before the scan unless spark.sql.adaptive.enabled is true"
           case SkippingDiagnostics.HasNotRun => "known only after the query has run"
           case SkippingDiagnostics.HasRun =>
-            s"not in the index, more keys than ${ZOrderConf.joinMaxKeys.key} allows, or below an " +
-              "operator that needs all rows"
+            "the key is not in the index, there are more keys than " +
+              s"${ZOrderConf.joinMaxKeys.key} allows, or the scan is below an operator that " +
+              "needs all rows"
         }
       case _ if phase == SkippingDiagnostics.HasNotRun => "known only after the query has run"
       case _ => "both sides are read before any key is known"
@@ -112,7 +113,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
   }
 
   /** Records the conditions that could have skipped files but were not used. */
-  private def note(scan: FileSourceScanExec, asked: Seq[WorkloadFilter]): Unit =
+  private def note(scan: FileSourceScanExec, asked: Seq[RowCondition]): Unit =
     scan.relation.location match {
       case index: ZOrderFileIndex if !index.maySkip =>
       case index: ReportingFileIndex =>
@@ -122,7 +123,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
         }
         val ofFolders = scan.relation.partitionSchema.fieldNames.toSet
         val texts = for {
-          WorkloadFilter(expression, why) <- asked
+          RowCondition(expression, why) <- asked
           plain = spelled(expression)
           if !plain.references.forall(a => ofFolders(a.name)) || !plain.deterministic
           if FilterColumn.unapply(plain).forall(column => !used(column))
