@@ -252,7 +252,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     } catch {
       case NonFatal(failure) =>
         Writer.log.warn(s"Run $run of $folder could not be undone; the next writing command on " +
-            "the table undoes it", failure)
+            "the table will undo it", failure)
     } finally {
       end()
       if (interrupted) Thread.currentThread().interrupt()
@@ -388,7 +388,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     catch {
       case NonFatal(failure) =>
         Writer.log.warn(s"Run $run of $folder is complete, but its end could not be recorded; " +
-            "the next writing command on the table records it", failure)
+            "the next writing command on the table will record it", failure)
     }
 
   /**

@@ -75,8 +75,9 @@ object UnindexedChangeCommand {
         } catch {
           case NonFatal(failure) =>
             log.warn(
-              s"The files in $location were changed, but queries with index.maxStaleness may not " +
-                s"see that before REFRESH SKIPPING INDEX: ${failure.getMessage}")
+              s"The files in $location were changed, but queries with " +
+                "spark.sql.zorder.index.maxStaleness may not see the change until REFRESH " +
+                s"SKIPPING INDEX has run: ${failure.getMessage}")
         }
       }
     }

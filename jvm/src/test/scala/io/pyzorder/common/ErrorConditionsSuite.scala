@@ -21,18 +21,18 @@ class ErrorConditionsSuite extends AnyFunSuite {
   }
 
   for (parameters <- Seq(Map.empty[String, String], Map("path" -> "/a", "other" -> "/b"))) {
-    test(s"one parameter is needed, and not ${parameters.size}") {
+    test(s"${parameters.size} parameters are refused where one is needed") {
       assertThrows[IllegalArgumentException](notFound.sentence(parameters))
     }
   }
 
   for (name <- Seq("ZORDER_NO_SUCH", "ZORDER_NO_SPACE", "ZORDER_NO_SPACE.NO_SUCH")) {
-    test(s"$name is no message") {
+    test(s"$name has no message") {
       assertThrows[IllegalArgumentException](ErrorConditions.entry(name))
     }
   }
 
-  test("passwords are not told, neither in the sentence nor in the parameters") {
+  test("passwords are masked in the sentence and in the parameters") {
     val error = ZOrderErrors.pathNotFound("s3a://key:hunter2@bucket/t")
     assert(!(error.getMessage + error.getMessageParameters).contains("hunter2"))
     assert(error.getMessageParameters.get("path") == "s3a://***@bucket/t")
