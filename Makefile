@@ -109,7 +109,7 @@ test-beside: ## Test statements of Delta, Iceberg and pyzorder with all extensio
 	@$(PYTHON) benchmarks/peers.py fetch "Delta 4.4.0" "Iceberg 1.10.0"
 	.venv-4.0/bin/with-java .venv-4.0/bin/python -m pytest -m beside tests/spark/test_beside.py
 
-fuzz: jar ## Compare CASES=50000 random predicates with and without skipping; continues where it ended
+fuzz: jar ## Compare CASES=50000 random predicates with and without skipping; continues where the last run ended
 	$(RUN) -m tests.fuzz --cases $(CASES)
 
 soak: jar ## Run OPTIMIZE for MINUTES=30 during writes, ALTERs, queries and kills by other processes
@@ -125,7 +125,7 @@ coverage: $(VENV)/made-test,coverage ## Measure the coverage of the Python packa
 	  tests/spark/test_cli.py tests/spark/test_table.py tests/spark/test_report.py tests/spark/test_advisor.py
 	$(RUN) -m coverage report --skip-covered
 
-smoke: jar ## Run the smoke test on one Spark
+smoke: jar ## Run the smoke test on one Spark version
 	$(RUN) -m pytest tests/spark/test_smoke.py
 
 smoke-matrix: ## Run the smoke test on all of SPARKS

@@ -31,8 +31,8 @@ class StageStatus:
 class JobStatus:
     """Progress of a Spark job.
 
-    `step` is the step of a statement that the job belongs to, or None if no tag of the job names
-    one.
+    `step` is the step of a statement that the job belongs to, or None if the job has no tag that
+    names one.
     """
 
     number: int
@@ -121,7 +121,7 @@ def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:
 
 
 def is_jvm_gone(failure: Exception) -> bool:
-    """Whether a call failed because the JVM no longer responds, and not with a JVM exception."""
+    """Whether a call failed because the JVM no longer responds, rather than with an exception."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     return isinstance(failure, Py4JError) and not isinstance(failure, Py4JJavaError)
@@ -202,7 +202,10 @@ def jsession(spark: SparkSession) -> Any:
 
 
 def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, Any]:
-    """Returns the JVM's description of the value ranges that each data file covers."""
+    """Returns the JVM's description of the value ranges that each data file covers.
+
+    `target` is written as in skipping_index('…').
+    """
     found: dict[str, Any] = json.loads(
         _layout_api(spark).layout(spark._jsparkSession, target, _java_list(spark, columns))
     )
@@ -210,7 +213,7 @@ def layout(spark: SparkSession, target: str, columns: list[str]) -> dict[str, An
 
 
 def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, str]:
-    """Returns `kind` and `sentence` of the JVM's verdict on whether an OPTIMIZE would pay off.
+    """Returns the JVM's verdict on whether an OPTIMIZE would pay off, as `kind` and `sentence`.
 
     Args:
         columns: the columns of its ZORDER BY; empty for an OPTIMIZE without ZORDER BY.
@@ -222,14 +225,17 @@ def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, s
 
 
 def rows(spark: SparkSession, target: str) -> DataFrame:
-    """Returns the rows of the table that `target` names, in the same way as for `layout`."""
+    """Returns the rows of a table. `target` is written as in skipping_index('…')."""
     from pyspark.sql import DataFrame
 
     return DataFrame(_layout_api(spark).rows(spark._jsparkSession, target), spark)
 
 
 def box(df: DataFrame, columns: list[str]) -> list[list[Any]]:
-    """Returns the lower and upper limits, or None, that the query's filters set on each column."""
+    """Returns the lower and upper limit that a query's filters set on each column.
+
+    A limit is None if the filters set none.
+    """
     spark = df.sparkSession
     execution = df._jdf.queryExecution()
     found: list[list[Any]] = json.loads(

@@ -179,7 +179,7 @@ def query_of(node: dict[str, Any]) -> tuple[str, bool]:
     while (scan := scan_of(below)) is None:
         name = below.get("nodeName", "").split(" (")[0]
         if len(below.get("children", [])) != 1 or name not in (*ROW_BY_ROW, "BroadcastExchange"):
-            raise NotUnderstood("joins whose other side is not one filtered table in the plan")
+            raise NotUnderstood("joins whose other side is not a single filtered table in the plan")
         below = below["children"][0]
     predicates = list(predicates_of(scan, None))
     parts = [p.sql for p in predicates]

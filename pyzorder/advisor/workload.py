@@ -31,7 +31,7 @@ class KeyJoin:
     """A join whose other side determines which values of a column are used."""
 
     column: str
-    """The key as SQL over the table's columns."""
+    """The key, as an SQL expression over the table's columns."""
 
     other: str
     """A query for the other side, with its key in the column KEY; empty if it has no filter."""

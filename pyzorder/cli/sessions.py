@@ -1,4 +1,4 @@
-"""Provides the Spark session of a command: a new one, one at a server, or the caller's own."""
+"""Provides a command's Spark session: a new one, one on a Connect server, or the caller's own."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
 
 
 def _hush() -> None:
-    """Disables PySpark's logging of query failures to stderr, because these are raised as well."""
+    """Disables PySpark's logging of query failures to stderr, because they are also raised."""
     with suppress(ImportError):  # PySpark is not installed, or is 3.5, which has no such loggers
         from pyspark.logger import PySparkLogger
 
@@ -101,7 +101,7 @@ def connected(settings: Settings) -> SparkSession:
 def started(settings: Settings, scratch: str) -> SparkSession:
     """Starts a session with pyzorder in this process. The JVM's output goes to the log.
 
-    An in-memory catalog, which starts without tables, has its warehouse in the folder `scratch`.
+    With an in-memory catalog, which starts without tables, the warehouse is the folder `scratch`.
     """
     jar()  # raises if PySpark or the jar is missing
     from pyspark.sql import SparkSession

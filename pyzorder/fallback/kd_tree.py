@@ -193,7 +193,7 @@ class _Builder:
             rows: positions of the sampled rows.
             first: the subtree's first file.
             leaves: the subtree's number of files.
-            slabs: number of slabs that each column is still to be cut into. If the list is empty,
+            slabs: number of slabs into which each column remains to be cut. If the list is empty,
                 or all numbers are 1, columns are cut in half.
         """
         split = self._choose(rows, leaves, slabs) if leaves > 1 else None

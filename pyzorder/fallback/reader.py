@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TableReader:
-    """Reads the rows of a table that match a condition, from only the files that may have them."""
+    """Reads the rows of a table that match a condition, opening only files that may have them."""
 
     def __init__(
         self, spark: SparkSession, table: tables.Table, schema: StructType | str | None = None
@@ -59,7 +59,7 @@ class TableReader:
 
         def unqualified(names: tuple[str, ...]) -> tuple[str, ...]:
             if len(names) > 1 and self._table.is_catalog and names[0].lower() == own:
-                raise NotUnderstood("a name that may be of a column or of the table")
+                raise NotUnderstood("a name that could refer to a column or to the table")
             return names
 
         return select_files(self._spark, self._table, frame, parts, unqualified)
@@ -96,7 +96,7 @@ def read(
 
 
 def target(spark: SparkSession, table: str, format: str = "parquet") -> tables.Table:
-    """Returns the table for a name in SQL, or for a path."""
+    """Returns the table with this SQL name, or at this path."""
     if "/" in table and "`" not in table:
         return tables.path_table(spark, table, format)
     return tables.lookup(spark, table)

@@ -21,11 +21,12 @@ def statistics_frame(
 ) -> DataFrame:
     """Returns a DataFrame with one row per file, with the statistics that filters refer to.
 
-    The column i is the number of the file's entry. The other columns are listed in bound_filters.
+    The column i is the position of the file's entry in the snapshot. The other columns are listed
+    in bound_filters.
 
     Args:
-        numbers: numbers of the columns to include.
-        files: numbers of the entries to include.
+        numbers: positions of the columns to include.
+        files: positions of the entries to include.
     """
     from pyspark.sql import functions as F
 

@@ -1,4 +1,4 @@
-"""Scales map the values of a column to places on an axis, and set the axis's ticks."""
+"""Scales map the values of a column to positions on an axis, and set the axis's ticks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Scale:
 
     Attributes:
         label: the label of the axis.
-        place: maps a value to its place.
+        place: maps a value to its position.
         dress: sets the ticks of a matplotlib Axis.
     """
 
@@ -42,7 +42,7 @@ class Scale:
     place: Callable[[Any], float]
     dress: Callable[[Any], None]
     step: float = 0.0
-    """Distance between the places of neighbouring values; 0 for continuous values."""
+    """Distance between the positions of neighbouring values; 0 for continuous values."""
 
 
 def scale(

@@ -7,7 +7,7 @@ from pyzorder.pictures.picture import Picture
 
 
 def themed_svg(picture: Picture) -> str:
-    """Returns a picture as an SVG that has other colours for readers who prefer dark pages."""
+    """Returns a picture as an SVG that also has colours for readers who prefer dark pages."""
     return themed(picture.bytes_of("svg").decode())
 
 

@@ -19,7 +19,7 @@ from tests.soak.ledger import SCHEMA, Book
 #: Errors that Spark raises while it is alive; other errors mean that it is dead.
 FAILURES = (PySparkException, Py4JJavaError)
 
-#: Errors that a query may fail with if files are deleted under it; plain Spark raises the same.
+#: Errors with which a query may fail if its files are deleted; plain Spark raises the same ones.
 GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "FileNotFoundException",
         "NoSuchFileException", "does not exist")  # fmt: skip
 
@@ -61,7 +61,7 @@ GROUPS = """
 
 
 class Worker:
-    """A thread of a process that works until the file `stop` exists."""
+    """A worker thread of a process. It works until the file `stop` exists."""
 
     def __init__(self, spark: SparkSession, home: Path, book: Book, seed: int) -> None:
         self.spark, self.home, self.book = spark, home, book
@@ -69,12 +69,12 @@ class Worker:
         self.pause = float((home / "pause").read_text())
 
     def goes_on(self) -> bool:
-        """Pauses briefly; False if the time is over."""
+        """Pauses briefly, then returns whether to go on."""
         time.sleep(self.pause * self.random.random() * 2)
         return not (self.home / "stop").exists()
 
     def statement(self, text: str) -> bool:
-        """Runs a statement of pyzorder; its error, if any, must name a concurrent change."""
+        """Runs a pyzorder statement, whose error, if any, must report a concurrent change."""
         outcome, typed = "done", True
         try:
             self.spark.sql(text).collect()
@@ -103,8 +103,10 @@ class Worker:
         since: float | None = None,
         question: dict[str, Any] | None = None,
     ) -> None:
-        """Queries a DataFrame and records the answer; `since`: earliest time at which it
-        chose its files."""
+        """Queries a DataFrame and records the answer.
+
+        `since` is the earliest time at which the DataFrame can have chosen its files.
+        """
         question = question or self.question()
         begun = time.monotonic()
         seen: dict[str, Any] = {}
@@ -126,7 +128,7 @@ class Worker:
                        until=ended, ended=ended, **question, **seen)  # fmt: skip
 
     def frame(self, table: str) -> DataFrame:
-        """The table by its path, with a new listing."""
+        """Reads the table by its path, with a new listing."""
         return self.spark.read.schema(SCHEMA).parquet(str(self.path(table)))
 
 

@@ -105,7 +105,7 @@ def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
     assert (start["1"] / "archive" / "theirs").exists()
     filled = {place.parent for place in third.values()}
     assert {p for p in tmp_path.iterdir()} == {home, start["4"], *filled}
-    assert not list(start["4"].iterdir())  # kept, as a user chose its name
+    assert not list(start["4"].iterdir())  # kept, because a user chose its name
     assert read_there(spark) == ids(spark.table("parted")) == [*ALL, 1000, 1001, 2000]
     assert vacuumed(spark) == set()
 

@@ -1,5 +1,5 @@
 """SIGKILL of an OPTIMIZE that switches partitions, and of the next writer: each row exists once,
-also for readers without pyzorder."""
+even for readers without pyzorder."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ TABLES = [
 @pytest.mark.parametrize("table", TABLES, ids=["Spark's", "Hive's"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """A Spark without pyzorder sees each row once, after the kill and after the next writer ran."""
+    """Spark without pyzorder sees each row once, both after the kill and after the next writer."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day").write.partitionBy("day").parquet(
         str(home)

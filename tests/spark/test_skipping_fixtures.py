@@ -26,7 +26,7 @@ LEAVES = {"AttributeReference", "BoundReference", "Expression", "Literal", "Pret
 
 
 class Fixture(NamedTuple):
-    """A line of a fixture file; each filter is a set, because Spark versions may differ."""
+    """A line of a fixture file. A filter is a set, with its text in each Spark version."""
 
     columns: str
     predicate: str
@@ -34,8 +34,7 @@ class Fixture(NamedTuple):
 
 
 def fixtures_of(path: Path) -> list[Fixture]:
-    """The lines of a file: `columns:` declares the table; all others are fixtures,
-    except comments (`#`)."""
+    """The fixtures in a file. Other lines are `columns:`, which declares the table, or comments."""
     columns, found = "", []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("columns:"):

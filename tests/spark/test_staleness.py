@@ -80,8 +80,8 @@ def test_what_sessions_with_pyzorder_write(spark: SparkSession, table: Path) -> 
 def test_an_insert_while_another_process_optimizes(
     spark: SparkSession, table: Path, point: str, indexed: str
 ) -> None:
-    """The index lists the new files of OPTIMIZE before the table contains them, and also those of
-    the INSERT."""
+    """The index lists OPTIMIZE's new files before the table contains them, along with those of the
+    INSERT."""
     reader = bound(fresh(spark), "1h")
     assert count(reader) == 40
     statement = f"OPTIMIZE parquet.`{table}` FULL ZORDER BY (id)"

@@ -27,7 +27,7 @@ EXTENSION = f"spark.sql.extensions={session.EXTENSION}"
 
 
 def spark_home(folder: Path, defaults: str) -> Path:
-    """A Spark laid out like an unpacked distribution, with this spark-defaults.conf."""
+    """A Spark home like that of an unpacked distribution, with this spark-defaults.conf."""
     home = folder / "spark"
     (home / "conf").mkdir(parents=True)
     for part in ("bin", "jars"):

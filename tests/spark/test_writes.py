@@ -405,7 +405,7 @@ def test_partitions_named_like_folders_of_others(
 
 
 def test_several_partition_columns(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Files are indexed below several levels of folders, also after writes to static partitions
+    """Files are indexed below several levels of folders, even after writes to static partitions
     and by path."""
     spark.sql("CREATE TABLE t (id INT, attempt_a INT, attempt_b STRING) USING parquet "
               "PARTITIONED BY (attempt_a, attempt_b)")  # fmt: skip

@@ -51,7 +51,7 @@ class Folder:
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
     def copy(self, name: str, to: str) -> None:
-        """Copies a file; a rename on S3 begins in the same way."""
+        """Copies a file; a rename on S3 starts with such a copy."""
         copied = self._hadoop.fs.FileUtil.copy(
             self._fs, self.path(name), self._fs, self.path(to), False, True, self.conf
         )
@@ -66,13 +66,13 @@ class Folder:
             stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Writes a file with these bytes, replacing any file of its name."""
+        """Writes a file with these bytes, replacing any file of the same name."""
         stream = self._fs.create(self.path(name), True)
         stream.write(bytearray(content))
         stream.close()
 
     def move(self, name: str, to: Any) -> None:
-        """Moves a file to a path, whose folder is created."""
+        """Moves a file to a path, creating the path's folder."""
         self._fs.mkdirs(to.getParent())
         assert self._fs.rename(self.path(name), to)
 

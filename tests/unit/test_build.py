@@ -1,4 +1,4 @@
-"""What is built for each Spark, and which jars go into a wheel."""
+"""What is built for each Spark version, and which jars go into a wheel."""
 
 from __future__ import annotations
 

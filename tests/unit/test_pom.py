@@ -14,7 +14,7 @@ SPARKS = build.spark_versions().sections()
 
 
 def profile(spark: str) -> dict[str, str]:
-    """The properties that apply in a Spark's profile."""
+    """The properties that apply in the profile of a Spark version."""
     found = POM.find(f"m:profiles/m:profile[m:id='spark-{spark}']/m:properties", NAMES)
     assert found is not None, f"no profile spark-{spark}"
     both = [*POM.findall("m:properties/*", NAMES), *found]

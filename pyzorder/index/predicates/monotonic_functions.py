@@ -160,7 +160,7 @@ def _applied(node: exp.Expression, find: Find, types: Types) -> tuple[Side, str]
         days = unit in _DAYS and types.has_one_offset
         if inner.data_type == "timestamp" and (days or unit in _FRACTIONS):
             return inner, f"date_trunc('{unit}', {{0}})"
-    raise NotUnderstood("a function that may not keep the order")
+    raise NotUnderstood("a function that might not preserve order")
 
 
 def _has_days(data_type: str, types: Types) -> bool:

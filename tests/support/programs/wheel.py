@@ -78,7 +78,7 @@ def check(folder: Path, spark: str, what: str) -> None:
 
 
 def check_jars(wheel: Path) -> None:
-    """Checks that the wheel has a jar for every Spark, built from the current sources."""
+    """Checks that the wheel has a jar for every Spark version, built from the current sources."""
     sparks = build.spark_versions().sections()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)

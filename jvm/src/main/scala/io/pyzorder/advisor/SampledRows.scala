@@ -41,7 +41,7 @@ final class SampledRows private (
   /**
    * Simulates the files that OPTIMIZE would write.
    *
-   * @param by     numbers of the clustering columns
+   * @param by     positions of the clustering columns in `columns`
    * @param linear whether the curve is `linear`
    */
   def files(by: Seq[Int], linear: Boolean): Seq[WhatIfFile] = parts.flatMap { part =>

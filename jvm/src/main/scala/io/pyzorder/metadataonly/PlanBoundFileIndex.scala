@@ -31,9 +31,8 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
   private var taken: Option[Decision] = None
 
   /**
-   * The decision that the plan's execution uses. It is made on first use and never changes
-   * afterwards, neither for the scan nor for the operator that accounts for the files that the scan
-   * leaves out.
+   * The decision that the plan's execution uses. It is made on first use and then kept, so that the
+   * scan and the operator that accounts for the files left out by the scan agree.
    */
   private[pyzorder] final def take(): Decision = synchronized {
     taken.getOrElse {

@@ -66,8 +66,8 @@ private[publish] object Recovery {
 
   /**
    * The part of a record that belongs to the table, according to the catalog or to the run's mark
-   * in a folder that it fills. For partitions outside the table's folder, the path of the table
-   * alone cannot decide this.
+   * in a folder that it fills. For partitions outside the table's folder, the table's path
+   * alone is not enough to tell.
    */
   private def ofTable(
       state: JournalState,

@@ -125,7 +125,7 @@ private[layout] final class KdTreeBuilder(
     equal ++ narrower.sortBy { case (c, width) => (-width, c) }
   }
 
-  /** The number of slabs that a column is still to be cut into; 1 without a grid. */
+  /** The number of slabs into which a column remains to be cut; 1 without a grid. */
   private def slabsOf(c: Int, leaves: Int, slabs: Seq[Int]): Int =
     if (slabs.isEmpty) 1
     else if (slabs(c) != Grid.Rest) slabs(c)

@@ -19,7 +19,7 @@ case object Region extends Regions {
 /**
  * An inner node: a cut of one column at a value.
  *
- * @param column number of the clustering column
+ * @param column position of the clustering column
  * @param value  as Catalyst represents it; smaller values, and null, go left
  */
 final case class Cut(column: Int, value: Any, left: Regions, right: Regions) extends Regions {
@@ -30,7 +30,7 @@ final case class Cut(column: Int, value: Any, left: Regions, right: Regions) ext
 /**
  * A region and the clustered files in it.
  *
- * @param files numbers of the files in the BoxSpace
+ * @param files positions of the files in the BoxSpace
  * @param low   lowest rank in each column
  * @param high  highest rank in each column
  */

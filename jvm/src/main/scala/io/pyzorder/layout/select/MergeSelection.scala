@@ -5,7 +5,7 @@ import io.pyzorder.layout.cells.{BoxSpace, RegionBox, Regions}
 /**
  * The clustered files that an OPTIMIZE rewrites in a partition with both new and clustered files.
  *
- * @param files   numbers of the clustered files to rewrite together with all new ones
+ * @param files   positions of the clustered files to rewrite together with all new ones
  * @param regions regions whose rows must not share a file
  */
 final case class MergeSelection(files: Seq[Int], regions: Regions)
@@ -44,8 +44,8 @@ object MergeSelection {
   private val LeastFill = 0.25
 
   /**
-   * @param fresh      numbers of the new files, at least one
-   * @param clustered  numbers of the clustered files, at least one
+   * @param fresh      positions of the new files in `space`, at least one
+   * @param clustered  positions of the clustered files in `space`, at least one
    * @param targetSize bytes that a new file should have
    * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes
    * @param lexical    see KdTree.build

@@ -32,7 +32,7 @@ private[relocate] final class PreviousTableLocations(
     chain(folder, Set(folder)).map(switch => switch -> since(switch))
   }
 
-  /** Folders in which the database now has another table; they are no longer this table's. */
+  /** Previous folders that another table of the same database now uses. */
   private lazy val taken: Set[Path] =
     switches.map(_._1).groupBy(_.record.table.database.get).flatMap { case (database, those) =>
       CoLocatedTables.of(session, database, None, those.map(_.from.root).toSet).map(_._1)
@@ -74,9 +74,8 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * INSERTs that were planned before a switch may have written files into these folders. Copies
-   * those files to the table's current folder. Throws overwrittenBehind if such a folder was
-   * overwritten instead.
+   * Copies files to the table's current folder that were written into a previous one by INSERTs
+   * planned before a switch. Throws overwrittenBehind if a previous folder was overwritten instead.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))

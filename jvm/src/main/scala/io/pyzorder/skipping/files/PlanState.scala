@@ -45,11 +45,11 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Fixes the files of a source, unless they are fixed already, together with those of all other
-   * sources in the plan, and evaluates `use`. Two partitions of a table belong to one state. So do
-   * a table and a path below it, and a table and one of its partitions at another location. If
-   * another source cannot be listed, it remains unfixed until a scan of its own executes, which may
-   * never happen.
+   * Evaluates `use` with the files of a source fixed. If they are not fixed yet, fixes them first,
+   * together with those of all other sources in the plan. Two partitions of a table belong to one
+   * state. So do a table and a path below it, and a table and one of its partitions at another
+   * location. If another source cannot be listed, it remains unfixed until a scan of its own
+   * executes, which may never happen.
    */
   def fixed[T](source: FileSource)(use: => T): T = synchronized {
     fix(source)
@@ -72,7 +72,7 @@ private[skipping] final class PlanState {
 
   /**
    * Whether the store has just been listed for a state. This is true until a scan has used that
-   * listing. A later scan must check whether each file that it would skip is still the listed one.
+   * listing. Any later scan must check that the files it would skip have not changed since.
    */
   def isFresh(state: TableState): Boolean = synchronized {
     val fresh = state.isNew

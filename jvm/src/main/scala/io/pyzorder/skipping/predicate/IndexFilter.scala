@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.util.TypeUtils
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * A filter over the index table. For each file it tells whether some row may make a predicate TRUE
+ * A filter over the index table. For each file, it says whether some row may make a predicate TRUE
  * (or FALSE, or NULL). A "no" is proved; where nothing is known, the answer is "yes".
  *
  * Each kind of filter states which rows it seeks and why a file without matching bounds has none.
@@ -232,10 +232,9 @@ object IndexFilter {
   }
 
   /**
-   * `c LIKE 'p%'`. Strings are compared as unsigned UTF-8 bytes. A v that starts with p satisfies
-   * `p <= v <= max`. Also, the first bytes of min, as many as p has, are at most the first bytes of
-   * v, which are p. "The first bytes of min are at most p" is equivalent to "min <= p or min starts
-   * with p".
+   * `c LIKE 'p%'`. Strings are compared as unsigned UTF-8 bytes; let p have n of them. A v that
+   * starts with p satisfies `p <= v <= max`. Because min <= v, the first n bytes of min are at most
+   * the first n bytes of v, which are p. This is equivalent to "min <= p or min starts with p".
    */
   final case class Prefix(column: FilterColumn, prefix: UTF8String) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {

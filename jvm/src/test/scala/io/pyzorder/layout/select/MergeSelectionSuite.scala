@@ -28,8 +28,8 @@ class MergeSelectionSuite extends AnyFunSuite {
   }
 
   /**
-   * The name of each case, the factor, the new files, the clustered files, and the numbers of the
-   * clustered files that should be chosen. Clustered files are numbered after the new ones.
+   * The name of each case, the factor, the new files, the clustered files, and the positions of
+   * the clustered files that should be chosen. Clustered files are counted after the new ones.
    */
   private val cases = Seq[(String, Double, Seq[(Long, Long)], Seq[(Long, Long)], Seq[Int])](
     ("no budget, nothing joins", 0.0, Seq((0L, 399L)), Seq.fill(4)((0L, 399L)), Nil),
