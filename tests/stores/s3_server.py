@@ -2,7 +2,7 @@
 
     python tests/stores/s3_server.py PORT
 
-It handles one request at a time. moto checks whether an object exists and writes it in two
+It logs all requests for tests that count them, and handles one request at a time. moto checks whether an object exists and writes it in two
 steps; handled one by one, requests for an object take effect atomically, as they do in S3.
 """
 
@@ -22,6 +22,9 @@ BUCKET = "tests"
 #: Tests post to this path to choose which request fails next, and how.
 FAIL = "/_fail"
 
+#: A GET of this path returns the requests since the last such GET, one per line, with their queries.
+REQUESTS = "/_requests"
+
 #: The request is carried out, but its response is lost.
 LOSE = "lose"
 
@@ -34,13 +37,20 @@ def fail(endpoint: str, how: str, request: str) -> None:
     urlopen(Request(endpoint + FAIL, f"{how} {request}".encode(), method="POST")).close()
 
 
+def requests(endpoint: str) -> list[str]:
+    """The requests since the last call, such as `GET /tests/t?list-type=2&start-after=a`."""
+    with urlopen(endpoint + REQUESTS) as answer:
+        return answer.read().decode().splitlines()
+
+
 class Failing:
-    """A WSGI application that wraps another one and makes requests fail."""
+    """A WSGI application that wraps another one, makes requests fail, and logs them."""
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
         self.app = app
         self.lock = Lock()
         self.faults: list[tuple[str, str]] = []
+        self.requests: list[str] = []
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
@@ -51,6 +61,11 @@ class Failing:
                 self.faults.append((how, pattern))
                 start_response("200 OK", [])
                 return []
+            if environ["PATH_INFO"] == REQUESTS:
+                said, self.requests = self.requests, []
+                start_response("200 OK", [])
+                return ["\n".join(said).encode()]
+            self.requests.append(f"{request}?{environ['QUERY_STRING']}")
             fault = next((f for f in self.faults if re.search(f[1], request)), None)
             if fault:
                 self.faults.remove(fault)

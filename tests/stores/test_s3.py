@@ -1,7 +1,14 @@
-"""Faults specific to S3: lost responses, interrupted renames, conflicting conditional puts."""
+"""What is specific to S3: lost responses, interrupted renames, conflicting conditional puts, and
+listings in pages.
+"""
 
 from __future__ import annotations
 
+import io
+from urllib.request import Request, urlopen
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
@@ -87,3 +94,54 @@ def test_refused_without_conditional_puts(folder: Folder) -> None:
             table.run(statement)
         assert folder.data() == table.files and table.ids() == ALL
         assert folder.pyzorder_files() == []
+
+
+def parquet(numbers: list[int]) -> bytes:
+    """A file as another engine writes it."""
+    content = io.BytesIO()
+    pq.write_table(pa.table({"id": pa.array(numbers, pa.int64())}), content)
+    return content.getvalue()
+
+
+def put(folder: Folder, name: str, content: bytes) -> None:
+    """Writes a new file with a single request."""
+    key = folder.url.removeprefix("s3a://")
+    url = f"{folder.conf.get('fs.s3a.endpoint')}/{key}/{name}"
+    headers = {"Content-Type": "application/octet-stream"}
+    urlopen(Request(url, content, headers, method="PUT")).close()
+
+
+def listings(folder: Folder) -> list[str]:
+    """The requests since the last call that listed data files."""
+    said = s3_server.requests(folder.conf.get("fs.s3a.endpoint"))
+    return [one for one in said if "list-type=2" in one and "_zorder" not in one]
+
+
+def test_a_folder_of_several_pages(folder: Folder) -> None:
+    """Skipped files are checked in ranges of names, each with a request of its own. A table that
+    is planned without a listing is not listed at all."""
+    spark, files = folder.spark, 2300
+    for number in range(files):
+        content = parquet([0, 9] if number % 1000 else [5, 15])
+        put(folder, f"part-{number:04}.parquet", content)
+    spark.sql(f"CREATE TABLE paged (id BIGINT) USING parquet LOCATION '{folder.url}'")
+    try:
+        spark.sql("CREATE SKIPPING INDEX ON paged")
+        lookup = "SELECT count(*) FROM paged WHERE id = 15"
+        assert spark.sql(lookup).collect() == [(3,)]
+        listings(folder)
+        assert spark.sql(lookup).collect() == [(3,)]
+        pages = listings(folder)
+        assert len(pages) == 3
+        assert sum("start-after=" in page for page in pages) == 2
+        folder.write("part-1500.parquet", parquet([15]))
+        assert spark.sql(lookup).collect() == [(4,)]
+        spark.sql("REFRESH SKIPPING INDEX ON paged")
+        listings(folder)
+        fresh = spark.newSession()
+        fresh.conf.set("spark.sql.zorder.index.maxStaleness", "1h")
+        for _ in range(2):
+            assert fresh.sql(lookup).collect() == [(4,)]
+        assert listings(folder) == []
+    finally:
+        spark.sql("DROP TABLE paged")

@@ -168,12 +168,27 @@ object TableFolder {
    * character.
    */
   def leaves(relative: String): Boolean =
-    relative.indexOf(0) >= 0 || (if (isWhole(relative)) !isCanonical(relative)
-                                 else {
-                                   val parts = "/" + relative + "/"
-                                   parts.contains("//") || parts.contains("/./") || parts.contains(
-                                     "/../")
-                                 })
+    !isOrdinary(relative) && (relative.indexOf(0) >= 0 || (
+      if (isWhole(relative)) !isCanonical(relative)
+      else {
+        val parts = "/" + relative + "/"
+        parts.contains("//") || parts.contains("/./") || parts.contains("/../")
+      }))
+
+  /**
+   * A quick test that suffices for almost all names: the name has no NUL and no colon, and each of
+   * its parts has characters of which the first is not a dot.
+   */
+  private def isOrdinary(relative: String): Boolean = {
+    var i = 0
+    var previous = '/' // the slash that would stand before the name
+    while (i < relative.length && relative(i) != 0 && relative(i) != ':' &&
+      (previous != '/' || relative(i) != '/' && relative(i) != '.')) {
+      previous = relative(i)
+      i += 1
+    }
+    i == relative.length && previous != '/'
+  }
 
   private def isCanonical(whole: String): Boolean =
     try new Path(whole).toString == whole &&

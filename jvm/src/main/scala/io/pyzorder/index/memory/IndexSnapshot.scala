@@ -1,5 +1,6 @@
 package io.pyzorder.index.memory
 
+import java.nio.charset.StandardCharsets.UTF_8
 import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.sql.types.{DataType, StructField, StructType}
@@ -177,7 +178,7 @@ object IndexSnapshot {
   def of(columns: Seq[IndexedColumn], entries: Seq[FileEntry]): IndexSnapshot = {
     val rows = entries.toArray
     val paths = new PathTable.Builder(rows.length)
-    rows.indices.foreach(i => paths.set(i, rows(i).path))
+    rows.indices.foreach(i => paths.set(i, rows(i).path.getBytes(UTF_8)))
     val files = new FileArrays(
       paths.result(),
       PackedLongs.of(rows.map(_.size)),

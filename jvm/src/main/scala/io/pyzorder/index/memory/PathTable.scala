@@ -18,7 +18,7 @@ final class PathTable private (hashes: Array[Long], slots: Array[Int]) {
 
   /** The number of the path, or -1 if it is not in the table. */
   def find(path: String): Int = {
-    val hash = PathTable.hashOf(path)
+    val hash = PathTable.hashOf(path.getBytes(UTF_8))
     var slot = PathTable.slotOf(hash.high, slots.length)
     while (slots(slot) >= 0 && !is(slots(slot), hash)) slot = (slot + 1) & (slots.length - 1)
     slots(slot)
@@ -40,10 +40,8 @@ object PathTable {
     (random.nextLong(), random.nextLong())
   }
 
-  private def hashOf(path: String): Hash = {
-    val bytes = path.getBytes(UTF_8)
-    new Hash(hashOf(bytes, seed), hashOf(bytes, otherSeed))
-  }
+  private def hashOf(path: Array[Byte]): Hash =
+    new Hash(hashOf(path, seed), hashOf(path, otherSeed))
 
   private def hashOf(bytes: Array[Byte], seed: Long): Long =
     XXH64.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length, seed)
@@ -56,8 +54,11 @@ object PathTable {
 
     private val hashes = new Array[Long](2 * numFiles)
 
-    /** Sets the path of file i. A file without a path is never found. */
-    def set(i: Int, path: String): Unit = {
+    /**
+     * Sets the path of file i, in UTF-8. A file without a path is never found. Several threads may
+     * set the paths of different files.
+     */
+    def set(i: Int, path: Array[Byte]): Unit = {
       val hash = hashOf(path)
       hashes(2 * i) = hash.high
       hashes(2 * i + 1) = hash.low

@@ -2,6 +2,8 @@ package io.pyzorder.index.store
 
 import java.lang.ref.SoftReference
 import java.math.{BigDecimal => JBigDecimal, BigInteger}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.collection.mutable.ArrayBuffer
 
@@ -43,11 +45,12 @@ private[index] final class SnapshotReader(
 
   /** The properties of each file other than column statistics. */
   def files(): FileArrays = {
-    checkLength() // before arrays of that length are allocated
+    groups // checks the number of rows before arrays of that length are allocated
     val paths = new PathTable.Builder(numFiles)
-    each(IndexSchema.Path) { (i, reader) =>
-      val path = reader.getBinary.toStringUsingUTF8
-      if (TableFolder.leaves(path)) ignored(path) else paths.set(i, path)
+    eachInParallel(IndexSchema.Path) { (i, reader) =>
+      val bytes = reader.getBinary.getBytesUnsafe
+      val path = new String(bytes, UTF_8)
+      if (TableFolder.leaves(path)) ignored(path) else paths.set(i, bytes)
     }
     val settings = new InternedValues.Builder[Binary, ReadSettings](
       numFiles, text => ReadSettings.parse(text.toStringUsingUTF8))
@@ -64,7 +67,8 @@ private[index] final class SnapshotReader(
   /** The files' paths; `files` keeps only their hashes. */
   def paths(): Array[String] = {
     val values = new Array[String](numFiles)
-    each(IndexSchema.Path)((i, reader) => values(i) = reader.getBinary.toStringUsingUTF8)
+    eachInParallel(IndexSchema.Path)((i, reader) =>
+      values(i) = reader.getBinary.toStringUsingUTF8)
     values
   }
 
@@ -73,10 +77,12 @@ private[index] final class SnapshotReader(
     val flags = new Array[Byte](numFiles)
     val nullCounts = Array.fill(numFiles)(-1L)
     val bounds = BoundArrays.builder(column.dataType, numFiles)
-    each(IndexSchema.numNulls(column))((i, reader) => nullCounts(i) = reader.getLong)
+    eachInParallel(IndexSchema.numNulls(column))((i, reader) => nullCounts(i) = reader.getLong)
     readBounds(column, bounds, flags)
     def flag(name: String, bit: Byte): Unit =
-      each(name)((i, reader) => if (reader.getBoolean) flags(i) = (flags(i) | bit).toByte)
+      eachInParallel(name) { (i, reader) =>
+        if (reader.getBoolean) flags(i) = (flags(i) | bit).toByte
+      }
     if (IndexSchema.hasNan(column.dataType)) flag(IndexSchema.nanSeen(column), ColumnArrays.NanSeen)
     flag(IndexSchema.exact(column), ColumnArrays.Exact)
     flag(IndexSchema.empty(column), ColumnArrays.Empty)
@@ -88,7 +94,7 @@ private[index] final class SnapshotReader(
   private def readBounds(column: IndexedColumn, bounds: BoundsBuilder, flags: Array[Byte]): Unit = {
     val seen = new Array[Byte](numFiles)
     def fill(name: String)(set: (Int, ColumnReader) => Unit): Unit =
-      each(name) { (i, reader) =>
+      eachInParallel(name) { (i, reader) =>
         set(i, reader)
         seen(i) = (seen(i) + 1).toByte
       }
@@ -116,7 +122,7 @@ private[index] final class SnapshotReader(
 
   private def longs(name: String): PackedLongs = {
     val values = new Array[Long](numFiles)
-    each(name)((i, reader) => values(i) = reader.getLong)
+    eachInParallel(name)((i, reader) => values(i) = reader.getLong)
     PackedLongs.of(values)
   }
 
@@ -141,59 +147,83 @@ private[index] final class SnapshotReader(
     values.result()
   }
 
-  private def checkLength(): Unit = {
-    val groups = SnapshotReader.rowGroups(input())
-    val found = only.map(groups(_)).getOrElse(groups.sum)
-    if (found != numFiles) {
-      throw new IllegalStateException(s"it has $found rows instead of $numFiles")
-    }
-  }
-
   /**
-   * The open file, if it is in memory. Parsing the footer again for each column would take
-   * quadratic time.
+   * Open readers of the file, if it is in memory. Parsing the footer again for each column would
+   * take quadratic time.
    */
-  private var opened = new SoftReference[ParquetFileReader](null)
+  private var idle = new SoftReference[ConcurrentLinkedQueue[ParquetFileReader]](null)
 
   private def reading[T](read: ParquetFileReader => T): T = input() match {
-    case bytes: MemoryInputFile => synchronized {
-        SnapshotReader.decoding {
-          val reader = Option(opened.get).getOrElse(SnapshotReader.open(bytes))
-          opened = new SoftReference(reader)
-          read(reader)
+    case bytes: MemoryInputFile =>
+      val readers = synchronized {
+        Option(idle.get).getOrElse {
+          val none = new ConcurrentLinkedQueue[ParquetFileReader]()
+          idle = new SoftReference(none)
+          none
         }
+      }
+      SnapshotReader.decoding {
+        val reader = Option(readers.poll()).getOrElse(SnapshotReader.open(bytes))
+        val result = read(reader)
+        readers.add(reader)
+        result
       }
     case file => SnapshotReader.reading(file)(read)
   }
 
-  /** Calls `take` with the file's number for every non-null value of the column. */
+  /** The row groups to read, by number, each with the number of its first file. */
+  private lazy val groups: Seq[(Int, Int)] = {
+    val rows = SnapshotReader.rowGroups(input())
+    val numbers = only.fold(rows.indices: Seq[Int])(Seq(_))
+    val found = numbers.map(rows(_).toLong).sum
+    if (found != numFiles)
+      throw new IllegalStateException(s"it has $found rows instead of $numFiles")
+    numbers.zip(numbers.scanLeft(0)(_ + rows(_))).filter { case (number, _) => rows(number) > 0 }
+  }
+
+  /** Calls `take` in order with the file's number for every non-null value of the column. */
   private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit =
-    reading { reader =>
-      val metadata = reader.getFooter.getFileMetaData
-      val schema = metadata.getSchema
-      val wanted = new MessageType(schema.getName, schema.getType(schema.getFieldIndex(name)))
-      reader.setRequestedSchema(wanted)
-      val leaf = wanted.getColumns.get(0)
-      var file = -1
-      val groups = only.fold(reader.getRowGroups.asScala.indices.toList)(List(_))
-      for (group <- groups if reader.getRowGroups.get(group).getRowCount > 0) {
-        val pages = reader.readRowGroup(group)
-        val store = new ColumnReadStoreImpl(
-          pages, new DummyRecordConverter(wanted).getRootConverter, wanted, metadata.getCreatedBy)
-        val values = store.getColumnReader(leaf)
-        var left = values.getTotalValueCount
-        while (left > 0) {
-          if (values.getCurrentRepetitionLevel == 0) file += 1
-          if (values.getCurrentDefinitionLevel == leaf.getMaxDefinitionLevel) take(file, values)
-          values.consume()
-          left -= 1
-        }
-      }
-      if (file + 1 != numFiles) {
-        throw new IllegalStateException(
-          s"column $name has ${file + 1} rows instead of $numFiles")
-      }
+    reading(reader =>
+      groups.foreach { case (group, first) => read(reader, name, group, first, take) })
+
+  /** Like `each`, but reads several row groups at a time. `take` must allow that. */
+  private def eachInParallel(name: String)(take: (Int, ColumnReader) => Unit): Unit =
+    groups.asJava.parallelStream().forEach { case (group, first) =>
+      reading(read(_, name, group, first, take))
     }
+
+  /** Calls `take` for the values of one row group. */
+  private def read(
+      reader: ParquetFileReader,
+      name: String,
+      group: Int,
+      first: Int,
+      take: (Int, ColumnReader) => Unit): Unit = {
+    val metadata = reader.getFooter.getFileMetaData
+    val schema = metadata.getSchema
+    val wanted = new MessageType(schema.getName, schema.getType(schema.getFieldIndex(name)))
+    reader.setRequestedSchema(wanted)
+    val leaf = wanted.getColumns.get(0)
+    val pages = reader.readRowGroup(group)
+    val store = new ColumnReadStoreImpl(
+      pages, new DummyRecordConverter(wanted).getRootConverter, wanted, metadata.getCreatedBy)
+    val values = store.getColumnReader(leaf)
+    val end = first + pages.getRowCount
+    var file = first - 1
+    var left = values.getTotalValueCount
+    while (left > 0) {
+      if (values.getCurrentRepetitionLevel == 0) file += 1
+      if (file < first || file >= end)
+        throw new IllegalStateException(s"column $name has a value that belongs to no row")
+      if (values.getCurrentDefinitionLevel == leaf.getMaxDefinitionLevel) take(file, values)
+      values.consume()
+      left -= 1
+    }
+    if (file + 1 != end) {
+      throw new IllegalStateException(
+        s"column $name has ${file + 1 - first} rows instead of ${pages.getRowCount}")
+    }
+  }
 }
 
 private[index] object SnapshotReader {

@@ -2,43 +2,93 @@ package io.pyzorder.skipping.files
 
 import java.io.IOException
 
-import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileStatus, Path}
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.apache.spark.sql.pyzorder.Requests
+import org.slf4j.LoggerFactory
 
-import io.pyzorder.storage.FileSystems
+import io.pyzorder.storage.{FileSystems, S3Listing}
 
 /** Checks the store before an index entry is used. */
 private[skipping] object ChangedFiles {
+
+  private val log = LoggerFactory.getLogger(getClass)
 
   /**
    * Returns the files that no longer match the listing. Spark keeps a listing for the whole session
    * and reads whatever has replaced such a file, so the file must not be skipped.
    */
-  def among(conf: Configuration, files: Iterator[FileStatus]): Set[Path] = {
-    val folders = files.toSeq.groupBy(_.getPath.getParent).toArray
-    java.util.Arrays.stream(folders).parallel().flatMap[Path] { case (folder, listed) =>
-      val now = statusNow(conf, folder)
-      java.util.Arrays.stream(listed.filterNot { file =>
-        now.get(file.getPath.getName).exists(isSame(_, file))
-      }.map(_.getPath).toArray)
-    }.iterator().asScala.toSet
+  def among(conf: Configuration, files: Iterator[FileStatus]): Set[Path] =
+    onEachStore(conf, files.toSeq) { (fs, folders) =>
+      val requests = folders.flatMap { case (folder, listed) => requestsFor(fs, folder, listed) }
+      Requests.inParallel(fs, requests) { request =>
+        val now = request.send().map(file => file.getPath.getName -> file).toMap
+        request.files.filterNot(file => now.get(file.getPath.getName).exists(isSame(_, file)))
+      }.flatten
+    }.map(_.getPath).toSet
+
+  /** Calls `check` for each file system with its files, grouped by folder. */
+  private def onEachStore[T](conf: Configuration, files: Seq[FileStatus])(
+      check: (FileSystem, Seq[(Path, Seq[FileStatus])]) => Seq[T]): Seq[T] =
+    files.groupBy(_.getPath.getParent).toSeq
+      .groupBy { case (folder, _) => (folder.toUri.getScheme, folder.toUri.getAuthority) }.values
+      .flatMap(folders => check(folders.head._1.getFileSystem(conf), folders)).toSeq
+
+  /**
+   * A request to the store.
+   *
+   * @param files the files whose current state it returns, if they still exist
+   */
+  private final case class Request(files: Seq[FileStatus], send: () => Seq[FileStatus])
+
+  /** Lists a folder, in ranges of names if it has many files on S3. */
+  private def requestsFor(fs: FileSystem, folder: Path, files: Seq[FileStatus]): Seq[Request] = {
+    def whole(): Seq[FileStatus] =
+      try fs.listStatus(folder).toSeq
+      catch { case _: IOException => Nil }
+    val ranges =
+      try if (files.length > S3Listing.PageSize) S3Listing.of(fs) else None
+      catch { case NonFatal(failure) => notInRanges(folder, failure) }
+    val named = files.map(file => file.getPath.getName -> file).sortBy(_._1)
+    // S3 sorts names by their bytes, which is the order of strings only for ASCII.
+    if (ranges.isEmpty || !named.forall(_._1.forall(_ < 128))) Seq(Request(files, () => whole()))
+    else {
+      val parts = named.grouped(RangeSize).toSeq
+      val starts = "" +: parts.map(_.last._1)
+      parts.zip(starts).map { case (part, after) =>
+        def range(): Seq[FileStatus] =
+          try ranges.get.range(folder, after, part.last._1)
+          catch {
+            case NonFatal(failure) =>
+              notInRanges(folder, failure)
+              whole()
+          }
+        Request(part.map(_._2), () => range())
+      }
+    }
   }
+
+  private def notInRanges(folder: Path, failure: Throwable): None.type = {
+    log.info(s"$folder is listed page by page, not in ranges: $failure")
+    None
+  }
+
+  /**
+   * The number of known files in a range. It leaves room for some new files on the one page that
+   * the range should need.
+   */
+  private val RangeSize = S3Listing.PageSize * 9 / 10
 
   /** Whether any of the files has changed. Requests the status of each file and lists nothing. */
   def anyOf(conf: Configuration, files: Seq[FileStatus]): Boolean =
-    java.util.Arrays.stream(files.toArray).parallel().anyMatch { file =>
-      val fs = file.getPath.getFileSystem(conf)
-      !FileSystems.status(fs, file.getPath).exists(isSame(_, file))
-    }
+    onEachStore(conf, files) { (fs, folders) =>
+      Requests.inParallel(fs, folders.flatMap(_._2)) { file =>
+        !FileSystems.status(fs, file.getPath).exists(isSame(_, file))
+      }
+    }.contains(true)
 
   private def isSame(now: FileStatus, known: FileStatus): Boolean =
     now.getLen == known.getLen && now.getModificationTime == known.getModificationTime
-
-  /** A folder's current files by name, or an empty map if the folder cannot be listed. */
-  private def statusNow(conf: Configuration, folder: Path): Map[String, FileStatus] =
-    try {
-      folder.getFileSystem(conf).listStatus(folder).map(file => file.getPath.getName -> file).toMap
-    } catch { case _: IOException => Map.empty }
 }

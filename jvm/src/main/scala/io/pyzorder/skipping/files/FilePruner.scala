@@ -39,13 +39,15 @@ final class FilePruner(
    * @param predicates the predicates on the files' rows
    * @param unknown    further predicates, with subqueries that have not run yet
    * @param joins      the filters derived from the keys of joins above the scan
+   * @param asked      as in `examine`
    */
   def prune(
       listed: ListedPartitions,
       indexes: Seq[SnapshotRef],
       predicates: Seq[Expression],
       unknown: Seq[Expression],
-      joins: Seq[JoinKeyFilter]): (Seq[PartitionDirectory], SkippingOutcome) = {
+      joins: Seq[JoinKeyFilter],
+      asked: Boolean): (Seq[PartitionDirectory], SkippingOutcome) = {
     val start = System.nanoTime()
     val filters = predicates.map(p => p -> PredicateRules(p).mayBeTrue)
     val own = filters.map(_._2).foldLeft(IndexFilter.Always: IndexFilter)(IndexFilter.and)
@@ -57,7 +59,7 @@ final class FilePruner(
       if (joins.isEmpty || own == IndexFilter.Always) Array.empty[FileEvaluator]
       else judgesOf(snapshots, own)
     val judged = listed.partitions.map(new PartitionEvaluation(_, listed.listing, judges))
-    forgetChanged(listed, indexes, judged, _ == PruningResult.Skipped)
+    if (asked) forgetChanged(listed, indexes, judged, _ == PruningResult.Skipped)
     val counts = new SkippingCounts
     val kept = judged.map(_.pruned(counts, withoutJoins))
 
@@ -78,8 +80,8 @@ final class FilePruner(
           (if (bare.isEmpty) Nil else Seq(s"no statistics: ${bare.distinct.mkString(", ")}"))
       }
     val nanos = System.nanoTime() - start
-    val asked = judges.nonEmpty || indexes.isEmpty
-    (kept, counts.outcome(table, filter, joins, reasons, nanos, asked).copy(asOf = listed.asOf))
+    val isJudged = judges.nonEmpty || indexes.isEmpty
+    (kept, counts.outcome(table, filter, joins, reasons, nanos, isJudged).copy(asOf = listed.asOf))
   }
 
   /**

@@ -53,12 +53,12 @@ private[skipping] final class PlanState {
    */
   def fixed[T](source: FileSource)(use: => T): T = synchronized {
     fix(source)
-    isChoosing = true
+    choosing = true
     try {
       val result = use
       source.isSettled = true
       result
-    } finally isChoosing = false
+    } finally choosing = false
   }
 
   /** Fixes the files of a source, unless they are fixed already, before a scan executes. */
@@ -80,7 +80,10 @@ private[skipping] final class PlanState {
     fresh
   }
 
-  private var isChoosing: Boolean = false
+  /** Whether files are being chosen for an execution. */
+  private[files] def isChoosing: Boolean = synchronized(choosing)
+
+  private var choosing: Boolean = false
 
   /** Makes sure that the state of a source has the partitions that these filters select. */
   def select(source: FileSource, partitionFilters: Seq[Expression]): Unit =

@@ -99,7 +99,8 @@ final class ZOrderFileIndex private (
     select(partitionFilters)
     val state = source.estimated
     pruner.prune(
-      listed(state, partitionFilters, dataFilters), state.seen.indexes, dataFilters, Nil, joins)._2
+      listed(state, partitionFilters, dataFilters), state.seen.indexes, dataFilters, Nil, joins,
+      asked = false)._2
   }
 
   /**
@@ -120,7 +121,8 @@ final class ZOrderFileIndex private (
    *
    * @param partitionFilters the filters on partition columns only
    * @param dataFilters      all other filters on the rows
-   * @param asked            if false, the store is not checked for changed files
+   * @param asked            if false, the store is not checked for changed files; if true, it is
+   *                         unless the result is only displayed (see mayAsk)
    */
   def examine(
       partitionFilters: Seq[Expression],
@@ -129,8 +131,15 @@ final class ZOrderFileIndex private (
     select(partitionFilters)
     if (isExecuting) plan.fix(source)
     val now = source.state
-    pruner.examine(listed(now, partitionFilters, Nil), now.seen.indexes, dataFilters, asked)
+    pruner.examine(
+      listed(now, partitionFilters, Nil), now.seen.indexes, dataFilters, asked && mayAsk)
   }
+
+  /**
+   * Whether to ask the store for changed files. An execution asks when it chooses the files, and
+   * not for the descriptions of the plan that Spark makes before and meanwhile. EXPLAIN asks.
+   */
+  private def mayAsk: Boolean = !isExecuting || plan.isChoosing
 
   /**
    * Makes the choice of files, or of answers from the index, that an execution of the plan uses,
@@ -211,7 +220,8 @@ final class ZOrderFileIndex private (
     val (unknown, known) = request.dataFilters.partition(hasSubquery)
     val state = source.state
     val (partitions, outcome) = pruner.prune(
-      listed(state, request.partitionFilters, known), state.seen.indexes, known, unknown, joins)
+      listed(state, request.partitionFilters, known), state.seen.indexes, known, unknown, joins,
+      mayAsk)
     ZOrderFileIndex.Answer(partitions, outcome)
   }
 

@@ -1,12 +1,14 @@
 package io.pyzorder.index.memory
 
+import java.nio.charset.StandardCharsets.UTF_8
+
 import org.scalatest.funsuite.AnyFunSuite
 
 class PathTableSuite extends AnyFunSuite {
 
   private def tableOf(paths: Seq[String]): PathTable = {
     val builder = new PathTable.Builder(paths.length)
-    paths.zipWithIndex.foreach { case (path, i) => builder.set(i, path) }
+    paths.zipWithIndex.foreach { case (path, i) => builder.set(i, path.getBytes(UTF_8)) }
     builder.result()
   }
 
@@ -24,7 +26,7 @@ class PathTableSuite extends AnyFunSuite {
 
   test("a path that is not set is not found") {
     val builder = new PathTable.Builder(2)
-    builder.set(1, "a")
+    builder.set(1, "a".getBytes(UTF_8))
     val table = builder.result()
     assert(table.find("a") == 1)
     assert(table.find("") == -1)

@@ -1,0 +1,198 @@
+"""Measures whole queries on tables of many files, listing and planning included.
+
+    python benchmarks/many_files.py [--files 1000,20000,100000] [--queries 100] [--peers]
+
+The tables have real files: 100 hard links to each of some distinct Parquet files of 100 rows. Every
+query reads the 200 links to two of the distinct files, chosen anew each time. For each table and
+each way to read it, a fresh process runs one query after another; the figures are the seconds of
+the first, the second and the median of the later ones. `the 200 files` is a table of just as many
+files as each query reads.
+
+With --peers, Delta and Iceberg read the same files too, on the Spark that benchmarks/peers.py has
+for them. Delta converts them (CONVERT TO DELTA), Iceberg adds them (add_files), and pyzorder runs
+once more on that Spark.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Hard links to each distinct file, and rows in it.
+LINKS, ROWS = 100, 100
+#: Distinct files that each query reads.
+READ = 2
+
+STALENESS = "spark.sql.zorder.index.maxStaleness"
+
+#: Ways to read a table, by name. Each way's table is made by `prepare`.
+OURS = ("plain Spark", "pyzorder, 0s", "pyzorder, 1h")
+DELTA, ICEBERG = "Delta 4.4.0", "Iceberg 1.10.0"
+
+
+def link(source: Path, folder: Path, distinct: int, first: int = 0) -> None:
+    """Fills a folder with LINKS hard links to each of the distinct files from number `first` on."""
+    folder.mkdir(parents=True)
+    files = sorted(source.glob("*.parquet"))[first : first + distinct]
+    for number, file in enumerate(files, first):
+        for copy in range(LINKS):
+            os.link(file, folder / f"part-{copy:03}-{number:06}.parquet")
+
+
+def start(name: str, home: Path) -> SparkSession:
+    """Starts a session that can read the table of this way."""
+    import peers
+    from pyspark.sql import SparkSession
+
+    import pyzorder
+
+    if name in peers.PEERS:
+        return peers.start_spark(peers.PEERS[name], str(home))
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.memory", "6g")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(home))
+    )
+    return (builder if name == "plain Spark" else pyzorder.configure(builder)).getOrCreate()
+
+
+def prepare(name: str, folder: Path, home: Path) -> None:
+    """Makes the folder's files a table that this way can read."""
+    spark = start(name, home)
+    if name == DELTA:
+        spark.sql(f"CONVERT TO DELTA parquet.`{folder}`").collect()
+    elif name == ICEBERG:
+        spark.sql("CREATE TABLE peer.db.t (id BIGINT, v BIGINT) USING iceberg")
+        spark.sql(
+            "CALL peer.system.add_files(table => 'db.t', parallelism => 2,"
+            f" source_table => '`parquet`.`{folder}`')"
+        ).collect()
+    elif name != "plain Spark":
+        spark.sql(f"CREATE SKIPPING INDEX ON parquet.`{folder}` (id, v)").collect()
+    spark.stop()
+
+
+def run(name: str, folder: Path, home: Path, distinct: int, queries: int) -> list[float]:
+    """Returns the seconds of each query, in a session that has not used the table before."""
+    spark = start(name, home)
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.sql("SELECT sum(id) FROM range(1000)").collect()
+    table = "peer.db.t" if name == ICEBERG else "t"
+    if name != ICEBERG:
+        columns = "" if name == DELTA else "(id BIGINT, v BIGINT)"
+        provider = "delta" if name == DELTA else "parquet"
+        spark.sql(f"CREATE TABLE t {columns} USING {provider} LOCATION '{folder}'")
+    if name.endswith("1h"):
+        spark.conf.set(STALENESS, "1h")
+    taken = []
+    for number in range(queries):
+        first = (number * 7919 % (distinct - READ + 1)) * ROWS
+        last = first + READ * ROWS - 1
+        begun = time.perf_counter()
+        rows = spark.sql(
+            f"SELECT count(*), min(v) FROM {table} WHERE id BETWEEN {first} AND {last}"
+        )
+        [(count, least)] = rows.collect()
+        taken.append(time.perf_counter() - begun)
+        assert (count, least) == (READ * ROWS * LINKS, -last), (name, count, least)
+    spark.stop()
+    return taken
+
+
+def child(environment: Path | None, what: str, *arguments: object) -> str:
+    """Runs this script in a fresh process, in the environment of another Spark if one is given."""
+    python = [environment / "bin/with-java", environment / "bin/python"] if environment else [
+        sys.executable]  # fmt: skip
+    return subprocess.run(
+        [*python, __file__, "--child", what, *map(str, arguments)],
+        check=True, stdout=subprocess.PIPE, text=True,
+    ).stdout  # fmt: skip
+
+
+def measure(
+    name: str, source: Path, home: Path, distinct: int, queries: int, environment: Path | None
+) -> list[float]:
+    """Prepares a table and returns the seconds of the queries on it."""
+    folder = home / "files"
+    link(source, folder, distinct)
+    try:
+        child(environment, "prepare", name, folder, home)
+        said = child(environment, "run", name, folder, home, distinct, queries)
+        found: list[float] = json.loads(said.splitlines()[-1])
+        return found
+    finally:
+        shutil.rmtree(home)
+
+
+def rows(sizes: list[int], queries: int, with_peers: bool) -> Iterator[list[str]]:
+    """Yields a row for each table and each way to read it."""
+    import peers
+
+    with tempfile.TemporaryDirectory() as folder:
+        home, source = Path(folder) / "home", Path(folder) / "source"
+        child(None, "source", source, max(sizes) // LINKS)
+        ways = [(name, None) for name in OURS]
+        if with_peers:
+            spark = peers.PEERS[DELTA]
+            ways += [(f"{name}", spark.environment) for name in (*OURS[1:], DELTA, ICEBERG)]
+        for size in [READ * LINKS, *sizes]:
+            for name, environment in ways:
+                taken = measure(name, source, home, size // LINKS, queries, environment)
+                shown = name if not environment else f"{name} (Spark {spark.spark})"
+                later = statistics.median(taken[2:])
+                yield [f"{size:,}", shown, *(f"{1000 * t:,.0f} ms" for t in (*taken[:2], later))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--files", default="1000,20000,100000", help="numbers of files, separated by commas"
+    )
+    parser.add_argument("--queries", type=int, default=100, help="queries for each table")
+    parser.add_argument(
+        "--peers", action="store_true", help="read the files with Delta and Iceberg"
+    )
+    parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    match arguments.child:
+        case ["source", folder, distinct]:
+            spark = start("plain Spark", Path(folder).parent)
+            frame = spark.range(0, int(distinct) * ROWS, 1, int(distinct))
+            frame.selectExpr("id", "-id AS v").write.parquet(folder)
+        case ["prepare", name, folder, home]:
+            prepare(name, Path(folder), Path(home))
+        case ["run", name, folder, home, distinct, queries]:
+            print(json.dumps(run(name, Path(folder), Path(home), int(distinct), int(queries))))
+        case _:
+            import report
+
+            sizes = [int(size) for size in arguments.files.split(",")]
+            table = [["files", "read by", "first query", "second", "later"]]
+            for row in rows(sizes, arguments.queries, arguments.peers):
+                table.append(row)
+                print(" | ".join(row), flush=True)
+            report.write(
+                "many_files", "Whole queries on tables of many files",
+                f"Each query reads {READ * LINKS} files. The first query is the first of a fresh "
+                "process on the table; `later` is the median of the third and later ones.",
+                table)  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,112 @@
+package io.pyzorder.storage
+
+import java.lang.reflect.InvocationTargetException
+import java.time.Instant
+import java.util.{List => JList}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+
+/**
+ * Lists a range of a folder's files on S3, by name. S3 returns at most 1,000 files per request, and
+ * each page names the one after it, so a folder can be listed in parallel only by someone who knows
+ * names in it. S3A offers no such listing; this calls S3A's client, within a span of S3A's auditing
+ * and with the headers that S3A sets.
+ *
+ * The classes of S3A and of its client are found by reflection, because neither Spark nor pyzorder
+ * contains them.
+ */
+final class S3Listing private (fs: FileSystem) {
+  import S3Listing._
+
+  private val loader = fs.getClass.getClassLoader
+
+  private def call(
+      target: AnyRef,
+      of: String,
+      name: String,
+      arguments: (Class[_], AnyRef)*): AnyRef =
+    try loader.loadClass(of).getMethod(name, arguments.map(_._1): _*)
+        .invoke(target, arguments.map(_._2): _*)
+    catch { case failure: InvocationTargetException => throw failure.getCause }
+
+  private def ofS3A(name: String, arguments: (Class[_], AnyRef)*): AnyRef =
+    call(fs, s"$S3A.S3AFileSystem", name, arguments: _*)
+
+  private val client = call(
+    ofS3A("getS3AInternals"), s"$S3A.S3AInternals", "getAmazonS3Client",
+    classOf[String] -> "pyzorder lists a range of names")
+
+  /**
+   * The files of a folder whose names come after `after` (all if empty) and not after `last`.
+   * Throws if S3A or its client is of an unknown version, or if the request fails.
+   */
+  def range(folder: Path, after: String, last: String): Seq[FileStatus] = {
+    val span = ofS3A(
+      "createSpan", classOf[String] -> "op_list_status", classOf[String] -> folder.toString,
+      classOf[String] -> null)
+    call(span, AuditSpan, "activate")
+    try pages(folder, after, last).flatten.toList
+    finally call(span, AuditSpan, "deactivate")
+  }
+
+  private def pages(folder: Path, after: String, last: String): Iterator[Seq[FileStatus]] = {
+    val prefix = ofS3A("pathToKey", classOf[Path] -> folder).asInstanceOf[String] + "/"
+    def page(token: AnyRef): AnyRef = {
+      val request = call(
+        ofS3A("getRequestFactory"), s"$S3A.api.RequestFactory", "newListObjectsV2RequestBuilder",
+        classOf[String] -> prefix, classOf[String] -> "/", classOf[Int] -> Int.box(PageSize))
+      def set(name: String, value: AnyRef): Unit =
+        call(request, s"$Model.ListObjectsV2Request$$Builder", name, classOf[String] -> value)
+      if (token != null) set("continuationToken", token)
+      else if (after.nonEmpty) set("startAfter", prefix + after)
+      call(client, s"$Sdk.S3Client", "listObjectsV2",
+        loader.loadClass(s"$Model.ListObjectsV2Request") ->
+          call(request, s"$Builders.SdkBuilder", "build"))
+    }
+    def get(response: AnyRef, name: String): AnyRef =
+      call(response, s"$Model.ListObjectsV2Response", name)
+    def files(response: AnyRef): Seq[FileStatus] =
+      get(response, "contents").asInstanceOf[JList[AnyRef]].asScala.toList.map { found =>
+        def property(name: String): AnyRef = call(found, s"$Model.S3Object", name)
+        new FileStatus(
+          property("size").asInstanceOf[Long], false, 1, 0L,
+          property("lastModified").asInstanceOf[Instant].toEpochMilli,
+          new Path(folder, property("key").asInstanceOf[String].stripPrefix(prefix)))
+      }
+    // A page ends the range if it is the last one of the folder or goes beyond `last`.
+    def isLast(response: AnyRef): Boolean =
+      get(response, "isTruncated") != java.lang.Boolean.TRUE ||
+        get(response, "contents").asInstanceOf[JList[AnyRef]].asScala.lastOption.exists { found =>
+          val key = call(found, s"$Model.S3Object", "key").asInstanceOf[String]
+          key.stripPrefix(prefix).compareTo(last) >= 0
+        }
+    val responses = Iterator.iterate(Option(page(null)))(
+      _.filterNot(isLast).map(response => page(get(response, "nextContinuationToken"))))
+    responses.takeWhile(_.isDefined).map(response => files(response.get))
+  }
+}
+
+object S3Listing {
+
+  /** The number of files that S3 returns at most for one request. */
+  val PageSize: Int = 1000
+
+  private val S3A = "org.apache.hadoop.fs.s3a"
+  private val Sdk = "software.amazon.awssdk.services.s3"
+  private val Model = s"$Sdk.model"
+  private val Builders = "software.amazon.awssdk.utils.builder"
+  private val AuditSpan = "org.apache.hadoop.fs.store.audit.AuditSpan"
+
+  /**
+   * Lists ranges on this file system. None if it is not S3A, or if S3A encrypts the objects itself,
+   * which makes their sizes differ from those of the files.
+   */
+  def of(fs: FileSystem): Option[S3Listing] =
+    if (fs.getClass.getName != s"$S3A.S3AFileSystem") None
+    else {
+      val listing = new S3Listing(fs)
+      if (listing.ofS3A("isCSEEnabled") == java.lang.Boolean.TRUE) None else Some(listing)
+    }
+}

@@ -1,0 +1,23 @@
+package org.apache.spark.sql.pyzorder
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.FileSystem
+import org.apache.spark.util.ThreadUtils
+
+/** Sends requests to a store. */
+object Requests {
+
+  /** The number of requests that wait for a remote store at the same time. */
+  private val AtOnce = 32
+
+  /**
+   * Returns the result of `send` for each item, in the items' order. A local disk needs no more
+   * threads than there are cores. Threads for a remote store mostly wait, so there are more.
+   */
+  def inParallel[A, B](fs: FileSystem, items: Seq[A])(send: A => B): Seq[B] =
+    if (items.length <= 1) items.map(send)
+    else if (fs.getUri.getScheme == "file") {
+      items.asJava.parallelStream().map[B](item => send(item)).iterator().asScala.toList
+    } else ThreadUtils.parmap(items, "zorder-request", math.min(items.length, AtOnce))(send)
+}

@@ -1,0 +1,35 @@
+package io.pyzorder.storage
+
+import org.scalatest.funsuite.AnyFunSuite
+
+class TableFolderSuite extends AnyFunSuite {
+
+  private def names(length: Int): Seq[String] =
+    if (length == 0) Seq("")
+    else for (name <- names(length - 1); next <- Seq("a", "=", ".", "/", ":", "\u0000", "é"))
+      yield name + next
+
+  test("relative names that leave the folder, for all short names") {
+    for (length <- 0 to 5; name <- names(length) if !TableFolder.isWhole(name)) {
+      val isBad = name.contains('\u0000') || name.split("/", -1).exists(Set("", ".", ".."))
+      assert(TableFolder.leaves(name) == isBad, name)
+    }
+  }
+
+  for (whole <- Seq("file:/t/part-0.parquet", "s3a://bucket/t/p=1/part-0.parquet"))
+    test(s"$whole stays, and other spellings of it do not") {
+      assert(!TableFolder.leaves(whole))
+      val others = Seq(
+        whole.replace("/t/", "/t/../u/"), whole.replace("/t/", "/t//"), whole + "/",
+        whole + "\u0000")
+      assert(others.forall(TableFolder.leaves))
+    }
+
+  for ((name, hidden) <- Seq(
+      "part-0.parquet" -> false, "p=1/part-0.parquet" -> false, "_p=1/part-0.parquet" -> false,
+      "_p/part-0.parquet" -> true, "p=1/.part-0.parquet" -> true, "_metadata" -> true,
+      "part-0.parquet._COPYING_" -> true, "s3a://bucket/_t/p=1/part-0.parquet" -> false,
+      "s3a://bucket/t/p=1/_part-0.parquet" -> true)) test(s"$name is hidden: $hidden") {
+    assert(TableFolder.isHidden(name) == hidden)
+  }
+}
