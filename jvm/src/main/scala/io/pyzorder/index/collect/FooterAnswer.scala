@@ -19,7 +19,9 @@ object FooterAnswer {
    */
   final case class Scan(settingsDependent: Boolean) extends FooterAnswer
 
-  /** The footer does not suffice, and a scan might fail or read other values than other readers. */
+  /**
+   * The footer does not suffice, and a scan might fail or read values that other readers do not.
+   */
   val Unknown: FooterAnswer = Known(ColumnStatistics.unknown)
 
   /** Every row is null. */

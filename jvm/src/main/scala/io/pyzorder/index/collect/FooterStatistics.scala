@@ -64,7 +64,7 @@ private[index] object FooterStatistics {
     def scan: FooterAnswer = FooterAnswer.Scan(ParquetRules.scanDependsOnSettings(leaf, origin))
     val nulls = chunks.map(nullCount)
     if (chunks.map(_.getValueCount).sum != numRecords) {
-      FooterAnswer.Unknown // the schema means one value per row, but the file has more or fewer
+      FooterAnswer.Unknown // the schema implies one value per row, but the file has more or fewer
     } else if (nulls.contains(None)) {
       if (column.isChar) FooterAnswer.Unknown else scan
     } else {
