@@ -34,7 +34,7 @@ sealed abstract class RangeIdsExpression extends Expression {
   }
 
   /**
-   * Returns Java code that fills an int[] with the range ids, then the names of the variables that
+   * Returns Java code that fills an int[] with the range ids, and the names of the variables that
    * hold the clustering and the array.
    */
   protected def rangeIdsCode(ctx: CodegenContext): (Block, String, String) = {

@@ -40,7 +40,7 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
     else Boundaries.fromValues(dataType, kept ++ others)
   }
 
-  /** The same rows with only these columns, given by their numbers, in this order. */
+  /** The same rows, reduced to the columns at these positions, in this order. */
   def only(columns: Seq[Int]): Sample =
     new Sample(values.map(row => columns.map(row(_)).toArray), partition)
 

@@ -88,8 +88,8 @@ object IncrementalPlanner {
       targetSize: Long): IncrementalPlanner =
     new IncrementalPlanner(
       known, targetSize,
-      // A file of the direct method is a range of byte[] z-values, which is not a box, so new rows
-      // cannot be laid out around it.
+      // A file written by the direct method covers a range of byte[] z-values, which is not a box,
+      // so new rows cannot be laid out around it.
       if (settings.isDirect) Double.PositiveInfinity else settings.rewriteFactor,
       lexical = settings.curve == "linear")
 

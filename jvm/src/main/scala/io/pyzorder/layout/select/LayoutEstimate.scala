@@ -9,7 +9,7 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox}
  * rows' values.
  *
  * @param lookup share opened by `column = value`
- * @param range  share opened by a range with 1 % of the rows
+ * @param range  share opened by a range with 1% of the rows
  */
 final case class OpenedShare(lookup: Double, range: Double)
 

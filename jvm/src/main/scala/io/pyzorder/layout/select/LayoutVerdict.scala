@@ -55,8 +55,8 @@ final case class LayoutVerdict(kind: String, sentence: String) {
 object LayoutVerdict {
 
   /**
-   * Opening a file costs as much as reading this many bytes. The cost is a request to an object
-   * store, or a footer and a task on a disk.
+   * Opening a file costs as much as reading this many bytes. On an object store, the cost is that
+   * of a request; on a disk, that of a footer and a task.
    */
   val OpenCost: Double = 256.0 * 1024
 

@@ -96,7 +96,7 @@ object InputFooters {
 
   /**
    * A table's options, with dictionaries disabled for the Parquet columns that have none in any
-   * file, to spare the writer the attempt.
+   * file, which spares the writer the attempt to build them.
    *
    * @param but columns whose values are re-sorted, so that a dictionary may now be worthwhile
    */

@@ -89,7 +89,7 @@ object TypeConflicts {
   /**
    * The types in the files that can be read, by column name; runs one Spark job.
    *
-   * @param names the names of the columns, for ORC files of Hive, which do not contain them
+   * @param names the names of the columns, for ORC files written by Hive, which do not contain them
    */
   private def read(
       session: shim.SparkSession,
