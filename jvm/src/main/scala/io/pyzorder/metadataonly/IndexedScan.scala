@@ -47,7 +47,7 @@ final case class IndexedScan(
 
   /**
    * Whether all rows of a partition pass the filters on partition columns. The listing ensures
-   * this. If it lists another partition nevertheless, the scan must read that partition.
+   * this. If it lists another partition anyway, the scan must read that partition.
    */
   def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
     try filter.eval(partition) == true
