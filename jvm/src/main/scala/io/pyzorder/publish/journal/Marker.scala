@@ -8,7 +8,7 @@ import io.pyzorder.storage.{FileSystems, Links, RunNumber, TableFolder}
 /**
  * The empty file that a run places in every folder it touches. It is created before RETIRE and
  * deleted after DONE. Overwriting or dropping a partition deletes its folder and the marker in it.
- * The `_zorder` in the table's folder cannot show this, as it survives the overwrite of a
+ * The `_zorder` in the table's folder cannot show this, because it survives the overwrite of a
  * partition.
  */
 object Marker {

@@ -16,7 +16,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 /**
  * A listing that shows every row of the tables in `folders` exactly once, even during an OPTIMIZE.
  * Files appear under their own names even while they are elsewhere; ZOrderParquetFileFormat and
- * ZOrderOrcFileFormat open them.
+ * ZOrderOrcFileFormat open them where they are.
  *
  * It reads the journals, lists the paths, looks for the files that an unfinished run has moved (see
  * Overlay for why none is missed) and reads the journals again. If they have changed, it starts
@@ -101,7 +101,7 @@ final class JournaledFileIndex(
       (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
         // A hidden old file that is still in place has never been moved, so its time must match. A
-        // new file may have received another time when it was moved in.
+        // new file may have received a different time when it was moved in.
         val same = result.get(path).exists(s =>
           s.getLen == file.size &&
             (added(file) || s.getModificationTime == file.modificationTime))

@@ -43,7 +43,8 @@ private[publish] trait CatalogSwitch {
   def marked: Set[Path]
 
   /**
-   * A folder that the record says was read, but that is not the table's according to the catalog.
+   * A folder that the record says was read, but that does not belong to the table according to the
+   * catalog.
    */
   def strange: Option[String]
 
