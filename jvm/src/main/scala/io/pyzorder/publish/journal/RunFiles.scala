@@ -66,7 +66,7 @@ private[publish] final class RunFiles(
       val marker = Marker.path(table, run, record.incarnation, folder)
       marker.getFileSystem(hadoopConf).delete(marker, false)
     } catch {
-      case NonFatal(_) => () // a leftover marker is harmless, because its name is unique to this run
+      case NonFatal(_) => () // a leftover marker is harmless: its name is unique to this run
     }
   }
 

@@ -8,7 +8,7 @@ import io.pyzorder.skipping.predicate.IndexFilter.{
 import io.pyzorder.skipping.predicate.IndexFilter.{sorted, Never, NotPrefix, OneOf, Other, Prefix}
 
 /**
- * Filters for rows whose column compares in a given way with values. They also cover nulls and NaN,
+ * Builds filters for comparisons of a column with values. The filters also cover nulls and NaN,
  * which bounds leave out.
  */
 private[skipping] object ColumnFilters {
