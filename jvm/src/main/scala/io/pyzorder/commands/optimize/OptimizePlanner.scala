@@ -96,7 +96,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       targetSize)
   }
 
-  /** Whether an OPTIMIZE clustered a file, by any columns. */
+  /** Whether the file was clustered by any columns when it was written. */
   private def isClustered(file: FileStatus): Boolean = index.exists { entries =>
     val entry = entries.find(folder.relativize(file.getPath))
     entry >= 0 && entries.clusteredBy(entry).nonEmpty

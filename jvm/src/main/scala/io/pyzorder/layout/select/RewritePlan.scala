@@ -21,7 +21,7 @@ final case class RewriteGroup(
  * The files that an OPTIMIZE rewrites.
  *
  * @param groups    the files to replace
- * @param clustered files that an earlier run clustered as wanted, whether they are replaced or not
+ * @param clustered files that are already clustered as wanted, whether they are replaced or not
  * @param excess    the bytes that lookups open in the clustered files that stay, as a multiple of
  *                  what they would open if those files were all rewritten; the greatest such
  *                  multiple of any partition, where 1 is the best value
