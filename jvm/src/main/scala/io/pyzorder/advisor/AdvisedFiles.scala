@@ -126,7 +126,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   /**
    * See SizeProbe.growth.
    *
-   * @param layouts each layout's clustering columns, by their numbers in `rows`
+   * @param layouts each layout's clustering columns, by their positions in `rows`
    * @param rows    a sample of these files
    */
   def growth(layouts: Seq[Seq[Int]], rows: SampledRows): Seq[Double] =

@@ -54,7 +54,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
           IndexedColumn(path, dataType)
       }.filter(canCluster)
 
-  /** Draws the sample, with about `limit` rows at most. */
+  /** Draws the sample, with at most about `limit` rows. */
   def draw(limit: Long): SampledRows = {
     drawn = present.sample(columns, limit)
     drawn

@@ -26,7 +26,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   private val known = mutable.HashMap.empty[String, WorkloadFilter]
   private var asked = Vector.empty[WorkloadFilter]
 
-  /** An object with `name` (a list of parts, empty for a path), `root`, `columns`, `indexed`. */
+  /** An object with `name` (a list of parts, empty for a path), `root`, `columns` and `indexed`. */
   def table(): String = {
     val table = advisor.table
     val item = mapper.createObjectNode()
@@ -79,7 +79,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
    */
   def predicate(sql: String): String = add(sql, advisor.predicate(sql))
 
-  /** Like `predicate`, for a join; see WorkloadFilters.ofJoin. */
+  /** Like `predicate`, but for a join; see WorkloadFilters.ofJoin. */
   def join(sql: String, column: String, other: shim.DataFrame, isBroadcast: Boolean): String =
     add(s"$sql $column $isBroadcast", advisor.join(sql, column, other, isBroadcast))
 
