@@ -86,7 +86,6 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   /**
    * The files, with statistics for some columns.
    *
-   * @param columns  the columns
    * @param complete whether to collect statistics for files that are not in the index; if false,
    *                 these files have no statistics
    */

@@ -105,7 +105,9 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     mapper.writeValueAsString(item)
   }
 
-  /** An array of the names of the columns that the scans filter and OPTIMIZE can cluster by. */
+  /**
+   * An array of the names of the columns that the scans filter and by which OPTIMIZE can cluster.
+   */
   def columns(): String = {
     val names = mapper.createArrayNode()
     put(names, advisor.columns.map(_.name))
@@ -124,7 +126,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     mapper.writeValueAsString(item)
   }
 
-  /** An array of the bytes that each scan opens in a layout by some of `columns`. */
+  /** An array of the bytes that each scan opens in a layout clustered by some of `columns`. */
   def openedOf(by: JList[String], linear: Boolean): String =
     numbers(advisor.openedOf(by.asScala.toList.map(columnOf), linear))
 
@@ -136,7 +138,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
 
   /**
-   * An array with an object for each scan, which maps filtered columns to the share of rows kept.
+   * An array with an object for each scan, which maps each filtered column to the share of rows
+   * that pass the filters on it.
    */
   def selectivity(atMost: Int): String = {
     val list = mapper.createArrayNode()

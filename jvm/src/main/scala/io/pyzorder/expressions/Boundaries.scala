@@ -126,7 +126,7 @@ final class Boundaries private (
   private def countBelow(value: Long): Int =
     if (value == Long.MinValue) 0 else countUpTo(value - 1)
 
-  /** The number of `wholes` <= `value`. All before index `from` are known to be less. */
+  /** The number of `wholes` <= `value`. All elements before index `from` are known to be less. */
   private def searchWhole(value: Array[Byte], from: Int): Int = {
     var low = from
     var high = wholes.length

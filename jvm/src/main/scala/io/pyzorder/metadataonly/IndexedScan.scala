@@ -31,7 +31,7 @@ final case class IndexedScan(
 
   private def files: HadoopFsRelation = relation.relation.asInstanceOf[HadoopFsRelation]
 
-  /** The files' column that an expression over the plan's output stands for. */
+  /** The column of the files that an expression over the plan's output stands for. */
   def column(expression: Expression): Option[FilterColumn] = {
     val resolved = IndexedScan.spelled(relation, resolve(expression))
     if (resolved.references.exists(a => partitionColumns.exists(_.exprId == a.exprId))) None

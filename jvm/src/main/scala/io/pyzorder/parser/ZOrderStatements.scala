@@ -40,8 +40,8 @@ sealed trait ZOrderStatement extends UnaryCommand {
   def statement: String
 
   /**
-   * A PathTarget, or an UnresolvedTableOrView, which the analyzer replaces with what it resolves
-   * to.
+   * A PathTarget, or an UnresolvedTableOrView, which the analyzer replaces with the table or view
+   * that it finds.
    */
   def target: LogicalPlan
 

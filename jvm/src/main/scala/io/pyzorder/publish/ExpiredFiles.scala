@@ -105,7 +105,10 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
       run <- RunNumber.ofFolder(folder.getPath.getName)
     } yield (run, isRetired, folder)
 
-  /** `outside` without folders that are tables of their own, whose run numbers are unrelated. */
+  /**
+   * The folders in `outside`, except those that are tables of their own and therefore number their
+   * runs separately.
+   */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
     FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal)
   }

@@ -95,12 +95,13 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     new RunFiles(hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, folders)).checkAlone()
 
   /**
-   * Replaces files of the table by staged ones and ends this writer. Replaces all of the files, or
-   * throws and replaces none. There are two exceptions, and it throws in both: a folder that
+   * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
+   * or throws and replaces none. There are two exceptions, and it throws in both: a folder that
    * another writer overwrites in the meantime stays as that writer left it, and a failure after
    * COMMIT leaves a run that the next writing command completes.
    *
-   * @param retire  the files that were read, as they were then; SummaryFiles are retired with them
+   * @param retire  the files that were read, as they were at that time; SummaryFiles are retired
+   *                with them
    * @param staged  the files that contain the same rows
    * @param entries the index entries of the staged files; modification times are set here
    * @param columns maps the previously indexed columns to those that are indexed from now on
@@ -248,7 +249,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         } else {
           Recovery.complete(session, files, _ => ())(moving, () => lease.held, _ => ())
         }
-        Recovery.close(records, files) // even if another writer did: it may have missed markers
+        Recovery.close(records, files) // even if another writer did so: it may have missed markers
       } else {
         moving.foreach(_.undo())
       }

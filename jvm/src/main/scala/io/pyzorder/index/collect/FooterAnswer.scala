@@ -84,7 +84,7 @@ final case class FooterColumn(
 
 object FooterColumn {
 
-  /** The request for a column of a schema. */
+  /** Describes an indexed column of a schema. */
   def of(schema: StructType, column: IndexedColumn): FooterColumn = {
     val fields = IndexedColumns.fieldsOf(schema, column.path, _ == _).getOrElse(
       throw new IllegalArgumentException(s"no column ${column.name} in ${schema.simpleString}"))

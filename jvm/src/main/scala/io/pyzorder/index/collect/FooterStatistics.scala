@@ -113,8 +113,8 @@ private[index] object FooterStatistics {
 
   /**
    * Finds the leaf from which Spark reads a column, by following the only field with the given name
-   * at each step. Several such fields are an error or leave the choice to the reader. Lists, maps
-   * and repeated fields do not have one value per row.
+   * at each step. If there are several such fields, a read fails or the reader chooses one. Lists,
+   * maps and repeated fields do not have one value per row.
    */
   private def find(group: GroupType, path: List[String], question: FooterQuestion): Found = {
     val fields = group.getFields.asScala.filter(f => question.sameName(f.getName, path.head))

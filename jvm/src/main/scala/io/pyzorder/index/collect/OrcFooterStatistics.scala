@@ -189,8 +189,8 @@ private[index] object OrcFooterStatistics {
   private final case class Present(leaf: TypeDescription) extends Found
 
   /**
-   * Finds the only field with the given name at each step. Several such fields are an error or
-   * leave the choice to the reader.
+   * Finds the only field with the given name at each step. If there are several such fields, a read
+   * fails or the reader chooses one.
    */
   private def find(
       struct: TypeDescription,

@@ -56,7 +56,7 @@ final class Clustering(
 
 object Clustering {
 
-  /** Maximum boundaries per column; more would hardly separate files any better. */
+  /** Maximum number of boundaries per column; more would hardly separate files any better. */
   private[pyzorder] val MaxBoundaries = 1 << 16
 
   /** The smallest limit, for tables with few files. It suffices to order the rows inside a file. */

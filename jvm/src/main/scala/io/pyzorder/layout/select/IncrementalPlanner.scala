@@ -13,7 +13,7 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
  *
  * @param targetSize bytes that a new file should have
  * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes;
- *                   infinite: partitions with new files are always rewritten as a whole
+ *                   if infinite, partitions with new files are always rewritten as a whole
  * @param lexical    see KdTree.build
  */
 final class IncrementalPlanner(

@@ -48,7 +48,7 @@ object LayoutEstimate {
    * rows fill the box around its files evenly.
    *
    * @param files  the table's current files
-   * @param groups for each group, the positions in `files` of those that are laid out together,
+   * @param groups for each group, the positions in `files` of the files that are laid out together,
    *               and the number of files that they become
    */
   def foreseen(

@@ -72,7 +72,7 @@ object LayoutVerdict {
    * @param written    number of files to write
    * @param partitions number of folders that contain these files
    * @param undoes     whether it replaces files that were clustered when they were written
-   * @param columns    names of the clustering columns; Nil: it only joins small files
+   * @param columns    names of the clustering columns; Nil if it only joins small files
    * @param targetSize bytes that a new file should have
    */
   final case class Work(

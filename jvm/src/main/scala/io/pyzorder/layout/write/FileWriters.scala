@@ -83,7 +83,7 @@ final class FileWriters private (
   /** Deletes a file in the staging folder and, if the table is gone, the empty folders above it. */
   def discard(table: TableFolder, path: Path): Unit = {
     fileSystem(path) match {
-      case disk: ChecksumFileSystem => // if the file is gone, its `delete` keeps the checksums
+      case disk: ChecksumFileSystem => // its `delete` keeps the checksums of a missing file
         disk.delete(path, false)
         disk.getRawFileSystem.delete(disk.getChecksumFile(path), false)
       case store => store.delete(path, false)

@@ -27,11 +27,11 @@ import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
  *
  * @param path       the file
  * @param numRows    number of rows
- * @param codec      as the format's option `compression` names it; None: the file has no data
+ * @param codec      as the format's option `compression` names it; None if the file has no data
  * @param timestamps how Parquet timestamps are stored, as spark.sql.parquet.outputTimestampType
  *                   names it
- * @param plain      columns of a Parquet file without a dictionary, if other columns have one;
- *                   None: no column has a dictionary, or the file is not Parquet
+ * @param plain      columns of a Parquet file without a dictionary, if other columns have one; None
+ *                   if no column has a dictionary, or if the file is not Parquet
  * @param undeclared columns and struct fields that the table's schema does not have
  * @param lacking    columns of the table's schema that the file does not have
  * @param lossy      whether values of an ORC file may not fit the table's types, in which case
@@ -142,7 +142,7 @@ object InputFooters {
       lossy = false)
   }
 
-  /** The columns without a dictionary in any row group; None: no column has one. */
+  /** The columns without a dictionary in any row group; None if no column has one. */
   private def plainOf(chunks: Iterable[ColumnChunkMetaData]): Option[Set[String]] = {
     val (dictionaries, plain) = chunks.partition(_.hasDictionaryPage)
     if (dictionaries.isEmpty) None

@@ -87,7 +87,7 @@ object TypeConflicts {
   private def key(name: String): String = name.toLowerCase
 
   /**
-   * The types in the files that can be read, by column name; runs one Spark job.
+   * The types in the files that can be read, by column name. Runs one Spark job.
    *
    * @param names the names of the columns, for ORC files written by Hive, which do not contain them
    */

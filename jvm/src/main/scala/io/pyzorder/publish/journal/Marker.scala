@@ -25,7 +25,8 @@ object Marker {
 
   /**
    * The folders inside the table's folder that contain the run's marker. A run that was killed
-   * before its RETIRE record has recorded them nowhere else. Lists the whole table.
+   * before it wrote its RETIRE record has recorded these folders nowhere else. Lists the whole
+   * table.
    */
   def left(
       hadoopConf: Configuration,

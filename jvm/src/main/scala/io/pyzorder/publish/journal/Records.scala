@@ -88,7 +88,10 @@ final case class PartitionsRecord(
 /** How a run ended. It was aborted if `commit` is false. */
 final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
 
-/** Reads and writes the journal's records as JSON. A torn record reads as None, as if missing. */
+/**
+ * Reads and writes the journal's records as JSON. A torn record reads as None, as if it were
+ * missing.
+ */
 object Records {
 
   /** The operation that undoes an OPTIMIZE. */

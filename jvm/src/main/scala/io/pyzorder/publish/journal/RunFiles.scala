@@ -139,8 +139,8 @@ private[publish] final class RunFiles(
   private def last: Option[FileRef] = record.retire.lastOption
 
   /**
-   * The inputs left to `retireLast`. Includes links, which readers do not follow once they are
-   * retired.
+   * The inputs that `retire` leaves to `retireLast`. Includes links, which readers do not follow
+   * once they are retired.
    */
   private def late: Seq[FileRef] =
     record.retire.filter(input => last.contains(input) || Links.isOne(table.resolve(input.path)))

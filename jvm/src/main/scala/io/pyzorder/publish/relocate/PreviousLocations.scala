@@ -51,8 +51,8 @@ final class PreviousLocations(
 
   /**
    * Copies the files that INSERTs planned before a switch have written into the previous folders to
-   * the current location of the table or partition. Throws overwrittenBehind if such a folder was
-   * overwritten instead.
+   * the current location of the table or partition. Throws overwrittenBehind if a previous folder
+   * was overwritten instead.
    */
   def carry(): Unit = {
     table.carry()

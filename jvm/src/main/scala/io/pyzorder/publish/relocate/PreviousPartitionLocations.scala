@@ -72,7 +72,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * Copies the files that INSERTs planned before a switch have written into the previous folders to
-   * the current locations of the partitions. Throws overwrittenBehind if such a folder was
+   * the current locations of the partitions. Throws overwrittenBehind if a previous folder was
    * overwritten instead.
    */
   def carry(): Unit = for {

@@ -88,7 +88,7 @@ private[publish] final class TableLocationSwitch(
   /** Whether `to` carries this record's mark, which is removed once the catalog names `to`. */
   private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, Records.write(record))
 
-  /** Deletes `to`, which nobody else knows, unless the catalog names it. */
+  /** Deletes `to`, which nobody else knows of, unless the catalog names it. */
   override def undo(): Unit =
     if (isMine && !location.contains(to.root)) fs.delete(to.root, true)
 

@@ -29,8 +29,8 @@ object LikePattern {
   }
 
   /**
-   * Returns None if the pattern is invalid, because the escape character is the last one or
-   * precedes a character that it cannot escape.
+   * Returns None if the pattern is invalid, because the escape character is the last character or
+   * precedes one that it cannot escape.
    */
   private[skipping] def parse(pattern: String, escape: Char): Option[LikePattern] = {
     val prefix = new StringBuilder

@@ -54,7 +54,10 @@ final class TableSetting[T](key: String, default: String, doc: String, parse: St
   /** The name of the table property. */
   def property: String = key.stripPrefix("spark.sql.")
 
-  /** The value for a table: the session's if set explicitly, else the table's, else the default. */
+  /**
+   * The value for a table: the session's if it is set explicitly, or else the table's, or else the
+   * default.
+   */
   def get(conf: SQLConf, properties: Map[String, String]): T =
     chosen(conf, properties).getOrElse(get(conf))
 
