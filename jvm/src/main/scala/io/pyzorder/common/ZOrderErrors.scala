@@ -94,8 +94,8 @@ object ZOrderErrors {
     error("ZORDER_OTHER_FORMAT", "path" -> path, "format" -> format)
 
   /**
-   * For a file or folder whose reading threw `failure`. A file that was just listed and is now
-   * missing is not damaged; another process deleted it, which is a conflict.
+   * For a file or folder that could not be read because of `failure`. A file that was just listed
+   * and is now missing is not damaged; another process deleted it, which is a conflict.
    */
   def unreadable(path: String, failure: Throwable): ZOrderException =
     if (isMissing(failure)) conflict(s"$path, or a file in it, was replaced or deleted")

@@ -3,7 +3,10 @@ package io.pyzorder.storage
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
-/** Derives file names that every store accepts from the names of data files and folders. */
+/**
+ * Derives file names from the names of data files and folders. The derived names are short enough
+ * for every store.
+ */
 private[pyzorder] object BoundedFileName {
 
   /** Disks and HDFS allow 255 bytes, of which Hadoop's checksum files need 5 (a dot and `.crc`). */

@@ -59,7 +59,7 @@ object JournaledListing {
 
   /**
    * Lists the relation's files through the journals of its folders. Returns `wrapped` itself if
-   * there is no journal, and no index that could replace a listing.
+   * there is neither a journal nor an index that could replace a listing.
    *
    * A listing is cached until a journal, an index or the files of `wrapped` change. Spark refreshes
    * `wrapped` only in the session that wrote the files; other sessions notice new files because the
