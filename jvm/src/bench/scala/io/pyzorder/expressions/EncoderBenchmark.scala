@@ -6,24 +6,25 @@ import org.apache.spark.sql.types.{LongType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * The loops of benchmarks/encoders.py. Every method returns the nanoseconds a row of the best of
- * seven runs over `rows` rows, so that the compiler has seen the loop before.
+ * The loops that benchmarks/encoders.py measures. Each method runs its loop over `rows` rows seven
+ * times, so that the compiler has optimized it, and returns the nanoseconds per row of the fastest
+ * run.
  */
 final class EncoderBenchmark(rows: Int) {
   private val distinct = 1 << 12
   private val random = new Random(7)
 
-  /** Where results go, so that no loop is left out as useless. */
+  /** Receives the results, so that the compiler does not eliminate a loop as dead code. */
   @volatile var sink: Long = 0L
 
-  /** Long z-values by the spread tables. */
+  /** Computes long z-values with the spread tables. */
   def longSpread(n: Int): Double = {
     val bits = InterleaveBits.bitsPerColumn(n)
     val ids = randomIds(n, bits)
     time(i => InterleaveBits.long(ids(i & (distinct - 1)), bits))
   }
 
-  /** Long z-values bit by bit. */
+  /** Computes long z-values bit by bit. */
   def longBitLoop(n: Int): Double = {
     val bits = InterleaveBits.bitsPerColumn(n)
     val ids = randomIds(n, bits)
@@ -43,13 +44,13 @@ final class EncoderBenchmark(rows: Int) {
     }
   }
 
-  /** Byte z-values by the spread tables. */
+  /** Computes byte z-values with the spread tables. */
   def bytesSpread(n: Int): Double = {
     val columns = randomColumns(n)
     time(i => InterleaveBits.bytes(columns(i & (distinct - 1)))(0).toLong)
   }
 
-  /** Byte z-values bit by bit. */
+  /** Computes byte z-values bit by bit. */
   def bytesBitLoop(n: Int): Double = {
     val columns = randomColumns(n)
     time { i =>
@@ -65,7 +66,7 @@ final class EncoderBenchmark(rows: Int) {
     }
   }
 
-  /** Range ids among `size` longs, over primitives. */
+  /** Finds range ids among `size` primitive longs. */
   def searchPrimitive(size: Int): Double = {
     val sample = Iterator.fill[Any](size)(random.nextLong())
     val boundaries = Boundaries.fromValues(LongType, sample)
@@ -73,7 +74,7 @@ final class EncoderBenchmark(rows: Int) {
     time(i => boundaries.rangeIdOfLong(values(i & (distinct - 1))).toLong)
   }
 
-  /** Range ids among `size` longs, over objects. */
+  /** Finds range ids among `size` boxed longs. */
   def searchBoxed(size: Int): Double = {
     val boundaries = Array.fill[AnyRef](size)(Long.box(random.nextLong()))
     Arrays.sort(boundaries)
@@ -81,14 +82,14 @@ final class EncoderBenchmark(rows: Int) {
     time(i => boxedSearch(boundaries, values(i & (distinct - 1))))
   }
 
-  /** Range ids among `size` strings, by their first eight bytes. */
+  /** Finds range ids among `size` strings, comparing mostly their first eight bytes. */
   def searchStrings(size: Int): Double = {
     val boundaries = Boundaries.fromValues(StringType, Iterator.fill[Any](size)(randomString()))
     val values = Array.fill(distinct)(randomString())
     time(i => boundaries.rangeIdOfUtf8(values(i & (distinct - 1))).toLong)
   }
 
-  /** Range ids among `size` strings, each compared whole. */
+  /** Finds range ids among `size` strings, comparing whole strings. */
   def searchStringsBoxed(size: Int): Double = {
     val boundaries = Array.fill[AnyRef](size)(randomString())
     Arrays.sort(boundaries)

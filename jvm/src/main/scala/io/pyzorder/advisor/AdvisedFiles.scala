@@ -86,7 +86,6 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   /**
    * The files, with statistics for some columns.
    *
-   * @param columns  the columns
    * @param complete whether to collect statistics for files that are not in the index; if false,
    *                 these files have no statistics
    */
@@ -126,7 +125,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   /**
    * See SizeProbe.growth.
    *
-   * @param layouts each layout's clustering columns, by their numbers in `rows`
+   * @param layouts each layout's clustering columns, by their positions in `rows`
    * @param rows    a sample of these files
    */
   def growth(layouts: Seq[Seq[Int]], rows: SampledRows): Seq[Double] =

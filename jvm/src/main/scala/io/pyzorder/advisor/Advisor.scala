@@ -30,7 +30,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   /** The index filter for a predicate of a scan. */
   def predicate(sql: String): WorkloadFilter = filters.ofPredicate(sql)
 
-  /** The index filter for a join of a scan; see WorkloadFilters. */
+  /** The index filter for a join that a scan takes part in; see WorkloadFilters. */
   def join(
       sql: String,
       column: String,
@@ -54,7 +54,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
           IndexedColumn(path, dataType)
       }.filter(canCluster)
 
-  /** Draws the sample, with about `limit` rows at most. */
+  /** Draws the sample, with at most about `limit` rows. */
   def draw(limit: Long): SampledRows = {
     drawn = present.sample(columns, limit)
     drawn
@@ -63,7 +63,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   private var drawn: SampledRows = _
 
   /**
-   * Bytes that each scan would open in a layout by these columns.
+   * Bytes that each scan would open in a layout clustered by these columns.
    *
    * @param by     some of `columns`
    * @param linear whether the curve is `linear`

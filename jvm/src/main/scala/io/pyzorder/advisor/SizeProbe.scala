@@ -51,7 +51,7 @@ final class SizeProbe(
    * The size of each layout's files, as a multiple of the space that the same rows take up now.
    * Runs one job, which reads all rows of the table partitions that the chosen files belong to.
    *
-   * @param layouts each layout's clustering columns, by their numbers in the sample
+   * @param layouts each layout's clustering columns, by their positions in the sample
    */
   def growth(layouts: Seq[Seq[Int]]): Seq[Double] = {
     val read = chosen.values.map(folders(_)).toSet

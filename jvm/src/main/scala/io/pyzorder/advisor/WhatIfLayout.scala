@@ -70,8 +70,8 @@ object WhatIfLayout {
   }
 
   /**
-   * Number of rows recorded for every file. It exceeds any null count, because data skipping infers
-   * from equal counts that all values are null. Here, only `empty` says so.
+   * Number of rows recorded for every file. It exceeds any null count, because data skipping would
+   * infer from equal counts that all values are null. Here, only `empty` may state that.
    */
   private val MoreThanNulls = 1L << 40
 

@@ -26,7 +26,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   private val known = mutable.HashMap.empty[String, WorkloadFilter]
   private var asked = Vector.empty[WorkloadFilter]
 
-  /** An object with `name` (a list of parts, empty for a path), `root`, `columns`, `indexed`. */
+  /** An object with `name` (a list of parts, empty for a path), `root`, `columns` and `indexed`. */
   def table(): String = {
     val table = advisor.table
     val item = mapper.createObjectNode()
@@ -79,7 +79,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
    */
   def predicate(sql: String): String = add(sql, advisor.predicate(sql))
 
-  /** Like `predicate`, for a join; see WorkloadFilters.ofJoin. */
+  /** Like `predicate`, but for a join; see WorkloadFilters.ofJoin. */
   def join(sql: String, column: String, other: shim.DataFrame, isBroadcast: Boolean): String =
     add(s"$sql $column $isBroadcast", advisor.join(sql, column, other, isBroadcast))
 
@@ -105,7 +105,9 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     mapper.writeValueAsString(item)
   }
 
-  /** An array of the names of the columns that the scans filter and OPTIMIZE can cluster by. */
+  /**
+   * An array of the names of the columns that the scans filter and by which OPTIMIZE can cluster.
+   */
   def columns(): String = {
     val names = mapper.createArrayNode()
     put(names, advisor.columns.map(_.name))
@@ -124,7 +126,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
     mapper.writeValueAsString(item)
   }
 
-  /** An array of the bytes that each scan opens in a layout by some of `columns`. */
+  /** An array of the bytes that each scan opens in a layout clustered by some of `columns`. */
   def openedOf(by: JList[String], linear: Boolean): String =
     numbers(advisor.openedOf(by.asScala.toList.map(columnOf), linear))
 
@@ -136,7 +138,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
 
   /**
-   * An array with an object for each scan, which maps filtered columns to the share of rows kept.
+   * An array with an object for each scan, which maps each filtered column to the share of rows
+   * that pass the filters on it.
    */
   def selectivity(atMost: Int): String = {
     val list = mapper.createArrayNode()

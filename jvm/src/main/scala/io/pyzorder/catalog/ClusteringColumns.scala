@@ -58,14 +58,17 @@ object ClusteringColumns {
     }
   }
 
-  /** The columns declared by `zorder.clusterBy`, else by Spark's CLUSTER BY; Nil if neither. */
+  /**
+   * The columns declared by `zorder.clusterBy`, or else by Spark's CLUSTER BY; Nil if there are
+   * none.
+   */
   def declared(properties: Map[String, String]): Seq[Seq[String]] =
     properties.get(Property).map(fromText)
       .orElse(properties.get("clusteringColumns").map(fromJson))
       .getOrElse(Nil)
 
   /**
-   * The columns of the table's last OPTIMIZE according to the journal, else those by which most
+   * The columns of the table's last OPTIMIZE according to the journal, or else those by which most
    * files in the index are clustered. Nil if neither is known, or if the table no longer has these
    * columns or they are now denied.
    */

@@ -10,7 +10,7 @@ import org.apache.spark.sql.pyzorder.shim
 
 import io.pyzorder.common.ZOrderErrors
 
-/** Validates the WHERE of an OPTIMIZE, which may select only whole partitions. */
+/** Validates the WHERE clause of an OPTIMIZE, which may select only whole partitions. */
 object PartitionPredicate {
 
   /**

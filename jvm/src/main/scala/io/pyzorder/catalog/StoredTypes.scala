@@ -19,7 +19,7 @@ object StoredTypes {
   private val settings = Seq(SQLConf.PARQUET_BINARY_AS_STRING,
     SQLConf.LEGACY_PARQUET_NANOS_AS_LONG, SQLConf.PARQUET_INFER_TIMESTAMP_NTZ_ENABLED)
 
-  /** Throws ZORDER_SETTING_CHANGES_TYPES if Spark reads other types without the settings. */
+  /** Throws ZORDER_SETTING_CHANGES_TYPES if Spark reads different types without the settings. */
   def check(session: shim.SparkSession, table: ResolvedTable): Unit = {
     val set = settings.map(_.key).filter(session.sessionState.conf.contains)
     if (table.identifier.isEmpty && table.provider == "parquet" && set.nonEmpty) {

@@ -23,7 +23,10 @@ import io.pyzorder.layout.write.TypeConflicts
 import io.pyzorder.parser.PathTarget
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
-/** Resolves a catalog entry or a path to a ResolvedTable, or throws an error that says why not. */
+/**
+ * Resolves a catalog entry or a path to a ResolvedTable, or throws an error that says why it
+ * cannot.
+ */
 final class TargetLookup(session: shim.SparkSession) {
 
   /** Resolves a catalog entry, which must be stored as plain Parquet or ORC. */

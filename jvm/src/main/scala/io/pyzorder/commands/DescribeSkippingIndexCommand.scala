@@ -18,7 +18,9 @@ import io.pyzorder.index.store.IndexStore
 import io.pyzorder.layout.cells.FileBox
 import io.pyzorder.layout.select.{LayoutEstimate, OpenedShare}
 
-/** DESCRIBE SKIPPING INDEX: reports, in one row per column, how well it separates the files. */
+/**
+ * DESCRIBE SKIPPING INDEX: reports, in one row per column, how well the column separates the files.
+ */
 case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
   override val output: Seq[Attribute] = ResultColumns.none
@@ -89,7 +91,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
 
   /**
    * Says what an OPTIMIZE by the table's default columns would do now, and whether it would pay
-   * off. If the table has none, the columns are those that most files are clustered by.
+   * off. If the table has no default columns, the columns are those that most files are clustered
+   * by.
    */
   private def adviceFor(
       session: shim.SparkSession,

@@ -45,7 +45,8 @@ case class CreateSkippingIndexCommand(
 
   /**
    * Creates the folder of an external table, which has none before its first INSERT. Does nothing
-   * if the table was dropped or renamed meanwhile, since the folder would block a new table there.
+   * if the table has since been dropped or renamed, because the folder would block a new table
+   * there.
    */
   private def makeFolder(session: shim.SparkSession): Unit =
     if (table.identifier.exists(session.sessionState.catalog.tableExists)) {

@@ -89,7 +89,7 @@ object TableFunctions {
     .attributes
 
   /**
-   * The stages, in order, of the jobs of a statement with this tag (`SparkSession.addTag`). A
+   * The stages of the jobs of a statement with this tag (`SparkSession.addTag`), in order. A
    * Connect client cannot see jobs, so it needs this function to show progress.
    */
   private def progress(session: shim.SparkSession, tag: String): LogicalPlan =

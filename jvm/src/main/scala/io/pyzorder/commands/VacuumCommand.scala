@@ -22,7 +22,7 @@ import io.pyzorder.publish.relocate.PreviousLocations
  * dead writers. Returns the deleted files.
  *
  * @param retainHours hours to keep replaced files; None for the value of the retention setting
- * @param dryRun      only return the files, without taking the lock
+ * @param dryRun      whether to only return the files, without taking the lock
  */
 case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun: Boolean)
     extends LeafRunnableCommand {

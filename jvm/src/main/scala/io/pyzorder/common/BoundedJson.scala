@@ -12,10 +12,10 @@ private[pyzorder] object BoundedJson {
   private val TokenBytes = 5
 
   /**
-   * Parses JSON, rejecting long texts with more tokens than a file of pyzorder of that length can
-   * have. A tree needs more memory than its text, most of all for a text such as `[],[],[]…`.
-   * Genuine files always pass: in a record, each file takes three field names and a time of 13
-   * digits, and in a pointer, each column takes two field names, each on a line of its own.
+   * Parses JSON, rejecting long texts with more tokens than a pyzorder file of that length can
+   * have. A parsed tree needs more memory than its text, especially if the text is like
+   * `[],[],[]…`. Genuine files always pass: a record has three field names and a 13-digit time for
+   * each file, and a pointer has two field names for each column, each on a line of its own.
    */
   def tree(text: Array[Byte]): JsonNode = {
     if (text.length > FewBytes) {

@@ -39,10 +39,10 @@ trait NameGrammar extends Parsers {
     }
 }
 
-/** Column lists outside statements. */
+/** Parses column lists that are not part of a statement. */
 object ColumnNames extends NameGrammar {
 
-  /** Parses a table property such as `a, b.c`, with or without parentheses as in ZORDER BY. */
+  /** Parses a list such as `a, b.c`; parentheses are optional, as in ZORDER BY. */
   def parse(text: String): Seq[Seq[String]] =
     run(columns, Tokens.of(text)) match {
       case Right(parsed) => parsed

@@ -9,9 +9,9 @@ import scala.util.control.NonFatal
 import org.slf4j.LoggerFactory
 
 /**
- * Loads all of pyzorder's classes, and the error messages in its jar, while that is possible. When
- * a client of the Thrift server disconnects, Hive closes the session's class loader, which holds
- * the jars of `--jars` and `spark.jars`. Classes that are already loaded keep working, but no
+ * Loads all of pyzorder's classes, and the error messages in its jar, while that is still possible.
+ * When a client of the Thrift server disconnects, Hive closes the session's class loader, which
+ * holds the jars of `--jars` and `spark.jars`. Classes that are already loaded keep working, but no
  * others can be loaded, so every later query of the server would fail. Loading classes in advance
  * does not help code that reads a class file again, as Spark does for closures; see TaskFunction.
  */
@@ -40,7 +40,7 @@ private[pyzorder] object EagerClasses {
     }
   }
 
-  /** Loads one class, or warns if it needs a library that this Spark lacks, such as ORC. */
+  /** Loads one class, or warns if it needs a library that is missing, such as ORC. */
   private def load(entry: String, loader: ClassLoader): Unit =
     try Class.forName(entry.stripSuffix(".class").replace('/', '.'), false, loader)
     catch { case failure: LinkageError => warn(failure) }

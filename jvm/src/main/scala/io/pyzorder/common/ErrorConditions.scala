@@ -19,8 +19,8 @@ private[common] object ErrorConditions {
   final case class Entry(condition: String, state: String, text: String) {
 
     /**
-     * The message with its parameters filled in. `parameters` must have exactly the names of its
-     * placeholders.
+     * The message with its parameters filled in. The keys of `parameters` must be exactly the names
+     * of its placeholders.
      */
     def sentence(parameters: Map[String, String]): String = {
       val named = Placeholder.findAllMatchIn(text).map(_.group(1)).toSet

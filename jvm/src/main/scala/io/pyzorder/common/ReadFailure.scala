@@ -5,8 +5,9 @@ import scala.util.control.NonFatal
 /**
  * Matches a failure to read a file that others may have written. Unlike NonFatal, it includes the
  * errors that such a file can cause by its contents alone: a deeply nested text overflows the
- * stack, a length in the file asks for more memory than there is, and a name in it leads to a class
- * that cannot be linked. Such an error concerns only this file, so the query continues without it.
+ * stack, a length in the file requests more memory than is available, or a name in it leads to a
+ * class that cannot be linked. Such an error concerns only this file, so the query continues
+ * without it.
  */
 private[pyzorder] object ReadFailure {
 

@@ -3,10 +3,10 @@ package io.pyzorder.common
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The age limit for a query's knowledge of a table's files, computed at one moment.
+ * How old a query's knowledge of a table's files may be, expressed as points in time.
  *
  * @param earliest knowledge from before this time, in milliseconds since the epoch, is not used;
- *                 Long.MinValue if there is no limit, Long.MaxValue if the store must be asked
+ *                 Long.MinValue if there is no limit, Long.MaxValue if the query must ask the store
  * @param now      the current time; a later time comes from a wrong clock and is not trusted
  */
 final case class Staleness(earliest: Long, now: Long) {
@@ -21,7 +21,7 @@ final case class Staleness(earliest: Long, now: Long) {
 
 object Staleness {
 
-  /** The store must be asked. */
+  /** No earlier knowledge may be used: the query must ask the store. */
   val none: Staleness = Staleness(Long.MaxValue, Long.MaxValue)
 
   /** Any earlier knowledge may be used. */

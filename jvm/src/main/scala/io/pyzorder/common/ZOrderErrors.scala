@@ -94,8 +94,8 @@ object ZOrderErrors {
     error("ZORDER_OTHER_FORMAT", "path" -> path, "format" -> format)
 
   /**
-   * For a file or folder whose reading threw `failure`. A file that was just listed and is now
-   * missing is not damaged; another process deleted it, which is a conflict.
+   * For a file or folder that could not be read because of `failure`. A file that was just listed
+   * and is now missing is not damaged; another process deleted it, which is a conflict.
    */
   def unreadable(path: String, failure: Throwable): ZOrderException =
     if (isMissing(failure)) conflict(s"$path, or a file in it, was replaced or deleted")
@@ -105,7 +105,9 @@ object ZOrderErrors {
   private def notReadable(path: String, failure: Throwable): ZOrderException =
     error("ZORDER_NOT_READABLE", "path" -> path, "reason" -> StoreFailures.denied(failure))
 
-  /** Whether a file was missing, as reported by any of the exceptions of Java, Hadoop and Spark. */
+  /**
+   * Whether this is one of the exceptions by which Java, Hadoop and Spark report a missing file.
+   */
   def isMissing(failure: Throwable): Boolean =
     Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).exists {
       case opened: FileNotFoundException => // also thrown if a file cannot be created
@@ -213,7 +215,9 @@ object ZOrderErrors {
 
   // ---- publishing -----------------------------------------------------------------------------
 
-  /** `who` describes the lock's holder, `since` says when it began, `lease` is in milliseconds. */
+  /**
+   * `who` describes the lock's holder, `since` says when its run began, `lease` is in milliseconds.
+   */
   def concurrentOptimize(who: String, since: String, lease: Long, run: Long): ZOrderException =
     error("ZORDER_CONCURRENT_OPTIMIZE", "who" -> who, "since" -> since,
       "seconds" -> (lease / 1000).toString,
@@ -234,7 +238,7 @@ object ZOrderErrors {
   def notWritable(root: String, reason: String): ZOrderException =
     error("ZORDER_NOT_WRITABLE.TABLE", "target" -> root, "reason" -> reason)
 
-  /** For a table that was dropped meanwhile, or whose partitions are all outside its folder. */
+  /** For a table that has since been dropped, or whose partitions are all outside its folder. */
   def noFolder(root: String): ZOrderException =
     error("ZORDER_CONFLICT.NO_FOLDER", "folder" -> root)
 
@@ -263,11 +267,13 @@ object ZOrderErrors {
   def usedUpNumbers(journal: String): ZOrderException =
     error("ZORDER_NO_RUN_NUMBER", "journal" -> journal)
 
-  /** For a record so long that readers would not accept it. */
+  /** For a record that would be too long for readers to accept. */
   def tooManyFiles(record: String): ZOrderException =
     error("ZORDER_TOO_MANY_FILES", "record" -> record)
 
-  /** For a path with a symbolic link. pyzorder creates none and follows none when it writes. */
+  /**
+   * For a path that contains a symbolic link. pyzorder creates no links and writes through none.
+   */
   def linked(path: String): ZOrderException = error("ZORDER_SYMBOLIC_LINK.WRITING", "path" -> path)
 
   /** For a data file behind a link whose owner differs from its target's. */

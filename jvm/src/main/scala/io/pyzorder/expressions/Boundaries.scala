@@ -27,10 +27,10 @@ final class Boundaries private (
   def size: Int = longs.length
 
   /**
-   * The position of boundary i as a number, in the order of the boundaries. It is linear in the
-   * value for integers, dates, times, intervals and decimals of at most 18 digits, and linear in
-   * the first eight bytes for types stored as bytes. For float and double, which are ordered by
-   * their bits, it grows roughly with the logarithm of the magnitude.
+   * A number that represents boundary i and increases with i. It is linear in the value for
+   * integers, dates, times, intervals and decimals of at most 18 digits, and linear in the first
+   * eight bytes for types stored as bytes. For float and double, which are ordered by their bits,
+   * it grows roughly with the logarithm of the magnitude.
    */
   def position(i: Int): Double = longs(i).toDouble
 
@@ -46,7 +46,8 @@ final class Boundaries private (
   }
 
   /**
-   * The range id of a value, given as its `OrderedBytes.longOf`. Only for types that are `isLong`.
+   * The range id of a value, given as its `OrderedBytes.longOf`. Only for types that satisfy
+   * `isLong`.
    */
   def rangeIdOfLong(value: Long): Int = 1 + countUpTo(value)
 
@@ -59,7 +60,8 @@ final class Boundaries private (
   }
 
   /**
-   * The range id of a value, given as its `OrderedBytes.wholeOf`. Not for types that are `isLong`.
+   * The range id of a value, given as its `OrderedBytes.wholeOf`. Not for types that satisfy
+   * `isLong`.
    */
   def rangeIdOfBytes(value: Array[Byte]): Int = {
     val prefix = ByteArray.getPrefix(value) ^ Long.MinValue
@@ -73,8 +75,8 @@ final class Boundaries private (
 
   /**
    * The longs are divided into buckets that each span 2^shift numbers, starting from the least
-   * long, and bucket b begins at `starts(b)`. If the longs are spread evenly, a search takes one or
-   * two steps. Otherwise, it takes no longer than without buckets. There are at most two buckets
+   * long. Bucket b begins at index `starts(b)`. If the longs are spread evenly, a search takes one
+   * or two steps. Otherwise, it takes no longer than without buckets. There are at most two buckets
    * per long and at most MaxBuckets in all, so the buckets stay in the processor's cache.
    */
   private val shift: Int =
@@ -124,7 +126,7 @@ final class Boundaries private (
   private def countBelow(value: Long): Int =
     if (value == Long.MinValue) 0 else countUpTo(value - 1)
 
-  /** The number of `wholes` <= `value`. All before index `from` are known to be less. */
+  /** The number of `wholes` <= `value`. All elements before index `from` are known to be less. */
   private def searchWhole(value: Array[Byte], from: Int): Int = {
     var low = from
     var high = wholes.length

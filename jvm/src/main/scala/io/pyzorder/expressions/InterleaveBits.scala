@@ -64,9 +64,9 @@ object InterleaveBits {
   }
 
   /**
-   * Interleaves byte strings of any length, each zero-padded on the right to the longest. The size
-   * of the result in bytes is the longest length times the number of columns, at most 1024. Null is
-   * treated as empty.
+   * Interleaves byte strings of any length, each zero-padded on the right to the length of the
+   * longest. The size of the result in bytes is the longest length times the number of columns, at
+   * most 1024. Null is treated as empty.
    */
   def ofBytes(columns: Array[Array[Byte]]): Array[Byte] = {
     val n = columns.length

@@ -12,9 +12,9 @@ import org.apache.spark.sql.types._
 /**
  * `interleave_bits(a, …)` interleaves the arguments' unchanged bits, starting with the first
  * argument. An integer contributes its two's complement in its type's width, highest bit first, and
- * a binary contributes its bytes. All are zero-padded on the right to the longest. Null is all
- * zeros. The result is a BINARY whose size in bytes is the longest length times the number of
- * arguments, at most 1024.
+ * a binary contributes its bytes. All are zero-padded on the right to the length of the longest.
+ * Null is all zeros. The result is a BINARY whose size in bytes is the longest length times the
+ * number of arguments, at most 1024.
  */
 case class InterleaveBitsExpression(children: Seq[Expression]) extends Expression {
 

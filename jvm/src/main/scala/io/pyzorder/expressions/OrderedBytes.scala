@@ -82,8 +82,8 @@ object OrderedBytes {
 
   /**
    * A long whose signed order is the order of the values. Equal longs mean equal values. -0.0
-   * equals 0.0, and all NaNs are one value above +infinity, as in Spark. Only for types that are
-   * `isLong`, and not for null.
+   * equals 0.0, and all NaNs are one value above +infinity, as in Spark. Only for types that
+   * satisfy `isLong`, and not for null.
    */
   def longOf(value: Any, dataType: DataType): Long = dataType match {
     case BooleanType => if (value.asInstanceOf[Boolean]) 1L else 0L
@@ -149,7 +149,7 @@ object OrderedBytes {
   def flip(dataType: DataType): Long =
     if (dataType == BooleanType || isTime(dataType)) 0L else SignBit
 
-  /** Whether `dataType` is TIME, in nanoseconds of a day, which Spark has since 4.1. */
+  /** Whether `dataType` is TIME (nanoseconds of the day), which exists as of Spark 4.1. */
   private def isTime(dataType: DataType): Boolean =
     dataType.getClass.getName == "org.apache.spark.sql.types.TimeType"
 
@@ -157,7 +157,7 @@ object OrderedBytes {
   private def isBytes(dataType: DataType): Boolean =
     dataType == BinaryType || shim.isString(dataType)
 
-  /** The number of bits of a type that is `isLong`. A nanosecond of a day needs 47. */
+  /** The number of bits of a type that satisfies `isLong`. A nanosecond of a day needs 47. */
   private def bits(dataType: DataType): Int = dataType match {
     case BooleanType => 1
     case ByteType => 8
@@ -167,7 +167,7 @@ object OrderedBytes {
     case _ => if (isTime(dataType)) 47 else 64
   }
 
-  /** The number of bytes of `wholeOf` for a type that is `isLong`. */
+  /** The number of bytes of `wholeOf` for a type that satisfies `isLong`. */
   private def width(dataType: DataType): Int = (bits(dataType) + 7) / 8
 
   private def unscaledOf(value: Decimal, scale: Int): BigInteger =

@@ -49,7 +49,7 @@ case class IndexAnswersExec(child: SparkPlan, @transient index: AnsweringFileInd
 
   private def read(answers: AnsweringFileIndex.Answers): Int = answers.files.count(_._2)
 
-  /** The numbers of files, or the error, because a plan must print even if listing files fails. */
+  /** The numbers of files, or the error: a plan must be printable even if listing files fails. */
   private def summary: String =
     try {
       val answers = index.preview()

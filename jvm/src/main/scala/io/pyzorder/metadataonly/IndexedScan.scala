@@ -31,7 +31,7 @@ final case class IndexedScan(
 
   private def files: HadoopFsRelation = relation.relation.asInstanceOf[HadoopFsRelation]
 
-  /** The files' column that an expression over the plan's output stands for. */
+  /** The column of the files that an expression over the plan's output stands for. */
   def column(expression: Expression): Option[FilterColumn] = {
     val resolved = IndexedScan.spelled(relation, resolve(expression))
     if (resolved.references.exists(a => partitionColumns.exists(_.exprId == a.exprId))) None
@@ -47,7 +47,7 @@ final case class IndexedScan(
 
   /**
    * Whether all rows of a partition pass the filters on partition columns. The listing ensures
-   * this. If it lists another partition nevertheless, the scan must read that partition.
+   * this. If it lists another partition anyway, the scan must read that partition.
    */
   def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
     try filter.eval(partition) == true

@@ -13,10 +13,10 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.skipping.plan.SkippingStrategy
 
 /**
- * Plans `ORDER BY c LIMIT n` and `LIMIT n` on an indexed relation as Spark does, over a scan that
- * opens only the files that can hold the first n rows, or any n rows. Plans that Spark treats
- * differently (OFFSET, or a limit above spark.sql.execution.topKSortFallbackThreshold) are left to
- * Spark.
+ * Plans `ORDER BY c LIMIT n` and `LIMIT n` on an indexed relation as Spark does, but over a scan
+ * that opens only the files that can hold the first n rows or, without an order, enough files for
+ * any n rows. Plans that Spark treats differently (OFFSET, or a limit above
+ * spark.sql.execution.topKSortFallbackThreshold) are left to Spark.
  */
 final case class LimitStrategy(session: shim.SparkSession) extends SparkStrategy {
 

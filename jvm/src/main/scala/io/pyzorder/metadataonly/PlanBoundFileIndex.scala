@@ -11,8 +11,8 @@ import io.pyzorder.skipping.predicate.PredicateRules
 
 /**
  * The file index of a scan whose files depend on the operators above it: on the aggregates, or on
- * order and limit. It belongs to one physical plan and is created during physical planning, so no
- * optimizer rule ever sees it. Its equality includes everything that it depends on.
+ * the order and the limit. It belongs to one physical plan and is created during physical planning,
+ * so no optimizer rule ever sees it. Its equality includes everything that it depends on.
  *
  * It uses the filters of the whole plan, as found by IndexedScan, rather than those that Spark
  * passes to `listFiles`, because Spark passes only the filters that a scan can use.

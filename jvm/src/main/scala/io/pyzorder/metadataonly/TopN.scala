@@ -20,7 +20,7 @@ import io.pyzorder.skipping.predicate.FilterColumn
  */
 final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Boolean, limit: Int) {
 
-  /** Tells which files must be opened. */
+  /** Returns a predicate that tells which of the files must be opened. */
   def open(files: Seq[ExaminedFile]): ExaminedFile => Boolean = {
     val facts = files.iterator.flatMap(_.known).flatMap(_.facts(column)).take(1).toSeq.headOption
     val last = facts.flatMap(lastPlace(files, _))
@@ -60,8 +60,8 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
   private def groupsOf(file: KnownFile): Seq[Group] = file.facts(column).toSeq.flatMap { facts =>
     val nulls = facts.nullCount(file.entry)
     val first = if (nullsFirst && nulls > 0) Seq(Group(None, nulls)) else Nil
-    // If nulls come first, they are before all values, however many they are, so all rows count. If
-    // they come last, nothing is known about the number of values.
+    // If nulls come first, they are before all values, however many there are, so all rows count.
+    // If they come last, nothing is known about the number of values.
     val values = if (nulls >= 0) file.numRecords - nulls else if (nullsFirst) file.numRecords else 0
     val bounded = facts.bounded(file.entry) && !(ascending && facts.nanSeen(file.entry))
     if (!bounded || values <= 0) first

@@ -24,7 +24,7 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
     if (ZOrderSqlParser.mayBeOurs(sql)) ours(sql, parseNext) else parseNext(sql)
 
   /**
-   * Parses with pyzorder's grammar, else with the next parser. If both fail, throws pyzorder's
+   * Parses with pyzorder's grammar, or else with the next parser. If both fail, throws pyzorder's
    * error.
    */
   private def ours(written: String, parseNext: String => LogicalPlan): LogicalPlan = {

@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Unary
  *
  * @param text  for display: the text after variable substitution, or the description of Delta's
  *              command
- * @param parse parses the statement with the next parser, or returns what that parser made of it;
- *              throws that parser's ParseException
+ * @param parse parses the statement with the next parser, or returns the plan that it has already
+ *              produced; throws that parser's ParseException
  */
 final class OriginalStatement(val text: String, val parse: () => LogicalPlan) {
   override def toString: String = text
@@ -39,7 +39,10 @@ sealed trait ZOrderStatement extends UnaryCommand {
   /** The statement's leading keywords, for messages. */
   def statement: String
 
-  /** A PathTarget, or an UnresolvedTableOrView, which the analyzer replaces when it resolves it. */
+  /**
+   * A PathTarget, or an UnresolvedTableOrView, which the analyzer replaces with the table or view
+   * that it finds.
+   */
   def target: LogicalPlan
 
   def original: OriginalStatement

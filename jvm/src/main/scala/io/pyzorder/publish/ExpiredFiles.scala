@@ -25,7 +25,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
   def find(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] =
     halves(at, kept) ++ replacedOrStaged(kept, at, busy) ++ outside.flatMap(markers(_, busy))
 
-  /** Markers outside the table's folder. Recovery does not find these if there is no RETIRE. */
+  /**
+   * Markers outside the table's folder. Recovery does not find these if there is no RETIRE record.
+   */
   private def markers(folder: Path, busy: Option[Long]): Seq[FileStatus] =
     incarnation.toSeq.flatMap(current =>
       list(folder).filter(file =>
@@ -72,7 +74,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
   }
 
   /**
-   * Deletes files, and the run folders that are then empty.
+   * Deletes files, and the run folders that become empty.
    *
    * @param deleted called after each file with the number of files deleted so far
    */
@@ -84,7 +86,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     }
   }
 
-  /** Deletes files but no folders, which an active run may need. */
+  /** Deletes only files. Folders stay, because an active run may need them. */
   def deleteFiles(files: Seq[FileStatus], deleted: Int => Unit): Unit =
     files.zipWithIndex.foreach { case (file, i) =>
       file.getPath.getFileSystem(hadoopConf).delete(file.getPath, false)
@@ -103,7 +105,10 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
       run <- RunNumber.ofFolder(folder.getPath.getName)
     } yield (run, isRetired, folder)
 
-  /** `outside` without folders that are tables of their own, whose run numbers are unrelated. */
+  /**
+   * The folders in `outside`, except those that are tables of their own and therefore number their
+   * runs separately.
+   */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
     FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal)
   }

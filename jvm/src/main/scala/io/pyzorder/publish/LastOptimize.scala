@@ -33,7 +33,7 @@ object LastOptimize {
       throw ZOrderErrors.restorePartitionGone(root, gone)
     }
     // Files that a later RESTORE brought back are copies with their own modification times. On some
-    // stores, so is every file that a run has moved.
+    // stores, the same is true of every file that a run has moved.
     val since = runs.filter(_.run >= last.run).flatMap { run =>
       (if (isCommitted(run)) run.said.get.add else Nil) ++ run.placed
     }.map(file => file.path -> file).toMap

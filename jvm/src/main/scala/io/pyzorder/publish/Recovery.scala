@@ -84,8 +84,8 @@ private[publish] object Recovery {
   }
 
   /**
-   * Throws if only the catalog could tell whether the folder is the table's, but the table was
-   * named by its path.
+   * Throws if only the catalog could tell whether the folder belongs to the table, but the table
+   * was named by its path.
    */
   private def checkKnown(state: JournalState, strange: String): Unit =
     if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
@@ -131,8 +131,8 @@ private[publish] object Recovery {
 
   /**
    * Writes DONE and deletes the files that only an unfinished run needs. If the table's folder is
-   * being deleted, now or shortly after, deletes all records, because a record written meanwhile
-   * would keep the folder from being deleted.
+   * being deleted, now or shortly after, deletes all records, because a record written in the
+   * meantime would keep the folder from being deleted.
    */
   def close(records: RunRecords, files: RunFiles): Unit = {
     if (files.sameIncarnation) {

@@ -20,8 +20,8 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  * @param run         the run of the PREPARE record
  * @param incarnation the incarnation of the table that the writer saw
  * @param owner       identifies the writer among all that have ever prepared a run with this number
- * @param isFirst     whether this writer started the incarnation, as the first writer of a table
- *                    does, or one that arrives while the table's folder is being deleted
+ * @param isFirst     whether this writer started the incarnation, as does the first writer of a
+ *                    table, or a writer that arrives while the table's folder is being deleted
  */
 private[publish] final case class TableLock(
     folder: TableFolder,

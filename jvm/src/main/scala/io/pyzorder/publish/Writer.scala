@@ -17,9 +17,9 @@ import io.pyzorder.publish.relocate.{CatalogSwitch, PartitionLocationSwitch, Tab
 import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
 
 /**
- * The only writer of a table. It holds the lock from `begin` until `abort` or one of the publishing
- * methods ends it; one of these methods must be called. List the table's files only after `begin`,
- * which may have to finish an earlier run first.
+ * The only writer of a table. It holds the lock from `begin` until it is ended by `abort` or by one
+ * of the publishing methods. One of these methods must be called. List the table's files only after
+ * `begin`, which may have to finish an earlier run first.
  *
  * What a reader with the extension sees if the writer is killed after each step (Overlay explains
  * how):
@@ -53,7 +53,10 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** The layout of the files that this run publishes, recorded for the next OPTIMIZE. */
   var layout: Option[LayoutRecord] = None
 
-  /** All files of the table as this run found them, for the index to record that it covers them. */
+  /**
+   * All files of the table as this run found them, so that the index can record that it covers
+   * them.
+   */
   var listed: Option[ListedTable] = None
 
   /**
@@ -78,7 +81,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** The path to which the new file that will be named `path` is written. */
   def stagedPath(path: String): Path = folder.stagedPath(run, path)
 
-  /** Throws unless the store has this many bytes left, as replaced files stay until VACUUM. */
+  /** Throws unless the store has this many bytes left, because replaced files stay until VACUUM. */
   def checkSpace(bytes: Long): Unit = {
     val left = folder.root.getFileSystem(hadoopConf).getStatus(folder.root).getRemaining
     if (left < bytes) {
@@ -92,12 +95,13 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     new RunFiles(hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, folders)).checkAlone()
 
   /**
-   * Replaces files of the table by staged ones and ends this writer. Replaces all of the files, or
-   * throws and replaces none. There are two exceptions, and it throws in both: a folder that
-   * another writer overwrites meanwhile stays as that writer left it, and a failure after COMMIT
-   * leaves a run that the next writing command completes.
+   * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
+   * or throws and replaces none. There are two exceptions, and it throws in both: a folder that
+   * another writer overwrites in the meantime stays as that writer left it, and a failure after
+   * COMMIT leaves a run that the next writing command completes.
    *
-   * @param retire  the files that were read, as they were then; SummaryFiles are retired with them
+   * @param retire  the files that were read, as they were at that time; SummaryFiles are retired
+   *                with them
    * @param staged  the files that contain the same rows
    * @param entries the index entries of the staged files; modification times are set here
    * @param columns maps the previously indexed columns to those that are indexed from now on
@@ -147,9 +151,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /**
    * Publishes by switching the partitions' locations to folders for which `fill` writes the files,
    * and ends this writer. Switches all of the partitions, or throws and switches none. There are
-   * two exceptions, and it throws in both: a partition that another writer overwrites meanwhile
-   * stays as that writer left it, and a failure after COMMIT leaves a run that the next writing
-   * command completes.
+   * two exceptions, and it throws in both: a partition that another writer overwrites in the
+   * meantime stays as that writer left it, and a failure after COMMIT leaves a run that the next
+   * writing command completes.
    *
    * @param table the table in the session catalog, with its database
    * @param moves the partitions
@@ -245,7 +249,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
         } else {
           Recovery.complete(session, files, _ => ())(moving, () => lease.held, _ => ())
         }
-        Recovery.close(records, files) // even if another writer did: it may have missed markers
+        Recovery.close(records, files) // even if another writer did so: it may have missed markers
       } else {
         moving.foreach(_.undo())
       }
@@ -321,7 +325,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
       incarnation = Some(incarnation),
       coverage = (replaced, _) => {
         before = replaced
-        None // until the run ends, some entries are of files that are not in the table
+        None // until the run ends, some entries describe files that are not in the table
       },
       voids = true)
     indexed = Some(published.version)

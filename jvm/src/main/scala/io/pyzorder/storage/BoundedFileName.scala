@@ -3,13 +3,19 @@ package io.pyzorder.storage
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
-/** Derives file names from the names of data files and folders, short enough for every store. */
+/**
+ * Derives file names from the names of data files and folders. The derived names are short enough
+ * for every store.
+ */
 private[pyzorder] object BoundedFileName {
 
   /** Disks and HDFS allow 255 bytes, of which Hadoop's checksum files need 5 (a dot and `.crc`). */
   private val Most = 250
 
-  /** Joins the three parts, replacing `name` by its SHA-256 in hexadecimal if they are too long. */
+  /**
+   * Joins the three parts. If the result is too long, the SHA-256 of `name`, in hexadecimal,
+   * replaces `name`.
+   */
   def of(prefix: String, name: String, suffix: String): String = {
     val whole = prefix + name + suffix
     if (fits(whole)) whole

@@ -18,7 +18,8 @@ private[pyzorder] object CopyFile {
    */
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {
     val (source, target) = (from.getFileSystem(hadoopConf), to.getFileSystem(hadoopConf))
-    // The source file system opens the checksum file. If that is a pipe, opening it would block.
+    // The source file system also opens the checksum file, which would block if that file were a
+    // pipe.
     val checksum = FileSystems.checksumFile(from)
     if (FileSystems.isSpecial(checksum)) throw new FileNotFoundException(s"$checksum is not a file")
     if (target.getUri.getScheme != "file") {

@@ -22,7 +22,7 @@ trait CreateIfAbsent {
   /**
    * Creates `path` with exactly `bytes`. Readers never see a partial file.
    *
-   * @return false if the name is taken, in which case nothing was written. If several writers write
+   * @return false if the name is taken, in which case nothing is written. If several writers write
    *         the same bytes, more than one may get true; where the winner matters, the bytes must
    *         differ between writers
    */
@@ -51,8 +51,8 @@ object CreateIfAbsent {
   }
 
   /**
-   * Hard-links a complete temporary file to the name. `create(overwrite = false)` would not do: two
-   * concurrent calls can both succeed.
+   * Creates a hard link with the name to a complete temporary file. `create(overwrite = false)` is
+   * not enough, because two concurrent calls can both succeed.
    */
   private final class LocalLink(conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
@@ -88,7 +88,7 @@ object CreateIfAbsent {
       }
   }
 
-  /** Renames a complete temporary file, which HDFS refuses if the name is taken. */
+  /** Renames a complete temporary file to the name. HDFS refuses if the name is taken. */
   private final class Renamed(fs: FileSystem, conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
       val temporary = new Path(path.getParent, temporaryName)
@@ -135,7 +135,7 @@ object CreateIfAbsent {
       created.get
     }
 
-    /** Returns false if the name was found taken before anything was sent. */
+    /** Returns false if the name turns out to be taken before any data is sent. */
     private def put(path: Path, bytes: Array[Byte]): Boolean = {
       val stream =
         try Some(fs.createFile(path).overwrite(false).must(ConditionalPut, true).build())

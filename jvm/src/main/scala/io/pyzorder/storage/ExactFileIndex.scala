@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.StructType
  *
  * @param rootPath        the path shown by EXPLAIN
  * @param partitionSchema the partition columns, whose values come from `groups`
- * @param groups          the values of the partition columns, each with its files
+ * @param groups          each combination of values of the partition columns, with its files
  */
 final class ExactFileIndex(
     rootPath: Path,

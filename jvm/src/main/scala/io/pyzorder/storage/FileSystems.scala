@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FileSystem, LocalFil
 /** Reads, lists and looks up files, without following links below `_zorder`. */
 object FileSystems {
 
-  /** The maximum size of a pyzorder file that is read whole; a record of a million files fits. */
+  /** The maximum size of a pyzorder file that is read whole, enough to record a million files. */
   private[pyzorder] val MaxBytes: Int = 256 << 20
 
   /**

@@ -23,7 +23,7 @@ object Incarnation {
 
   /**
    * Whether a text can be an id. Ids become parts of file names, and anyone with write access to
-   * the table's folder can replace an id by a text such as `x/../../sales/part-0.parquet`.
+   * the table's folder can replace an id with a text such as `x/../../sales/part-0.parquet`.
    */
   def isId(text: String): Boolean = text.matches(Id)
 

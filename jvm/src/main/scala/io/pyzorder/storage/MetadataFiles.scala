@@ -18,9 +18,9 @@ import io.pyzorder.common.ZOrderErrors
 
 /**
  * Creates folders below `_zorder`, and gives them and their files the permissions, group and owner
- * of the enclosing folder, which are ultimately the table's. The index and the journal must be
- * accessible to exactly the users who can access the table, whatever the writer's umask. Stores
- * without permissions are left alone.
+ * of the enclosing folder, and thus ultimately those of the table's folder. The index and the
+ * journal must be accessible to exactly the users who can access the table, whatever the writer's
+ * umask. Stores without permissions are left alone.
  */
 object MetadataFiles {
 
@@ -132,7 +132,8 @@ object MetadataFiles {
     val wanted =
       if (own.isDirectory) around.permissions.asScala.toSet
       else around.permissions.asScala.toSet.filterNot(_.name.endsWith("_EXECUTE"))
-    // Revoke before changing the group and grant after it: the old group must gain no access.
+    // Revoke permissions before changing the group and grant them afterwards, so the old group
+    // gains no access.
     if (wanted != own.permissions.asScala.toSet) {
       view(made).setPermissions(
         own.permissions.asScala.filter(wanted).asJava: java.util.Set[PosixFilePermission])

@@ -11,8 +11,8 @@ import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Moves one file within a store without replacing another. At every moment the file exists under at
- * least one of its two names, and a move can be repeated after a kill at any point.
+ * Moves one file within a store without replacing another file. At every moment the file exists
+ * under at least one of its two names, and a move can be repeated after a kill at any point.
  */
 private[pyzorder] object MoveFile {
 
@@ -35,7 +35,9 @@ private[pyzorder] object MoveFile {
   /** The folder of the new name is gone; nothing was moved. */
   case object FolderGone extends Result
 
-  /** Whether a move preserves the modification time. On S3 it does not, as a move is a copy. */
+  /**
+   * Whether a move preserves the modification time. On S3 it does not, because a move is a copy.
+   */
   def keepsTime(fs: FileSystem): Boolean = fs.getUri.getScheme != "s3a"
 
   def move(hadoopConf: Configuration, from: Path, to: Path): Result = {
@@ -47,9 +49,9 @@ private[pyzorder] object MoveFile {
   }
 
   /**
-   * Hard-links the new name, then deletes the old one: unlike rename(2), link(2) never replaces a
-   * file. Hadoop's checksum file at the old name is deleted first, because it would contradict any
-   * later file of that name.
+   * Creates a hard link with the new name, then deletes the old name. Unlike rename(2), link(2)
+   * never replaces a file. Hadoop's checksum file at the old name is deleted first, because it
+   * would not match any later file of that name.
    */
   private def moveLocal(from: Path, to: Path): Result = {
     val source = Paths.get(from.toUri.getPath)

@@ -1,6 +1,7 @@
 package io.pyzorder.write
 
 import java.io.FileNotFoundException
+import java.util.Locale
 
 import scala.util.Try
 import scala.util.control.NonFatal
@@ -89,7 +90,7 @@ final class IndexedInsertCommand(
     val result =
       try insert(session, child, Pauses)
       catch {
-        // An overwrite that fails may have deleted files, and an append may have left some.
+        // A failed overwrite may have deleted files, and a failed append may have left some.
         case NonFatal(failure) if mode == SaveMode.Overwrite || mode == SaveMode.Append =>
           val changed = folder +: around
           try changed.foreach(IndexStore.uncover(session, _, properties))
@@ -113,8 +114,8 @@ final class IndexedInsertCommand(
 
   /**
    * Runs Spark's write. An overwrite first deletes the folder, which fails on a local disk if a
-   * running OPTIMIZE puts a file into it at that moment. Nothing has been written then, so the
-   * write is tried again.
+   * running OPTIMIZE puts a file into it at that moment. Nothing has been written at that point, so
+   * the write is tried again.
    */
   private def insert(session: shim.SparkSession, child: SparkPlan, pauses: Seq[Long]): Seq[Row] =
     try super.run(session, child)
@@ -256,7 +257,7 @@ final class IndexedInsertCommand(
         .filter(status => status.isFile && !TableFolder.isHiddenName(status.getPath.getName))
         .map(status => status.getPath.getName -> status).toMap
     } catch {
-      case _: FileNotFoundException => Map.empty // dropped meanwhile
+      case _: FileNotFoundException => Map.empty // dropped in the meantime
     }
 
   private def properties: Map[String, String] =
@@ -286,7 +287,7 @@ final class IndexedInsertCommand(
       .exists(_.last.dataType == column.dataType)
   }
 
-  private def format: String = fileFormat.toString.toLowerCase
+  private def format: String = fileFormat.toString.toLowerCase(Locale.ROOT)
 
   private def millis(conf: SQLConf): Boolean =
     conf.parquetOutputTimestampType.toString == "TIMESTAMP_MILLIS"
@@ -297,7 +298,9 @@ object IndexedInsertCommand {
   /** Milliseconds to wait before each further attempt to clear the folder. */
   private val Pauses: Seq[Long] = Seq(50, 100, 200, 400, 800, 1600)
 
-  /** Whether files of this format are indexed: it is exactly Spark's, not another's subclass. */
+  /**
+   * Whether files of this format are indexed, which requires exactly Spark's class and no subclass.
+   */
   private[write] def isPlain(format: FileFormat): Boolean =
     format.getClass == classOf[ParquetFileFormat] || format.getClass == classOf[OrcFileFormat]
 }

@@ -125,7 +125,7 @@ object NewFiles {
   /**
    * The folder of a task's file after the commit, relative to the table's folder. It is the end of
    * the temporary folder's path, such as `day=1` in
-   * `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts are counted and not
+   * `…/.spark-staging-…/_temporary/0/_temporary/attempt_…/day=1`. The parts are counted rather than
    * recognized by name, because a partition may be named like one of the committer's folders. Spark
    * makes one folder for each partition column and escapes slashes in values.
    */

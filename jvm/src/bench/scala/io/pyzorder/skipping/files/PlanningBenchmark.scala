@@ -15,8 +15,8 @@ import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.storage.{ExactFileIndex, TableFolder}
 
 /**
- * The measurements of benchmarks/planning.py on a made-up table of `numFiles` files that has an
- * index of four columns: two of them INT, one BIGINT, one TIMESTAMP. The files need not exist.
+ * The measurements for benchmarks/planning.py. They use a made-up table of `numFiles` files, whose
+ * index has four columns: two INT, one BIGINT and one TIMESTAMP. The files need not exist.
  */
 final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
 
@@ -29,7 +29,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   private val settings = ReadSettings.of(session, Map.empty, new StructType).fingerprint
   private val side = math.max(1, math.ceil(math.sqrt(numFiles.toDouble)).toInt)
 
-  /** Names as OPTIMIZE gives them. */
+  /** A name about as long as those of the files that OPTIMIZE writes. */
   private def name(i: Int): String =
     f"part-$i%07d-3f0e6a52-8a58-4b0c-9f0e-${i * 7919L % 1000000}%06d-zorder.snappy.parquet"
 
@@ -48,7 +48,10 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
 
   private def time(i: Int): Long = 1760000000000L + i * 13L % 3600000L
 
-  /** A grid: file i holds square (i / side, i % side) of customers and items. */
+  /**
+   * The entry of file i. The files form a grid over customers and items, in which file i covers the
+   * cell (i / side, i % side).
+   */
   private def entry(i: Int): FileEntry = {
     def range(from: Any, to: Any): ColumnStatistics = ColumnStatistics(
       Some((from, to)), exact = true, Some(0L), nanSeen = false, empty = false,
@@ -69,26 +72,28 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
     columns.foreach(column => snapshot.column(column.path))
   }
 
-  /** Bytes the loaded index takes, as the cache counts them. */
+  /** The size of the loaded index in bytes, as the cache estimates it. */
   def estimatedBytes(): Long = {
     val snapshot = IndexStore.load(session, ref).get
     columns.foreach(column => snapshot.column(column.path))
     snapshot.estimatedBytes
   }
 
-  /** Milliseconds of a pruning by two columns that has to find every file's entry. */
+  /**
+   * Milliseconds to prune a new listing by two columns, which includes finding every file's entry.
+   */
   def matching(): Double = {
     val unseen = Iterator.fill(3)(list()).toSeq.iterator
     best(3)(() => prune(unseen.next()))
   }
 
-  /** Milliseconds of a pruning by two columns of a listing that was pruned before. */
+  /** Milliseconds to prune a listing by two columns when it has already been pruned once. */
   def pruning(): Double = best(30)(() => prune(listing))
 
-  /** How many files are left by the filter of the measurements. */
+  /** The number of files that the measurements' filters select. */
   def selected(): Int = prune(listing)
 
-  /** Of the index's file. */
+  /** The number of row groups in the index's file. */
   def rowGroups(): Int = IndexStore.rowGroups(session.sessionState.newHadoopConf(), ref).length
 
   private def list(): ListedPartitions = {
@@ -100,7 +105,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   private def prune(listed: ListedPartitions): Int =
     pruner.prune(listed, Seq(ref), filters, Nil, Nil, asked = true)._2.selected
 
-  /** A tenth of each column. */
+  /** Selects a tenth of the range of two columns. */
   private lazy val filters: Seq[Expression] = {
     val customer = AttributeReference("customer", IntegerType)()
     val item = AttributeReference("item", LongType)()
@@ -122,6 +127,6 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
 
 object PlanningBenchmark {
 
-  /** Where results go, so that no run is left out as useless. */
+  /** Receives the results, so that the compiler does not eliminate a run as dead code. */
   @volatile var sink: Any = _
 }

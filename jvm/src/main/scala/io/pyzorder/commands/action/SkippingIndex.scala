@@ -51,7 +51,7 @@ private[commands] object SkippingIndex {
     entries.filter(entry => now(entry.file))
   }
 
-  /** Publishes entries for all files of the table, collecting missing and invalid ones. */
+  /** Publishes entries for all files of the table, collecting those that are missing or invalid. */
   def update(
       session: shim.SparkSession,
       table: ResolvedTable,

@@ -79,7 +79,10 @@ private[commands] object SwitchingTables {
     }
   }
 
-  /** Carries over files written to previous locations of the table. The caller holds the lock. */
+  /**
+   * Carries over files that were written to previous locations of the table. The caller must hold
+   * the lock.
+   */
   def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {
     new PreviousLocations(session, table.folder(session), table.identifier).carry()
   }
@@ -99,7 +102,7 @@ private[commands] object SwitchingTables {
         following(session, now)(command)
     }
 
-  /** The table as the catalog currently has it. */
+  /** The table according to its current catalog entry. */
   def current(session: shim.SparkSession, table: ResolvedTable): ResolvedTable = {
     val name = table.identifier.get.copy(catalog = None)
     session.catalog.refreshTable(name.quotedString)

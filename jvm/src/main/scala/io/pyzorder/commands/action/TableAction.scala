@@ -7,8 +7,8 @@ import io.pyzorder.common.StoreFailures
 import io.pyzorder.publish.Writer
 
 /**
- * What a statement does to a table under the table's lock. Its life cycle is validate, begin, run,
- * end.
+ * The work that a statement does on a table while it holds the table's lock. Its life cycle is
+ * validate, begin, run, end.
  *
  * @param operation the command for which the lock is taken, such as OPTIMIZE, as shown to other
  *                  writers

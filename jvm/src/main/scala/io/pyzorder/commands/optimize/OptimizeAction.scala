@@ -54,7 +54,7 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
   /**
    * Estimates what `run` would do. Samples the rows if it would cluster them. Throws
-   * ZORDER_CONFLICT if another process deletes files meanwhile.
+   * ZORDER_CONFLICT if another process deletes files in the meantime.
    */
   private def estimate(): OptimizeMetrics =
     try estimated()

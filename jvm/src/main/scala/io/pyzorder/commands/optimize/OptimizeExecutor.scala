@@ -48,7 +48,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
     })
   }
 
-  /** The files that `write` would make, estimated from a sample of the rows. */
+  /** The files that `write` would write, estimated from a sample of the rows. */
   def foresee(input: RewriteInput): Seq[FileBox] =
     if (input.groups.isEmpty) Nil
     else rewriting(input) { (session, _) => planOf(relation(session, input), input).files }
@@ -72,7 +72,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
     }
   }
 
-  /** What a writer publishes for the written files. */
+  /** The description of the written files that a writer needs to publish them. */
   def filled(written: Seq[WrittenFile]): Filled = {
     val settings = ReadSettings.of(session, table.options, table.fileSchema).fingerprint
     val curve = ZValueColumn(zOrderBy).name

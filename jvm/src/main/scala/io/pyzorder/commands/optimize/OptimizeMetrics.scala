@@ -13,7 +13,7 @@ import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
  * @param path         the table's folder
  * @param added        bytes of each new file
  * @param removed      bytes of each replaced file
- * @param clustered    bytes of each considered file that an earlier run clustered as wanted
+ * @param clustered    bytes of each considered file that was already clustered as wanted
  * @param fresh        bytes of each replaced file that was not clustered as wanted
  * @param partitions   number of table partitions with new files
  * @param batches      number of batches, which are published one after the other

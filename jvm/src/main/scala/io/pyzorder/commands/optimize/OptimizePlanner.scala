@@ -24,14 +24,14 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     else if (full) RewritePlan.everything(files, targetSize)
     else IncrementalPlanner.of(known, settings, targetSize).choose(files)
 
-  /** The plan that `plan` would choose and the verdict on it, judged by the index alone. */
+  /** The plan that `plan` would choose and the verdict on it, both based on the index alone. */
   def outlook(): (RewritePlan, LayoutVerdict) = {
     val files = list()
     val chosen = plan(files, indexed)
     (chosen, verdict(files, chosen))
   }
 
-  /** Whether the plan pays off, judged by the index alone. */
+  /** Whether the plan pays off, based on the index alone. */
   def verdict(files: Seq[PartitionFiles], plan: RewritePlan): LayoutVerdict = {
     val every = files.flatMap(_.files)
     val number = every.zipWithIndex.toMap
@@ -43,8 +43,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * Whether the plan pays off, judging the new files by a sample. Whether it does harm is decided
-   * by `verdict` alone, as in `checkHarm`.
+   * Whether the plan pays off, with the new files estimated from a sample. Whether it does harm is
+   * decided by `verdict` alone, as in `checkHarm`.
    *
    * @param planned the files that the plan would write, as estimated from the sample
    */
@@ -96,7 +96,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
       targetSize)
   }
 
-  /** Whether an OPTIMIZE clustered a file, by any columns. */
+  /** Whether the file was clustered by any columns when it was written. */
   private def isClustered(file: FileStatus): Boolean = index.exists { entries =>
     val entry = entries.find(folder.relativize(file.getPath))
     entry >= 0 && entries.clusteredBy(entry).nonEmpty

@@ -11,9 +11,9 @@ import io.pyzorder.publish.relocate.CoLocatedTables
 
 /**
  * Protects the values of columns that are missing from some files. Such a column reads as null, or
- * as the default with which it was added to the table that reads the file. A rewritten file stores
- * the values that the optimized table reads, so it would change the answers of another table in the
- * same folder that has a different default.
+ * as the default with which it was added to the table through which the file is read. A rewritten
+ * file stores the values that the optimized table reads, so it would change the answers of another
+ * table in the same folder that has a different default.
  */
 private[optimize] object SharedFolderDefaults {
 

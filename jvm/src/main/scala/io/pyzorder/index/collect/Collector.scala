@@ -15,8 +15,8 @@ import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.storage.FileRef
 
 /**
- * Collects the statistics of data files from footers where these are provably right, and otherwise
- * with one scan of the affected columns and files.
+ * Collects the statistics of data files from their footers where those are provably right, and
+ * otherwise by one scan of the affected columns and files.
  */
 object Collector {
 

@@ -19,7 +19,9 @@ object FooterAnswer {
    */
   final case class Scan(settingsDependent: Boolean) extends FooterAnswer
 
-  /** The footer does not suffice, and a scan might fail or read other values than other readers. */
+  /**
+   * The footer does not suffice, and a scan might fail or read values that other readers do not.
+   */
   val Unknown: FooterAnswer = Known(ColumnStatistics.unknown)
 
   /** Every row is null. */
@@ -82,7 +84,7 @@ final case class FooterColumn(
 
 object FooterColumn {
 
-  /** The request for a column of a schema. */
+  /** Describes an indexed column of a schema. */
   def of(schema: StructType, column: IndexedColumn): FooterColumn = {
     val fields = IndexedColumns.fieldsOf(schema, column.path, _ == _).getOrElse(
       throw new IllegalArgumentException(s"no column ${column.name} in ${schema.simpleString}"))

@@ -64,7 +64,7 @@ private[index] object FooterStatistics {
     def scan: FooterAnswer = FooterAnswer.Scan(ParquetRules.scanDependsOnSettings(leaf, origin))
     val nulls = chunks.map(nullCount)
     if (chunks.map(_.getValueCount).sum != numRecords) {
-      FooterAnswer.Unknown // the schema means one value per row, but the file has more or fewer
+      FooterAnswer.Unknown // the schema implies one value per row, but the file has more or fewer
     } else if (nulls.contains(None)) {
       if (column.isChar) FooterAnswer.Unknown else scan
     } else {
@@ -113,8 +113,8 @@ private[index] object FooterStatistics {
 
   /**
    * Finds the leaf from which Spark reads a column, by following the only field with the given name
-   * at each step. Several such fields are an error or leave the choice to the reader. Lists, maps
-   * and repeated fields do not have one value per row.
+   * at each step. If there are several such fields, a read fails or the reader chooses one. Lists,
+   * maps and repeated fields do not have one value per row.
    */
   private def find(group: GroupType, path: List[String], question: FooterQuestion): Found = {
     val fields = group.getFields.asScala.filter(f => question.sameName(f.getName, path.head))

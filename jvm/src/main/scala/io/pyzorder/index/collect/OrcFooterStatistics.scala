@@ -66,8 +66,8 @@ private[index] object OrcFooterStatistics {
     val scan = FooterAnswer.Scan(Calendars.isTemporal(column.dataType))
     val all = reader.getStatistics
     val statistics = if (leaf.getId < all.length) all(leaf.getId) else null
-    // A writer without statistics leaves all counts at 0, including the root's, which must equal
-    // the number of rows.
+    // A writer that records no statistics leaves all counts at 0, including the root's, which must
+    // equal the number of rows.
     val counted = statistics != null && all(0).getNumberOfValues == numRecords &&
       statistics.getNumberOfValues <= numRecords
     if (!counted) {
@@ -134,9 +134,9 @@ private[index] object OrcFooterStatistics {
   }
 
   /**
-   * A bound that the footer stores unchanged; None otherwise. For a bound that the writer
-   * truncated, the reader returns no minimum or maximum. Bytes that are not valid UTF-8 have become
-   * U+FFFD, which sorts differently.
+   * The bytes of a bound, or None if the footer does not store it unchanged. For a bound that the
+   * writer truncated, the reader returns no minimum or maximum. Bytes that are not valid UTF-8 have
+   * become U+FFFD, which sorts differently.
    */
   private def text(bound: String): Option[Array[Byte]] =
     Option(bound).filter(_.indexOf('\ufffd') < 0).map(UTF8String.fromString(_).getBytes)
@@ -153,7 +153,9 @@ private[index] object OrcFooterStatistics {
         nullCount)
     }
 
-  /** Whether ORC reads the values unchanged in this type, even if it has to convert them. */
+  /**
+   * Whether reading the column in this type preserves all values, even if ORC has to convert them.
+   */
   private def isReadable(leaf: TypeDescription, dataType: DataType): Boolean =
     (leaf.getCategory, dataType) match {
       case (Category.BOOLEAN, BooleanType) => true
@@ -187,8 +189,8 @@ private[index] object OrcFooterStatistics {
   private final case class Present(leaf: TypeDescription) extends Found
 
   /**
-   * Finds the only field with the given name at each step. Several such fields are an error or
-   * leave the choice to the reader.
+   * Finds the only field with the given name at each step. If there are several such fields, a read
+   * fails or the reader chooses one.
    */
   private def find(
       struct: TypeDescription,

@@ -25,8 +25,8 @@ private[index] object ParquetOrigin {
 
   /**
    * Applies Spark's rule. A file that names Spark 3.0 or later (3.1 for INT96) without the legacy
-   * key uses the proleptic calendar. A file that names an older Spark, or a newer one with the key,
-   * uses the hybrid calendar. For a file that names no Spark version, the setting decides.
+   * key uses the proleptic calendar. A file that names an older version, or a newer one with the
+   * key, uses the hybrid calendar. For a file that names no Spark version, the setting decides.
    */
   def of(metadata: FileMetaData): ParquetOrigin = {
     val keys = metadata.getKeyValueMetaData

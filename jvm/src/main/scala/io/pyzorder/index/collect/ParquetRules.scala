@@ -20,7 +20,7 @@ private[index] object ParquetRules {
   private val UnsignedLong: DataType = DecimalType(20, 0)
 
   /**
-   * Whether a read of the column in this type either leaves all values unchanged or fails.
+   * Whether reading the column in this type either leaves all values unchanged or fails.
    * Combinations that are not listed are left unknown, because one Spark version may fail where
    * another converts.
    */
@@ -61,8 +61,8 @@ private[index] object ParquetRules {
    * Whether the values that Spark reads from the column may depend on the temporal settings. INT96
    * values do, unless the file records that they are not rebased and comes from a writer whose
    * INT96 values Spark does not convert between zones. Dates and INT64 timestamps do, unless the
-   * file itself says CORRECTED (see ParquetOrigin); timestamps that are not adjusted to UTC always
-   * do.
+   * file itself records that they are not rebased (see ParquetOrigin). Timestamps that are not
+   * adjusted to UTC always do.
    */
   def scanDependsOnSettings(leaf: PrimitiveType, origin: ParquetOrigin): Boolean =
     (leaf.getPrimitiveTypeName, leaf.getLogicalTypeAnnotation) match {
@@ -87,9 +87,9 @@ private[index] object ParquetRules {
       // Writers differ in whether footers include NaN, and in the sign of zero.
       case FloatType | DoubleType => scan
       case StringType | BinaryType if leaf.getPrimitiveTypeName == BINARY =>
-        // Both sides order strings and plain binaries by unsigned bytes. A writer may soundly
-        // truncate bounds, so they enclose the values. If both bounds are equal, there is only one
-        // value.
+        // Parquet and Spark both order strings and plain binaries by unsigned bytes. Writers may
+        // truncate bounds, but truncated bounds still enclose the values. If both bounds are equal,
+        // there is only one value.
         val least = groups.map(bytesOf(_, least = true)).reduce(lesser)
         val greatest = groups.map(bytesOf(_, least = false)).reduce(greater)
         TruncatedBounds.of(least, greatest, column.dataType == StringType) match {
@@ -120,10 +120,10 @@ private[index] object ParquetRules {
   }
 
   /**
-   * The bounds of dates and INT64 timestamps. If the file says CORRECTED or the least value is
-   * modern, Spark reads values as stored. Otherwise it reads them as stored only with the setting
-   * CORRECTED. With LEGACY it reads other values, and with EXCEPTION a query fails, so the column
-   * is scanned.
+   * The bounds of dates and INT64 timestamps. If the file records that they are not rebased, or if
+   * the least value is modern, Spark reads values as stored. Otherwise it reads them as stored only
+   * with the setting CORRECTED. With LEGACY it reads other values, and with EXCEPTION a query
+   * fails, so the column is scanned.
    */
   private def temporal(
       groups: Seq[Statistics[_]],

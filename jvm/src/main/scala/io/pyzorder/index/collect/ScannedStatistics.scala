@@ -31,8 +31,8 @@ private[index] object ScannedStatistics {
   /**
    * Scans columns of files.
    *
-   * @param wanted the columns by the file's position in `data.files`; files without columns are not
-   *               read
+   * @param wanted the columns to scan in each file, by the file's position in `data.files`; files
+   *               without columns are not read
    * @return the statistics by the file's position, without files that have no rows
    */
   def of(

@@ -39,8 +39,8 @@ private[index] sealed abstract class StatisticsAccumulator {
 private[index] object StatisticsAccumulator {
 
   /**
-   * The accumulator for a field's values. For CHAR only nulls are counted, because predicates apply
-   * to padded values. The same holds for collated strings, which are not in byte order.
+   * The accumulator for a field's values. For CHAR, only nulls are counted, because predicates
+   * apply to padded values. The same holds for collated strings, which are not in byte order.
    */
   def of(field: StructField): StatisticsAccumulator = field.dataType match {
     case _ if IndexedColumns.isChar(field) => new NullsAccumulator
@@ -161,7 +161,7 @@ private final class DecimalAccumulator(dataType: DecimalType) extends Statistics
 
 /**
  * Accumulates binaries, and strings without a collation. Both compare as unsigned bytes, and a
- * prefix sorts before any longer value.
+ * prefix of a value sorts before the value.
  */
 private[index] final class BytesAccumulator(dataType: DataType) extends StatisticsAccumulator {
 

@@ -9,22 +9,22 @@ import io.pyzorder.index.model.{Calendars, ColumnStatistics, IndexedColumn, Inde
 /**
  * What a writer knows about the strings or bytes that it wrote to a column.
  *
- * @param bounds the least and greatest value in byte order, or None if there is no value
+ * @param bounds the least and greatest values in byte order, or None if there are no values
  */
 final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], Array[Byte])])
 
 /**
- * Collects the statistics of rows as a writer puts them into a file or a scan reads them from it.
- * `result` describes the values that were passed in, and `written` describes the values that Spark
- * will read from the file.
+ * Collects the statistics of rows while they are written to a file or read from it. `result`
+ * describes the values that were passed in, and `written` describes the values that Spark will read
+ * from the file.
  *
  * Values that are too long to store are replaced by shorter bounds that enclose them. See
  * TruncatedBounds.
  *
  * @param columns      the columns to track
  * @param schema       the rows' schema, in which the columns' paths are spelled
- * @param isFromWriter the top-level columns whose statistics the writer provides, see
- *                     `addFromWriter`, so that their values need not be inspected row by row
+ * @param isFromWriter the top-level columns whose statistics the writer provides (see
+ *                     `addFromWriter`); their values are not inspected row by row
  */
 final class StatisticsTracker(
     columns: Seq[IndexedColumn],

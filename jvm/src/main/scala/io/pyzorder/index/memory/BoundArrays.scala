@@ -35,7 +35,7 @@ final class LongBounds(val mins: PackedLongs, val maxs: PackedLongs) extends Bou
   override def estimatedBytes: Long = mins.estimatedBytes + maxs.estimatedBytes
 }
 
-/** Collects longs or values in Catalyst's form. */
+/** Collects bounds that are given as longs or in Catalyst's form. */
 final class LongBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
   val mins = new Array[Long](numFiles)
@@ -83,7 +83,7 @@ final class DoubleBounds(val mins: Array[Double], val maxs: Array[Double]) exten
   override def estimatedBytes: Long = 16L * mins.length
 }
 
-/** Collects doubles or values in Catalyst's form. */
+/** Collects bounds that are given as doubles or in Catalyst's form. */
 final class DoubleBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
   val mins = new Array[Double](numFiles)
@@ -106,7 +106,7 @@ object DoubleBounds {
   }
 }
 
-/** Bounds as UTF8String, Array[Byte] or Decimal. Null where a file is not bounded. */
+/** Bounds as UTF8String, Array[Byte] or Decimal. Null where a file has no bounds. */
 final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) extends BoundArrays {
 
   override def value(i: Int, least: Boolean, dataType: DataType): Any =
@@ -130,7 +130,7 @@ final class ObjectBounds(val mins: Array[AnyRef], val maxs: Array[AnyRef]) exten
   }
 }
 
-/** Collects values in Catalyst's form. */
+/** Collects bounds that are given in Catalyst's form. */
 final class ObjectBoundsBuilder(numFiles: Int) extends BoundsBuilder {
 
   val mins = new Array[AnyRef](numFiles)

@@ -49,15 +49,13 @@ final class ColumnArrays(
     empty = empty(i),
     settingsDependent = settingsDependent(i))
 
-  /**
-   * The same statistics without bounds. Predicates on values then keep the file. Null counts stay.
-   */
+  /** A copy without bounds, so predicates on values keep every file. Null counts are retained. */
   def withoutBounds: ColumnArrays = {
     val kept = ColumnArrays.Empty | ColumnArrays.SettingsDependent
     withFlags(flag => ((flag & kept) | unknown).toByte)
   }
 
-  /** The same statistics, except that a file with only nulls and NaN is unknown. */
+  /** A copy in which the statistics of files with only nulls and NaN are unknown. */
   def withoutAllNull: ColumnArrays = {
     val counts = Array.tabulate(numFiles)(i => if (empty(i)) -1L else nullCounts(i))
     val changed = withFlags(flag =>

@@ -1,8 +1,8 @@
 package io.pyzorder.index.memory
 
 /**
- * Longs stored as distances from the least one, each in as few bytes as their range needs. The
- * sizes, times and counts of one table's files lie close together.
+ * Longs stored as distances from the least one, in as few bytes as their range needs. The sizes of
+ * a table's files are usually close to each other, as are their times and counts.
  */
 sealed abstract class PackedLongs {
 
@@ -23,7 +23,7 @@ object PackedLongs {
   /** Packs the values. The array itself is kept only if no shorter representation holds them. */
   def of(values: Array[Long]): PackedLongs = {
     val least = if (values.isEmpty) 0L else values.min
-    // As an unsigned number, the range is right even if the difference of two longs overflows.
+    // As an unsigned number, the range is correct even if the difference of two longs overflows.
     val range = if (values.isEmpty) 0L else values.max - least
     def fits(greatest: Long): Boolean = java.lang.Long.compareUnsigned(range, greatest) <= 0
     if (range == 0) new Same(values.length, least)

@@ -5,7 +5,7 @@ import org.apache.spark.sql.internal.SQLConf
 import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 
 /**
- * The columns whose values an index must not hold, neither in bounds nor in z-values. Denying a
+ * The columns whose values must not appear in an index, whether in bounds or in z-values. Denying a
  * struct denies its fields. Names are compared without regard to case, even if the session is
  * case-sensitive: denying a column by mistake costs only extra file reads, whereas missing one
  * leaks its values.

@@ -11,8 +11,9 @@ import io.pyzorder.storage.FileRef
  *                         is valid
  * @param modificationTime the time in milliseconds since the epoch, as reported by the file system
  * @param numRecords       the number of rows in the file
- * @param clusteredBy      the names, in order, of the clustering columns of the OPTIMIZE that wrote
- *                         the file, or of the write that filled its folder; empty if there are none
+ * @param clusteredBy      the names, in order, of the columns by which the file was clustered,
+ *                         either by the OPTIMIZE that wrote it or by the write that filled its
+ *                         folder; empty if it was not clustered
  * @param readSettings     the settings under which the statistics were read
  *                         (ReadSettings.fingerprint)
  * @param statistics       the columns' statistics by IndexedColumn.name; those of a missing column

@@ -29,7 +29,7 @@ object IndexSchema {
   def empty(column: IndexedColumn): String = column.name + "_empty"
   def settingsDependent(column: IndexedColumn): String = column.name + "_settings_dependent"
 
-  /** Whether the type has NaN, so that the index table has a `nan_seen` column for it. */
+  /** Whether the type has NaN, in which case the index table has a `nan_seen` column for it. */
   def hasNan(dataType: DataType): Boolean = dataType == FloatType || dataType == DoubleType
 
   /**

@@ -10,7 +10,9 @@ import org.apache.spark.sql.types.DataType
  */
 final case class IndexedColumn(path: Seq[String], dataType: DataType) {
 
-  /** The path in SQL: parts joined by dots, with parts that contain a dot or backquote quoted. */
+  /**
+   * The path in SQL: its parts joined by dots, where a part with a dot or a backquote is quoted.
+   */
   def name: String = IndexedColumn.nameOf(path)
 }
 

@@ -25,7 +25,7 @@ object IndexedColumns {
     case other => isTime(other)
   }
 
-  /** Whether the type is TIME(p), which Spark has since 4.1. */
+  /** Whether the type is TIME(p), which exists as of Spark 4.1. */
   def isTime(dataType: DataType): Boolean = dataType.typeName.matches("time\\(\\d+\\)")
 
   /** Whether strings of the type compare as unsigned bytes, as they do without a collation. */
@@ -74,7 +74,8 @@ object IndexedColumns {
   }
 
   /**
-   * The fields along a path, from the column to the leaf, or None unless there is exactly one path.
+   * The fields along a path, from the column to the leaf; None unless exactly one field matches at
+   * each step.
    */
   private[pyzorder] def fieldsOf(
       schema: StructType,

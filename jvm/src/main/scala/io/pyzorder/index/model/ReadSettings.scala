@@ -10,9 +10,9 @@ import org.apache.spark.sql.types.StructType
 /**
  * The settings of a scan that decide which values it reads from a file's bytes.
  *
- * @param structural the settings that decide which column of a file a name refers to and as which
- *                   type it is read; a file's statistics are valid only for scans with the same
- *                   text
+ * @param structural the settings that decide which column of a file a name refers to, and in which
+ *                   type that column is read; a file's statistics are valid only for scans for
+ *                   which this text is the same
  * @param temporal   the settings that decide how stored dates and timestamps are converted to
  *                   Spark's; they must be the same only for columns whose statistics are
  *                   `settingsDependent`

@@ -5,7 +5,7 @@ import io.pyzorder.storage.FileRef
 
 /**
  * States that a snapshot covers all data files of some folders: each file that a listing found
- * there has an entry, and so has each file that writers with pyzorder have added since.
+ * there has an entry, and so does each file that writers with pyzorder have added since.
  *
  * @param listedAt when the listing began, in milliseconds since the epoch
  * @param isWhole  whether the table's folder was listed with everything below it. If not, only
@@ -39,7 +39,7 @@ object Coverage {
  * @param since   the version of the index when the listing began; 0 without an index
  * @param isWhole as in Coverage
  * @param gone    the files that had an entry in this version but are not in the listing. Their
- *                entries must be removed: a folder of entries would otherwise count as covered,
+ *                entries must be removed: a folder with entries would otherwise count as covered,
  *                even if it was not listed because it is no longer a partition of the table
  */
 final case class ListedTable(

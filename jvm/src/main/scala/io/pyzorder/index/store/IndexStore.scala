@@ -84,8 +84,8 @@ object IndexStore {
   }
 
   /**
-   * The columns of the newest readable pointer, from which an index is rebuilt, whether or not the
-   * index itself is usable. Returns Nil if no pointer is readable, and None if there is no index.
+   * The columns with which to rebuild an index: those of the newest readable pointer, even if the
+   * index itself is unusable. Returns Nil if no pointer is readable, and None if there is no index.
    */
   def lastColumns(hadoopConf: Configuration, folder: TableFolder): Option[Seq[IndexedColumn]] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -130,13 +130,13 @@ object IndexStore {
    *
    * @param columns     maps the columns that had statistics to those that will have them
    * @param change      maps the old entries to the new ones; its input no longer has statistics of
-   *                    columns that are dropped or change their type
+   *                    columns that are dropped or whose type changes
    * @param properties  the table's properties, which may deny columns; empty for a path
    * @param incarnation the table's incarnation as seen by a writer; None for the current
    *                    incarnation, which is created if the table has none
    * @param coverage    computes the new coverage from the latest snapshot and the new entries
    * @param voids       whether this writer added files without an entry, or deleted or moved files,
-   *                    so that no other writer's earlier listing covers the table any more
+   *                    so a listing that another writer began earlier no longer covers the table
    * @return the pointer to the new snapshot
    */
   def publish(
@@ -164,8 +164,8 @@ object IndexStore {
   }
 
   /**
-   * Makes the index, if there is one, cover nothing until the table has been listed again, after a
-   * writer has changed files without adding entries.
+   * Records that a writer has changed files without adding entries. If there is an index, it then
+   * covers nothing until the table has been listed again.
    *
    * @param properties the table's properties, as in `publish`
    */
@@ -182,7 +182,7 @@ object IndexStore {
     MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)
 
   /**
-   * Deletes the snapshots that were replaced at the time `by` or earlier, in milliseconds by the
+   * Deletes the snapshots that were replaced no later than `by`, a time in milliseconds by the
    * store's clock. They may still contain minima and maxima of rows that no longer exist.
    */
   def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit = {
@@ -372,8 +372,8 @@ object IndexStore {
   }
 
   /**
-   * Returns the pointer. Throws if one of its files is a link or not a regular file. These include
-   * the data file's checksum file, which Hadoop opens when Spark reads the data file.
+   * Returns the pointer. Throws if one of its files is a link or not a regular file. Its files
+   * include the data file's checksum file, which Hadoop opens when Spark reads the data file.
    */
   private def checked(ref: SnapshotRef): SnapshotRef = {
     val data = ref.dataFile

@@ -3,8 +3,8 @@ package io.pyzorder.index.store
 import java.lang.ref.SoftReference
 
 /**
- * The bytes of a snapshot, from which a query reads the columns that it references. They are kept
- * while the driver has memory to spare, and read again when needed after that.
+ * The bytes of a snapshot, from which a query reads the columns that it references. They stay in
+ * memory while the driver has memory to spare. Once they are gone, they are read again when needed.
  *
  * @param read reads and verifies the bytes, or throws
  */

@@ -18,7 +18,9 @@ object SnapshotChecks {
   private val ObjectBytes = 700L
   private val ColumnBytes = 100L
 
-  /** The pointers of large indexes whose data files were found to have the pointer's checksum. */
+  /**
+   * The pointers of large indexes whose data files have been found to match the pointer's checksum.
+   */
   private val known: Cache[SnapshotRef, java.lang.Boolean] =
     CacheBuilder.newBuilder().maximumSize(1000).build[SnapshotRef, java.lang.Boolean]()
 

@@ -16,14 +16,14 @@ final case class FileBox(bytes: Long, columns: Seq[ColumnStatistics])
 /**
  * Files as boxes in the space of the clustering columns. In each column, a box extends from the
  * rank of the file's minimum to the rank of its maximum, where values are ranked among the bounds
- * of all files; rank 0 is null and the last rank is NaN. A file without statistics of a column
+ * of all files; rank 0 is null and the last rank is NaN. A file without statistics for a column
  * spans all of the column's ranks.
  *
  * The share of the data in a range of ranks is estimated from the boxes alone: each file's bytes
  * are spread over the gaps between the ranks that the file spans, in proportion to the distance
  * between the values. The bytes of a file that spans only one rank are put on that rank. Files of 0
- * bytes do not affect the estimate. A wrong estimate can make a layout worse, but never an answer
- * wrong.
+ * bytes do not affect the estimate. A wrong estimate can make a layout worse, but it never makes an
+ * answer wrong.
  */
 final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 
@@ -108,7 +108,7 @@ object BoxSpace {
         else if (known.empty) 0
         else bounds.map(_._2).getOrElse(nan)
     }
-    // Values have ids from 2 on; id 1 stands for values below all boundaries.
+    // Values have ids of 2 and above; id 1 stands for values below all boundaries.
     val distance = Array.tabulate(nan) { rank =>
       if (rank < 2 || rank + 1 >= nan) 0.0
       else values.position(rank - 1) - values.position(rank - 2)

@@ -32,9 +32,10 @@ final class Clustering(
   private val keys: Array[Int] = Clustering.keysOf(leafCount)
 
   /**
-   * A number that Spark's hash partitioning maps to the task that writes the row's file. The turn
-   * is hashed because rows of a heavy cell may arrive at regular intervals, such as every other
-   * row, and would otherwise reach only some of the cell's files.
+   * A number that Spark's hash partitioning maps to the task that writes the row's file. `turn`
+   * varies from row to row (see KdTree.leaf). It is hashed because rows of a heavy cell may arrive
+   * at regular intervals, such as every other row, and would otherwise reach only some of the
+   * cell's files.
    */
   def shuffleKey(ids: Array[Int], partition: Int, turn: Int): Int = {
     val scattered = Murmur3_x86_32.hashInt(turn, Clustering.HashSeed) & Int.MaxValue
@@ -55,7 +56,7 @@ final class Clustering(
 
 object Clustering {
 
-  /** Maximum boundaries per column; more would hardly separate files any better. */
+  /** Maximum number of boundaries per column; more would hardly separate files any better. */
   private[pyzorder] val MaxBoundaries = 1 << 16
 
   /** The smallest limit, for tables with few files. It suffices to order the rows inside a file. */

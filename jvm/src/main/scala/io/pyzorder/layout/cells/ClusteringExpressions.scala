@@ -34,7 +34,7 @@ sealed abstract class RangeIdsExpression extends Expression {
   }
 
   /**
-   * Returns Java code that fills an int[] with the range ids, then the names of the variables that
+   * Returns Java code that fills an int[] with the range ids, and the names of the variables that
    * hold the clustering and the array.
    */
   protected def rangeIdsCode(ctx: CodegenContext): (Block, String, String) = {
@@ -73,7 +73,7 @@ sealed abstract class RangeIdsExpression extends Expression {
  * a cell that is heavier than a file are distributed over the cell's files by a hash of `turn`.
  *
  * @param partition number of the table partition
- * @param turn      an INT that varies from row to row; None: each task counts its rows, which is
+ * @param turn      an INT that varies from row to row; if None, each task counts its rows, which is
  *                  safe only if a retried task reads its rows in the same order, since otherwise
  *                  rows would be lost or duplicated
  */

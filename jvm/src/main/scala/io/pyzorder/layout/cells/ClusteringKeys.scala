@@ -42,9 +42,9 @@ final case class ClusteringKeys(expressions: Seq[Expression], lexical: Boolean, 
 object ClusteringKeys {
 
   /**
-   * @param direct whether z-values are made of the values' own ordered bytes, not of their ranks;
-   *               the rows are then sorted by the z-value alone and cut into even files. Requires
-   *               the curve `zorder`.
+   * @param direct whether z-values are made of the values' own ordered bytes rather than of their
+   *               ranks; the rows are then sorted by the z-value alone and cut into files of about
+   *               equal size. Requires the curve `zorder`.
    */
   def of(columns: Seq[Expression], curve: String, direct: Boolean): ClusteringKeys =
     ClusteringKeys(

@@ -63,8 +63,8 @@ private[layout] object Grid {
   }
 
   /**
-   * Candidates: whole numbers near the ideal ones, except in the last column, whose number follows
-   * from the others.
+   * Candidate numbers of slabs: whole numbers near the ideal ones, except in the last column, whose
+   * number follows from the others.
    */
   private def near(leaves: Int, ideal: Seq[Double]): Seq[Seq[Double]] = {
     val first = ideal.init

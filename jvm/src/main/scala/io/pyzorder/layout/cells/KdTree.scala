@@ -52,7 +52,7 @@ object KdTree {
    *
    * @param columns  range ids (from 0, which is null), first by column, then by sampled row
    * @param leaves   number of files, at least 1
-   * @param lexical  whether to split the first column as long as possible and then the second,
+   * @param lexical  whether to split the first column for as long as possible and then the second,
    *                 which gives the same files as a plain sort. Otherwise, the column with the
    *                 largest remaining spread is split. It is cut into the slabs of a grid, or in
    *                 halves if lookups then open clearly fewer files, because frequent values can

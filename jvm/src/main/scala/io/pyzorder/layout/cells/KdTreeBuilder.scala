@@ -76,8 +76,8 @@ private[layout] final class KdTreeBuilder(
   /**
    * Adds the subtree of rows(from until to), whose files are numbered from `firstLeaf`.
    *
-   * @param slabs number of slabs that each column is still to be cut into; if it is Nil, or 1 for
-   *              all columns, they are cut in halves
+   * @param slabs number of slabs that each column still has to be cut into; if it is Nil, or 1 for
+   *              all columns, columns are cut in halves
    */
   private def grow(from: Int, to: Int, firstLeaf: Int, leaves: Int, slabs: Seq[Int]): Unit =
     (if (leaves == 1) None else chooseSplit(from, to, leaves, slabs)) match {
@@ -99,9 +99,9 @@ private[layout] final class KdTreeBuilder(
   }
 
   /**
-   * Splits the widest column that can be cut into even files, else the one that can be cut most
-   * evenly; for a plain sort, the first column with different ids. None: all rows have the same
-   * ids, so the cell's rows are distributed evenly over its files.
+   * Splits the widest column that can be cut into even files or, if there is none, the column that
+   * can be cut most evenly. For a plain sort, splits the first column with different ids. Returns
+   * None if all rows have the same ids; the cell's rows are then distributed evenly over its files.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)
@@ -125,7 +125,7 @@ private[layout] final class KdTreeBuilder(
     equal ++ narrower.sortBy { case (c, width) => (-width, c) }
   }
 
-  /** The number of slabs into which a column remains to be cut; 1 without a grid. */
+  /** The number of slabs that a column still has to be cut into; 1 without a grid. */
   private def slabsOf(c: Int, leaves: Int, slabs: Seq[Int]): Int =
     if (slabs.isEmpty) 1
     else if (slabs(c) != Grid.Rest) slabs(c)
@@ -184,8 +184,8 @@ private[layout] object KdTreeBuilder {
   private val Tolerated = 0.25
 
   /**
-   * Columns of at least this share of the widest one's spread count as equally wide, since a sample
-   * is no more accurate than that. The order of the columns then decides.
+   * Columns whose spread is at least this share of the widest column's spread count as equally
+   * wide, because a sample is no more accurate than that. The order of the columns then decides.
    */
   private val AboutAsWide = 0.9
 
@@ -202,10 +202,10 @@ private[layout] object KdTreeBuilder {
       leftLeaves: Int,
       unevenness: Double) {
 
-    /** The number of slabs that each column of the left side is still to be cut into. */
+    /** The number of slabs that each column of the left side still has to be cut into. */
     def left(slabs: Seq[Int]): Seq[Int] = taking(slabs, _ => leftSlabs)
 
-    /** The number of slabs that each column of the right side is still to be cut into. */
+    /** The number of slabs that each column of the right side still has to be cut into. */
     def right(slabs: Seq[Int]): Seq[Int] = taking(slabs, _ - leftSlabs)
 
     private def taking(slabs: Seq[Int], left: Int => Int): Seq[Int] =

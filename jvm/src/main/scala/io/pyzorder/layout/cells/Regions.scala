@@ -1,8 +1,8 @@
 package io.pyzorder.layout.cells
 
 /**
- * A division of the space of the clustering columns along the gaps between the files of an earlier
- * OPTIMIZE, so that new files need not overlap those that stay. It is a tree whose leaves are
+ * A division of the space of the clustering columns along the gaps between files that are already
+ * clustered, so that new files need not overlap those that stay. It is a tree whose leaves are
  * numbered from left to right.
  */
 sealed abstract class Regions {

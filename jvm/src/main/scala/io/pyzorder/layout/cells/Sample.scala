@@ -40,7 +40,7 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
     else Boundaries.fromValues(dataType, kept ++ others)
   }
 
-  /** The same rows with only these columns, given by their numbers, in this order. */
+  /** The same rows, reduced to the columns at these positions, in this order. */
   def only(columns: Seq[Int]): Sample =
     new Sample(values.map(row => columns.map(row(_)).toArray), partition)
 
@@ -69,7 +69,7 @@ object Sample {
    * The share of each group's rows to draw, so that every new file is sampled well enough.
    *
    * @param rows   number of rows of each group
-   * @param leaves number of files that each group's rows go to
+   * @param leaves number of files to which each group's rows are written
    * @param size   number of rows to draw from all groups together, if that is enough for each group
    */
   def fractions(rows: Seq[Long], leaves: Seq[Int], size: Int): Array[Double] = {

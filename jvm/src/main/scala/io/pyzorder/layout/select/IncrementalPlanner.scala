@@ -5,15 +5,15 @@ import org.apache.hadoop.fs.FileStatus
 import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
 
 /**
- * Chooses the files that an OPTIMIZE rewrites in a table that an earlier run may have clustered. In
- * each partition, it rewrites the files that are not clustered as wanted, and the clustered files
- * that `MergeSelection` finds worth rewriting with them. It rewrites the whole partition if no file
- * is clustered, if the budget covers all clustered files, if the index lacks bounds of one of them,
- * or if there are many more files than the partition's size requires.
+ * Chooses the files that an OPTIMIZE rewrites in a table that may already be clustered. In each
+ * partition, it rewrites the files that are not clustered as wanted, and the clustered files that
+ * `MergeSelection` finds worth rewriting with them. It rewrites the whole partition if no file is
+ * clustered, if the budget covers all clustered files, if the index lacks bounds of one of them, or
+ * if there are many more files than the partition's size requires.
  *
  * @param targetSize bytes that a new file should have
  * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes;
- *                   infinite: partitions with new files are always rewritten as a whole
+ *                   if infinite, partitions with new files are always rewritten as a whole
  * @param lexical    see KdTree.build
  */
 final class IncrementalPlanner(
@@ -88,8 +88,8 @@ object IncrementalPlanner {
       targetSize: Long): IncrementalPlanner =
     new IncrementalPlanner(
       known, targetSize,
-      // A file of the direct method is a range of byte[] z-values, which is not a box, so new rows
-      // cannot be laid out around it.
+      // A file written by the direct method covers a range of byte[] z-values, which is not a box,
+      // so new rows cannot be laid out around it.
       if (settings.isDirect) Double.PositiveInfinity else settings.rewriteFactor,
       lexical = settings.curve == "linear")
 

@@ -33,7 +33,7 @@ final class KnownFiles(
   /** Types of the clustering columns. */
   val types: Seq[DataType] = columns.map(_.dataType)
 
-  /** Whether an OPTIMIZE by exactly these columns wrote the file. */
+  /** Whether the file was clustered by exactly these columns when it was written. */
   def isClustered(file: FileStatus): Boolean =
     entryOf(file).exists(entry => index.exists(_.clusteredBy(entry) == names))
 
@@ -58,7 +58,7 @@ final class KnownFiles(
   private def indexed(entry: Int): Seq[ColumnStatistics] =
     arrays.map(_.map(_.statistics(entry)).getOrElse(ColumnStatistics.unknown))
 
-  /** The number of the index entry that describes the file in its current state. */
+  /** The position of the index entry that describes the file in its current state. */
   private def entryOf(file: FileStatus): Option[Int] = index.flatMap { entries =>
     val ref = PartitionListing.refOf(table, file)
     val entry = entries.find(ref.path)

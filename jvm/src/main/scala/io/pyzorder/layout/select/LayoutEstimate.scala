@@ -9,7 +9,7 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox}
  * rows' values.
  *
  * @param lookup share opened by `column = value`
- * @param range  share opened by a range with 1 % of the rows
+ * @param range  share opened by a range with 1% of the rows
  */
 final case class OpenedShare(lookup: Double, range: Double)
 
@@ -48,7 +48,7 @@ object LayoutEstimate {
    * rows fill the box around its files evenly.
    *
    * @param files  the table's current files
-   * @param groups for each group, the positions in `files` of those that are laid out together,
+   * @param groups for each group, the positions in `files` of the files that are laid out together,
    *               and the number of files that they become
    */
   def foreseen(

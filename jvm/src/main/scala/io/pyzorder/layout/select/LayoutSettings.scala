@@ -6,10 +6,11 @@ import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 import io.pyzorder.publish.journal.LayoutRecord
 
 /**
- * How an OPTIMIZE lays out files. The session's settings and the table's properties come first,
- * then the settings of the last OPTIMIZE, then the defaults.
+ * How an OPTIMIZE lays out files. The session's settings and the table's properties take precedence
+ * over the settings of the last OPTIMIZE, which take precedence over the defaults.
  *
- * @param remembered settings of the last OPTIMIZE; None: there was none, or they are unknown
+ * @param remembered settings of the last OPTIMIZE; None if there was none or if its settings are
+ *                   unknown
  */
 final class LayoutSettings(
     conf: SQLConf,
@@ -69,7 +70,7 @@ object LayoutSettings {
   /** Opening smaller files costs more than skipping them saves. */
   private[pyzorder] val Smallest: Long = 1L << 20
 
-  /** Gives small tables several files, too, since nothing can be skipped in a single one. */
+  /** Gives even a small table several files, because nothing can be skipped in a single file. */
   private def adaptive(tableBytes: Long): Long = {
     val files = math.max(1L, math.min(Files, tableBytes / Smallest))
     math.min(Largest, math.max(Smallest, (tableBytes + files - 1) / files))

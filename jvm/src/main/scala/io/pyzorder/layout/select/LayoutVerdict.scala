@@ -34,11 +34,11 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
  *
  * The verdict depends on the cost of a lookup, which is the bytes of the files that it opens plus
  * `OpenCost` for each of them.
- *  - An OPTIMIZE is *harmful* if it replaces files that an earlier run has clustered and makes
- *    lookups cost more than `Harm` times what they cost now. The increase must also reach
- *    `Noticed`, since one more tiny file per lookup does not matter. Joining 10,000 files of 10 KB
- *    is therefore harmful only if they were clustered, and if lookups open few of them. Joining 16
- *    clustered files of 1 MB into one is harmful if a lookup opens four of them.
+ *  - An OPTIMIZE is *harmful* if it replaces files that are already clustered and makes lookups
+ *    cost more than `Harm` times what they cost now. The increase must also reach `Noticed`, since
+ *    one more tiny file per lookup does not matter. Joining 10,000 files of 10 KB is therefore
+ *    harmful only if they were clustered, and if lookups open few of them. Joining 16 clustered
+ *    files of 1 MB into one is harmful if a lookup opens four of them.
  *  - It *pays off* if `Lookups` lookups save as many bytes as it rewrites. This holds for a whole
  *    table as well as for a few new files.
  *  - It also pays off if it reduces the number of files and either the table has no clustering
@@ -55,8 +55,8 @@ final case class LayoutVerdict(kind: String, sentence: String) {
 object LayoutVerdict {
 
   /**
-   * Opening a file costs as much as reading this many bytes. The cost is a request to an object
-   * store, or a footer and a task on a disk.
+   * Opening a file costs as much as reading this many bytes. On an object store, the cost is that
+   * of a request; on a disk, that of a footer and a task.
    */
   val OpenCost: Double = 256.0 * 1024
 
@@ -71,8 +71,8 @@ object LayoutVerdict {
    * @param rewritten  their bytes
    * @param written    number of files to write
    * @param partitions number of folders that contain these files
-   * @param undoes     whether it replaces files that an earlier OPTIMIZE has clustered
-   * @param columns    names of the clustering columns; Nil: it only joins small files
+   * @param undoes     whether it replaces files that were clustered when they were written
+   * @param columns    names of the clustering columns; Nil if it only joins small files
    * @param targetSize bytes that a new file should have
    */
   final case class Work(

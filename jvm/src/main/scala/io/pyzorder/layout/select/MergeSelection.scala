@@ -84,7 +84,10 @@ object MergeSelection {
     if (best <= 0) 1.0 else math.max(1.0, files.map(opened(space, _, targetSize)).sum / best)
   }
 
-  /** @param gain opened bytes that rewriting `files`, the region's widest ones, saves */
+  /**
+   * @param gain the opened bytes that are saved by rewriting `files`, the widest files of the
+   *             region
+   */
   private final case class Offer(region: Int, files: Seq[Int], bytes: Long, gain: Double)
 
   private def offersOf(

@@ -22,9 +22,9 @@ final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {
 object PartitionListing {
 
   /**
-   * Lists a table's files afresh, ignoring Spark's cached listing.
+   * Makes a new listing of a table's files, ignoring Spark's cached listing.
    *
-   * @param where predicate that selects partitions; None: all partitions
+   * @param where predicate that selects partitions; None for all partitions
    */
   def list(
       index: FileIndex,

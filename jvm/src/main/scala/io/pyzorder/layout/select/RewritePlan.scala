@@ -21,10 +21,10 @@ final case class RewriteGroup(
  * The files that an OPTIMIZE rewrites.
  *
  * @param groups    the files to replace
- * @param clustered files that an earlier run clustered as wanted, whether they are replaced or not
+ * @param clustered files that are already clustered as wanted, whether they are replaced or not
  * @param excess    the bytes that lookups open in the clustered files that stay, as a multiple of
- *                  what they would open if those files were all rewritten; the worst partition
- *                  counts, and 1 is the best value
+ *                  what they would open if those files were all rewritten; the greatest such
+ *                  multiple of any partition, where 1 is the best value
  */
 final case class RewritePlan(
     groups: Seq[RewriteGroup],
@@ -34,7 +34,10 @@ final case class RewritePlan(
   /** The files to replace that are not clustered as wanted. */
   def fresh: Seq[FileStatus] = groups.flatMap(_.files).filterNot(clustered.toSet)
 
-  /** The groups in order, in batches of up to `limit` bytes; a larger group is its own batch. */
+  /**
+   * The groups in order, in batches of up to `limit` bytes; a group larger than that is its own
+   * batch.
+   */
   def batches(limit: Long): Seq[Seq[RewriteGroup]] =
     groups.foldLeft(List.empty[List[RewriteGroup]]) {
       case (last :: before, group) if RewritePlan.sizeOf(group :: last) <= limit =>
@@ -58,7 +61,7 @@ object RewritePlan {
   /** A file of at least this share of the target size is not compacted. */
   private val LargeEnough = 0.75
 
-  /** Compacts runs of small files that together make about one file of the target size. */
+  /** Compacts sequences of small files that together make about one file of the target size. */
   def toCompact(partitions: Seq[PartitionFiles], targetSize: Long): RewritePlan =
     RewritePlan(partitions.flatMap(compacted(_, targetSize)), Nil, 1.0)
 

@@ -83,7 +83,7 @@ final class FileWriters private (
   /** Deletes a file in the staging folder and, if the table is gone, the empty folders above it. */
   def discard(table: TableFolder, path: Path): Unit = {
     fileSystem(path) match {
-      case disk: ChecksumFileSystem => // if the file is gone, its `delete` keeps the checksums
+      case disk: ChecksumFileSystem => // its `delete` keeps the checksums of a missing file
         disk.delete(path, false)
         disk.getRawFileSystem.delete(disk.getChecksumFile(path), false)
       case store => store.delete(path, false)
@@ -109,9 +109,9 @@ final class FileWriters private (
 object FileWriters {
 
   /**
-   * Runs all steps of the cleanup after a failure, and adds their failures to it as suppressed. The
-   * thread's interrupt flag is cleared meanwhile, so that the cleanup also works in a task that is
-   * being killed; stores give up at once in an interrupted thread.
+   * Runs all steps of the cleanup after a failure, and adds their failures to it as suppressed.
+   * During the cleanup, the thread's interrupt flag is cleared, so that the cleanup also works in a
+   * task that is being killed; stores give up at once in an interrupted thread.
    */
   def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit = {
     val interrupted = Thread.interrupted()
@@ -126,8 +126,9 @@ object FileWriters {
   def dictionaryOf(column: String): String = s"${ParquetOutputFormat.ENABLE_DICTIONARY}#$column"
 
   /**
-   * Default bytes of a Parquet row group. Readers skip row groups by their minima and maxima, which
-   * the order inside a file makes narrow. ORC readers already skip units of 10,000 rows.
+   * The default size of a Parquet row group in bytes. Readers skip row groups by their minima and
+   * maxima, whose ranges are narrow because the rows of a file are sorted. ORC readers already skip
+   * units of 10,000 rows.
    */
   private val RowGroupSize = 32L << 20
 

@@ -1,5 +1,7 @@
 package io.pyzorder.layout.write
 
+import java.util.Locale
+
 import scala.collection.mutable.LinkedHashSet
 import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success, Try}
@@ -27,11 +29,11 @@ import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
  *
  * @param path       the file
  * @param numRows    number of rows
- * @param codec      as the format's option `compression` names it; None: the file has no data
+ * @param codec      as the format's option `compression` names it; None if the file has no data
  * @param timestamps how Parquet timestamps are stored, as spark.sql.parquet.outputTimestampType
  *                   names it
- * @param plain      columns of a Parquet file without a dictionary, if other columns have one;
- *                   None: no column has a dictionary, or the file is not Parquet
+ * @param plain      columns of a Parquet file without a dictionary, if other columns have one; None
+ *                   if no column has a dictionary, or if the file is not Parquet
  * @param undeclared columns and struct fields that the table's schema does not have
  * @param lacking    columns of the table's schema that the file does not have
  * @param lossy      whether values of an ORC file may not fit the table's types, in which case
@@ -86,7 +88,7 @@ object InputFooters {
   def withCodec(
       options: Map[String, String],
       facts: Iterable[InputFooters]): Map[String, String] = {
-    val named = options.keys.exists(key => CodecOptions(key.toLowerCase))
+    val named = options.keys.exists(key => CodecOptions(key.toLowerCase(Locale.ROOT)))
     val codecs = facts.flatMap(_.codec).groupBy(identity).map { case (k, v) => k -> v.size }
     if (named || codecs.isEmpty) options
     else options + ("compression" -> codecs.maxBy(_.swap)._1)
@@ -96,7 +98,7 @@ object InputFooters {
 
   /**
    * A table's options, with dictionaries disabled for the Parquet columns that have none in any
-   * file, to spare the writer the attempt.
+   * file, which spares the writer the attempt to build them.
    *
    * @param but columns whose values are re-sorted, so that a dictionary may now be worthwhile
    */
@@ -134,7 +136,7 @@ object InputFooters {
     InputFooters(
       path,
       blocks.map(_.getRowCount).sum,
-      if (chunks.hasNext) Some(chunks.next().getCodec.name.toLowerCase) else None,
+      if (chunks.hasNext) Some(chunks.next().getCodec.name.toLowerCase(Locale.ROOT)) else None,
       timestampsOf(message),
       plainOf(blocks.flatMap(_.getColumns.asScala)),
       comparison.undeclared(fields, schema),
@@ -142,7 +144,7 @@ object InputFooters {
       lossy = false)
   }
 
-  /** The columns without a dictionary in any row group; None: no column has one. */
+  /** The columns without a dictionary in any row group; None if no column has one. */
   private def plainOf(chunks: Iterable[ColumnChunkMetaData]): Option[Set[String]] = {
     val (dictionaries, plain) = chunks.partition(_.hasDictionaryPage)
     if (dictionaries.isEmpty) None
@@ -172,7 +174,7 @@ object InputFooters {
       InputFooters(
         path,
         reader.getNumberOfRows,
-        Some(reader.getCompressionKind.name.toLowerCase),
+        Some(reader.getCompressionKind.name.toLowerCase(Locale.ROOT)),
         Set.empty,
         None,
         if (byPosition) fields.fieldNames.drop(schema.length).toSeq
@@ -231,6 +233,6 @@ object InputFooters {
         case _ =>
       }
 
-    private def key(name: String): String = if (caseSensitive) name else name.toLowerCase
+    private def key(name: String): String = if (caseSensitive) name else name.toLowerCase(Locale.ROOT)
   }
 }

@@ -1,5 +1,7 @@
 package io.pyzorder.layout.write
 
+import java.util.Locale
+
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField, Literal}
@@ -87,7 +89,7 @@ object InputRelation {
       "recursivefilelookup")
 
   private def among(options: Map[String, String], names: String*): Seq[String] =
-    options.keys.filter(key => names.contains(key.toLowerCase)).toSeq
+    options.keys.filter(key => names.contains(key.toLowerCase(Locale.ROOT))).toSeq
 
   private val CharVarchar = "__CHAR_VARCHAR_TYPE_STRING"
 

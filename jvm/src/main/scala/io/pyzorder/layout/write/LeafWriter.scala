@@ -13,7 +13,7 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.storage.TableFolder
 
 /**
- * A new file in the staging folder, not published yet.
+ * A new file in the staging folder that is not published yet.
  *
  * @param stagedPath its current path
  * @param path       its future path in the table, as TableFolder.relativize gives it
@@ -40,8 +40,8 @@ final case class WrittenFile(
  * @param folders    each file's folder, as TableFolder.relativize gives it
  * @param id         part of all file names of this command
  * @param millis     whether Parquet timestamps are stored in milliseconds
- * @param curve      if the rows are sorted by their z-value, the z-value's column in the index and
- *                   the expression that computes it
+ * @param curve      the z-value's column in the index and the expression that computes the z-value;
+ *                   None if the rows are not sorted by it
  */
 final class LeafWriter(
     writers: FileWriters,
@@ -56,7 +56,7 @@ final class LeafWriter(
     curve: Option[(IndexedColumn, Expression)])
     extends Serializable {
 
-  /** Writes file number `leaf`; None when there are no rows. */
+  /** Writes file number `leaf`. Returns None if there are no rows. */
   def write(leaf: Int, rows: Iterator[InternalRow]): Option[WrittenFile] =
     if (!rows.hasNext) None
     else {
@@ -114,7 +114,7 @@ private final class ZValueTracker(column: IndexedColumn, zValue: Expression) {
     }
   }
 
-  /** The column's name and statistics; None: there were no rows. */
+  /** The column's name and statistics; None if there were no rows. */
   def result: Option[(String, ColumnStatistics)] = Option(first).map { least =>
     column.name -> ColumnStatistics(
       bounds = Some((least, valueOf(last))), exact = true, nullCount = Some(0L), nanSeen = false,

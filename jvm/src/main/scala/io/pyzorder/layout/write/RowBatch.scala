@@ -50,7 +50,9 @@ private[layout] final class RowBatch(columns: Int) {
 
   def isNull(row: Int, column: Int): Boolean = BitSetMethods.isSet(rows, starts(row), column)
 
-  /** Address in `array` of a value of up to eight bytes, or of a longer one's offset and size. */
+  /**
+   * Address in `array` of a value of up to eight bytes, or of the offset and size of a longer one.
+   */
   def address(row: Int, column: Int): Long = starts(row) + nullBits + 8L * column
 
   /** Index in `array` of the first byte of a variable-length value. */

@@ -1,5 +1,7 @@
 package io.pyzorder.layout.write
 
+import java.util.Locale
+
 import scala.collection.mutable
 import scala.util.Try
 
@@ -80,16 +82,16 @@ object TypeConflicts {
     ZOrderErrors.incompatibleTypes(column, nameOf(one._1), one._2, nameOf(other._1), other._2)
 
   private def nameOf(dataType: DataType): String = dataType match {
-    case _: StructType | _: ArrayType | _: MapType => dataType.typeName.toUpperCase
+    case _: StructType | _: ArrayType | _: MapType => dataType.typeName.toUpperCase(Locale.ROOT)
     case _ => dataType.sql
   }
 
-  private def key(name: String): String = name.toLowerCase
+  private def key(name: String): String = name.toLowerCase(Locale.ROOT)
 
   /**
-   * The types in the files that can be read, by column name; runs one Spark job.
+   * The types in the files that can be read, by column name. Runs one Spark job.
    *
-   * @param names the names of the columns, for ORC files of Hive, which do not contain them
+   * @param names the names of the columns, for ORC files written by Hive, which do not contain them
    */
   private def read(
       session: shim.SparkSession,

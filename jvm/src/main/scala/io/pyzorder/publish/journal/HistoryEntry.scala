@@ -56,10 +56,10 @@ object HistoryEntry {
     }
   }
 
-  /** Whether a time is before the year 10000. Later ones overflow, or are invalid in Python. */
+  /** Whether a time is before the year 10000. Later times overflow, or are invalid in Python. */
   private def isTime(millis: Long): Boolean = millis >= 0 && millis < 253402300800000L
 
-  /** The sizes of the files that are still in their retired places; one listing per folder. */
+  /** The sizes of the files that are still in their retired places. Lists each folder once. */
   private def keptSizes(
       hadoopConf: Configuration,
       folder: TableFolder,

@@ -38,10 +38,10 @@ final class JournalState private[publish] (
   /** The part of the RETIRE record that belongs to the table. */
   lazy val retire: Option[RetireRecord] = said.map(_.within(folder))
 
-  /** Replaces `retire` in a run that switches the table's location. */
+  /** The SWITCH record, which a run that switches the table's location has instead of `retire`. */
   lazy val switch: Option[SwitchRecord] = body("switch").flatMap(Records.switch)
 
-  /** Accompanies `retire` in a run that switches partitions. */
+  /** The PARTITIONS record, which a run that switches partitions has in addition to `retire`. */
   lazy val partitions: Option[PartitionsRecord] =
     body("partitions").flatMap(Records.partitions)
 

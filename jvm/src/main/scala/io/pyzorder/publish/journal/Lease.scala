@@ -77,7 +77,7 @@ private[publish] final class Lease(
     }
 
   /**
-   * Replaces the lease file by a new one. The existing file is never written to, because it could
+   * Replaces the lease file with a new one. The existing file is never written to, because it could
    * be a hard link to somebody else's file, or a pipe.
    */
   private def renewLocal(): Unit = {

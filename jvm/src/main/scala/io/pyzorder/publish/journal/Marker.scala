@@ -8,7 +8,7 @@ import io.pyzorder.storage.{FileSystems, Links, RunNumber, TableFolder}
 /**
  * The empty file that a run places in every folder it touches. It is created before RETIRE and
  * deleted after DONE. Overwriting or dropping a partition deletes its folder and the marker in it.
- * The `_zorder` in the table's folder cannot show this, as it survives the overwrite of a
+ * The `_zorder` in the table's folder cannot show this, because it survives the overwrite of a
  * partition.
  */
 object Marker {
@@ -25,7 +25,8 @@ object Marker {
 
   /**
    * The folders inside the table's folder that contain the run's marker. A run that was killed
-   * before its RETIRE record has recorded them nowhere else. Lists the whole table.
+   * before it wrote its RETIRE record has recorded these folders nowhere else. Lists the whole
+   * table.
    */
   def left(
       hadoopConf: Configuration,

@@ -18,7 +18,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  *
  * A folder without its marker has been overwritten by another writer since RETIRE. There, the table
  * consists of the files in L, minus those that the run itself moved in, and none of the run's files
- * are added (G4: overwritten rows never come back). The markers, too, are checked before and after.
+ * are added (overwritten rows never come back). The markers are also checked before and after.
  */
 final class Overlay private[publish] (
     val table: TableFolder,
@@ -49,7 +49,7 @@ final class Overlay private[publish] (
   def otherPlace(file: FileRef): Path =
     if (commit) table.stagedPath(run, file.path) else table.retiredPath(run, file.path)
 
-  /** Those of `folders` that have lost their marker. */
+  /** The given folders that have lost their marker. */
   def lost(hadoopConf: Configuration, folders: Seq[String]): Set[String] =
     folders.filterNot(Marker.present(hadoopConf, table, run, record.incarnation, _)).toSet
 }

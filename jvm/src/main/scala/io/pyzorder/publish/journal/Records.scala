@@ -88,7 +88,10 @@ final case class PartitionsRecord(
 /** How a run ended. It was aborted if `commit` is false. */
 final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
 
-/** Reads and writes the journal's records as JSON. A torn record reads as None, as if missing. */
+/**
+ * Reads and writes the journal's records as JSON. A torn record reads as None, as if it were
+ * missing.
+ */
 object Records {
 
   /** The operation that undoes an OPTIMIZE. */
@@ -257,7 +260,7 @@ object Records {
 
   /**
    * Rejects a file directly below the root of its store, such as `file:/x`. Its FileRef.folder is
-   * `file:`, which would be taken for a folder inside the table's.
+   * `file:`, which would be mistaken for a folder inside the table's folder.
    */
   private def fileOf(file: FileRef): FileRef =
     if (TableFolder.isWhole(file.path) && !TableFolder.isWhole(file.folder)) {
@@ -266,7 +269,7 @@ object Records {
 
   /**
    * Rejects a path that leads out of the table's folder, for example by `..`, or that contains an
-   * unpaired surrogate, which JSON allows but no file name does. pyzorder writes neither.
+   * unpaired surrogate, which JSON allows but no file name contains. pyzorder writes neither.
    */
   private def inside(path: String): String =
     if (TableFolder.leaves(path) || !UTF_8.newEncoder().canEncode(path)) {

@@ -15,7 +15,7 @@ import io.pyzorder.storage.{MoveFile, TableFolder}
  * remaining moves.
  *
  * @param newNames  whether no other files have ever had the names in `add`. A file with such a name
- *                  and the recorded size is then the run's own
+ *                  and the recorded size then belongs to the run
  * @param recovered whether the record was read from the journal, which others may be able to write.
  *                  Outside the table's folder, only the run's marker then proves that the files
  *                  belong to a run, and nothing is deleted without a marker
@@ -66,7 +66,7 @@ private[publish] final class RunFiles(
       val marker = Marker.path(table, run, record.incarnation, folder)
       marker.getFileSystem(hadoopConf).delete(marker, false)
     } catch {
-      case NonFatal(_) => () // a leftover marker is harmless, as its name is unique to this run
+      case NonFatal(_) => () // a leftover marker is harmless: its name is unique to this run
     }
   }
 
@@ -113,10 +113,10 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Throws if a folder also belongs to another table, with a lock of its own: a partition's folder
-   * may be a table by itself. A run of such a table creates its journal before it puts a marker
-   * into the folder, and this run puts its marker there before it looks for that journal and for
-   * other markers. If both do so at the same time, at least one of the runs sees the other.
+   * Throws if a folder also belongs to another table, which has its own lock: a partition's folder
+   * may itself be a table. A run of such a table creates its journal before it puts a marker into
+   * the folder, and this run puts its marker there before it looks for that journal and for other
+   * markers. If both do so at the same time, at least one of the runs sees the other.
    */
   def checkAlone(): Unit = record.folders.foreach { folder =>
     checkNoLink(folder)
@@ -138,7 +138,10 @@ private[publish] final class RunFiles(
    */
   private def last: Option[FileRef] = record.retire.lastOption
 
-  /** The inputs left to `retireLast`. Includes links, which readers do not follow once retired. */
+  /**
+   * The inputs that `retire` leaves to `retireLast`. Includes links, which readers do not follow
+   * once they are retired.
+   */
   private def late: Seq[FileRef] =
     record.retire.filter(input => last.contains(input) || Links.isOne(table.resolve(input.path)))
 
@@ -172,7 +175,9 @@ private[publish] final class RunFiles(
     late.foreach(input => checkSame(table.resolve(input.path), table.resolve(input.path), input))
   }
 
-  /** Retires the late inputs after the move-in, except where another file has the name by now. */
+  /**
+   * Retires the late inputs after `moveIn`, unless another file has since taken an input's name.
+   */
   def retireLast(): Unit = late.foreach { input =>
     val (from, to) = (table.resolve(input.path), table.retiredPath(run, input.path))
     val fs = from.getFileSystem(hadoopConf)
@@ -188,7 +193,7 @@ private[publish] final class RunFiles(
    * they are until VACUUM, so the rows that the other writer replaced do not come back.
    *
    * Several writers may do this at once. The first one to finish writes DONE before it deletes the
-   * markers, so once DONE exists, a missing marker is no conflict and all files are back.
+   * markers, so once DONE exists, a missing marker is not a conflict and all files are back.
    *
    * @return the problems; empty if all files are back
    */
@@ -226,7 +231,8 @@ private[publish] final class RunFiles(
 
   /**
    * Moves the new files in. Each folder's marker is checked before its files are moved, and all
-   * markers again at the end; files that were moved into an overwritten folder are removed.
+   * markers are checked again at the end. Files that were moved into an overwritten folder are
+   * removed.
    *
    * @return the conflicts with other writers; empty if there are none
    */
@@ -264,8 +270,8 @@ private[publish] final class RunFiles(
    * @return the conflicts with other writers; empty if there are none
    */
   def takeBack(): Seq[String] =
-    // If another writer took over and finished this run, missing markers are no conflict: it wrote
-    // DONE before it deleted them.
+    // If another writer took over and finished this run, missing markers are not a conflict: it
+    // wrote DONE before it deleted them.
     record.folders.filterNot(isIntact).filterNot(_ => isDone).map { folder =>
       record.add.filter(_.folder == folder).filter(isProvenMine).foreach(remove)
       s"${table.resolve(folder)} was overwritten or dropped"
@@ -298,13 +304,14 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Whether the file is certainly this run's. A recovered record may be forged by someone who has
-   * no write access outside the table's folder; there, only files that this process moved in count.
+   * Whether the file certainly belongs to this run. A recovered record may be forged by someone who
+   * has no write access outside the table's folder; there, only files that this process moved in
+   * count.
    */
   private def isProvenMine(file: FileRef): Boolean =
     !recovered || !TableFolder.isWhole(file.path) || movedIn(file.path)
 
-  /** Removes a new file that is still the run's; returns whether it was removed. */
+  /** Removes a new file if it still belongs to the run, and returns whether it was removed. */
   private def remove(file: FileRef): Boolean = {
     placedFiles.remove(file.path)
     val path = table.resolve(file.path)

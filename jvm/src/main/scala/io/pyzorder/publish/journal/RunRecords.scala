@@ -26,8 +26,8 @@ private[publish] final class RunRecords(
 
   /**
    * Whether only DONE is left, because DONE was written while the folder was being deleted. This is
-   * checked long after the run, when the folder may be renamed away and back in between, so DONE
-   * must exist both before and after the other checks.
+   * checked long after the run, and the folder may be renamed away and back between two checks, so
+   * DONE must exist both before and after the other checks.
    */
   def onlyDoneLeft: Boolean =
     exists("done") && !exists("prepare") && !exists("retire") && exists("done")
@@ -64,7 +64,7 @@ private[publish] final class RunRecords(
    * Cleans up after the table is gone from its folder: deletes the run's records, the index of that
    * incarnation, and the folders that are then empty. A run with the same number in a new
    * incarnation has records of the same names, so a record is deleted only if its content names the
-   * given incarnation. Everything else stays, as it may belong to a new incarnation.
+   * given incarnation. Everything else stays, because it may belong to a new incarnation.
    */
   def clear(incarnation: String): Unit = {
     val fs = folder.journal.getFileSystem(hadoopConf)
@@ -83,7 +83,7 @@ private[publish] final class RunRecords(
     Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
       .foreach(place => attempt(MetadataFiles.removeEmpty(hadoopConf, place)))
     // A process that deletes the table may have given up on `_zorder` because of these files and
-    // still be deleting the rest of its content.
+    // may still be deleting the rest of the table's folder.
     if (FileSystems.exists(fs, folder.zorder)) {
       attempt(MetadataFiles.removeUnused(hadoopConf, folder.zorder))
     }

@@ -23,7 +23,7 @@ object SummaryFiles {
   /** The given files without summary files. */
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
-  /** The summary files in folders, named as in FileRef.folder; one listing per folder. */
+  /** The summary files in folders, which are named as in FileRef.folder. Lists each folder once. */
   def in(hadoopConf: Configuration, table: TableFolder, folders: Seq[String]): Seq[FileRef] =
     folders.distinct.flatMap(folder => list(hadoopConf, table.resolve(folder))).map { file =>
       FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)
@@ -38,12 +38,18 @@ object SummaryFiles {
     FileSystems.list(folder.getFileSystem(hadoopConf), folder)
       .filter(file => Names.contains(file.getPath.getName) && isParquet(hadoopConf, file))
 
-  /** The folder and its ancestors up to the table's, whose summary files may describe its files. */
+  /**
+   * The folder and its ancestors up to the table's folder. Their summary files may describe the
+   * folder's files.
+   */
   def around(folder: String): Seq[String] =
     if (folder.isEmpty || TableFolder.isWhole(folder)) Seq(folder)
     else folder +: around(FileRef(folder, 0L, 0L).folder)
 
-  /** Whether the file is Parquet. Files of other kinds that happen to have such a name stay. */
+  /**
+   * Whether the file is Parquet. Files of other kinds that happen to have such a name are left
+   * alone.
+   */
   private def isParquet(hadoopConf: Configuration, file: FileStatus): Boolean =
     file.isFile && file.getLen > 0 && RowCounts.isParquet(hadoopConf, file.getPath, file.getLen)
 }

@@ -1,6 +1,7 @@
 package io.pyzorder.publish.reading
 
 import java.io.FileNotFoundException
+import java.util.Locale
 
 import scala.collection.mutable
 
@@ -16,7 +17,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 /**
  * A listing that shows every row of the tables in `folders` exactly once, even during an OPTIMIZE.
  * Files appear under their own names even while they are elsewhere; ZOrderParquetFileFormat and
- * ZOrderOrcFileFormat open them.
+ * ZOrderOrcFileFormat open them where they are.
  *
  * It reads the journals, lists the paths, looks for the files that an unfinished run has moved (see
  * Overlay for why none is missed) and reads the journals again. If they have changed, it starts
@@ -101,7 +102,7 @@ final class JournaledFileIndex(
       (over.hidden ++ added.filter(file => look.lost(file.folder))).foreach { file =>
         val path = over.table.resolve(file.path)
         // A hidden old file that is still in place has never been moved, so its time must match. A
-        // new file may have received another time when it was moved in.
+        // new file may have received a different time when it was moved in.
         val same = result.get(path).exists(s =>
           s.getLen == file.size &&
             (added(file) || s.getModificationTime == file.modificationTime))
@@ -135,8 +136,9 @@ final class JournaledFileIndex(
   private def fits(table: TableFolder, file: FileRef, roots: Seq[Path]): Boolean = {
     val names = file.folder.split('/').filter(_.contains('=')).map(_.takeWhile(_ != '=')).toSeq
     spec.isDefined || Roots.isRecursive(parameters) || schema.forall { columns =>
-      val planned = columns.fieldNames.toSeq.map(_.toLowerCase)
-      val found = names.map(name => ExternalCatalogUtils.unescapePathName(name).toLowerCase)
+      val planned = columns.fieldNames.toSeq.map(_.toLowerCase(Locale.ROOT))
+      val found = names.map(name =>
+        ExternalCatalogUtils.unescapePathName(name).toLowerCase(Locale.ROOT))
       if (roots.contains(table.root)) found == planned else found.endsWith(planned)
     }
   }

@@ -32,11 +32,12 @@ object JournaledListing {
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may be the folders of the tables that the relation's files
-   * belong to. Candidates are the catalog's location, the root paths outside it, and their
+   * The folders with a `_zorder` that may be the folder of a table to which some of the relation's
+   * files belong. Candidates are the catalog's location, the root paths outside it, and their
    * ancestors up to the first folder whose name does not have the form `name=value`. For a root
-   * path that is a file, the search also starts from its parent folder. For a folder it does not,
-   * because someone who can write beside a table must not decide which files the table has.
+   * path that is a file, the search also starts from its parent folder. For a root path that is a
+   * folder, it does not, because someone who can write beside a table must not decide which files
+   * the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -58,11 +59,11 @@ object JournaledListing {
 
   /**
    * Lists the relation's files through the journals of its folders. Returns `wrapped` itself if
-   * there is no journal, and no index that could replace a listing.
+   * there is neither a journal nor an index that could replace a listing.
    *
    * A listing is cached until a journal, an index or the files of `wrapped` change. Spark refreshes
-   * `wrapped` only in the session that wrote; other sessions notice new files because the index
-   * changes. The partitions of a CatalogFileIndex are fetched from the catalog each time.
+   * `wrapped` only in the session that wrote the files; other sessions notice new files because the
+   * index changes. The partitions of a CatalogFileIndex are fetched from the catalog each time.
    *
    * If `staleness` accepts earlier knowledge, files are taken from the indexes that are recent
    * enough, and only the paths that these indexes do not cover are listed. A cached listing is

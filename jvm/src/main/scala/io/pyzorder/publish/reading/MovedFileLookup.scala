@@ -15,7 +15,7 @@ object MovedFileLookup {
    * A file that is retired moves to its retired place and possibly back; a new file moves from its
    * staged place to its own. A move creates the second name before it removes the first. Checking
    * the retired, staged and own places in this order can therefore miss the file only if it changes
-   * direction meanwhile, so everything is checked twice.
+   * direction during the checks, so everything is checked twice.
    *
    * @param missing          the planned path
    * @param size             the planned size in bytes; 0 if unknown

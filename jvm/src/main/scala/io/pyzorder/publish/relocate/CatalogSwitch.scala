@@ -9,7 +9,7 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * Publishes a run by a single change in the catalog. The run fills new folders that nobody else
- * knows, and then the catalog refers to these instead of the folders that were read. The lock
+ * knows of, and then the catalog refers to these instead of the folders that were read. The lock
  * holder undoes the switch before COMMIT and completes it afterwards; both may be repeated.
  */
 private[publish] trait CatalogSwitch {
@@ -43,7 +43,8 @@ private[publish] trait CatalogSwitch {
   def marked: Set[Path]
 
   /**
-   * A folder that the record says was read, but that is not the table's according to the catalog.
+   * A folder that the record says was read, but that does not belong to the table according to the
+   * catalog.
    */
   def strange: Option[String]
 

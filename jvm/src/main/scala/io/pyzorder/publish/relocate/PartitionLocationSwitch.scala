@@ -81,7 +81,8 @@ final class PartitionLocationSwitch private[publish] (
   /**
    * The moves from folders that the catalog attributes to the table. Anyone with write access to
    * the table's folder can forge the record, including the table that it names. If the filled
-   * folder is the table's own by now, as after an earlier switch, they can also forge the mark.
+   * folder has become the table's own, for example through an earlier switch, they can also forge
+   * the mark.
    */
   private def own: Seq[Move] = moves.filter(move => table.holds(move.what.from))
 
@@ -162,8 +163,8 @@ final class PartitionLocationSwitch private[publish] (
     alter(ready.map(move => move -> move.to))
     reach("after-switch")
     val conflicts = ready.flatMap(move => move.changed.map(move -> _))
-    // Switch back partitions that were overwritten during the switch, unless new files have been
-    // written to the new folder since.
+    // Switch back partitions that were overwritten during the switch, unless new files have since
+    // been written to the new folder.
     val back = conflicts.map(_._1).filter(move => whole.contains(move -> move.visible.toSet))
     if (back.nonEmpty) {
       alter(back.map(move => move -> move.from))
@@ -174,7 +175,7 @@ final class PartitionLocationSwitch private[publish] (
     conflicts.map(_._2)
   }
 
-  /** Finishes a partition whose location is already switched. */
+  /** Finishes the switch of a partition whose location has already been changed. */
   private def settle(move: Move): Option[String] = {
     val conflict = move.changed
     if (conflict.isEmpty) move.left.carry(move.to)
@@ -200,8 +201,8 @@ final class PartitionLocationSwitch private[publish] (
 
   /**
    * The partitions' locations according to the catalog. Empty if there is no such table or its
-   * location is another folder: even if one of its partitions is here, the record is not that
-   * table's.
+   * location is another folder: even if one of its partitions is here, the record does not belong
+   * to that table.
    */
   private def locations: Map[TablePartitionSpec, Path] =
     if (!TableLocationSwitch.location(session, record.table).contains(table.root)) Map.empty
@@ -210,8 +211,8 @@ final class PartitionLocationSwitch private[publish] (
     }
 
   /**
-   * The partition's parameters, which also record its previous location. Recorded locations that
-   * are gone are dropped.
+   * The partition's parameters, which also record its previous location. Recorded locations that no
+   * longer exist are dropped.
    */
   private def parameters(
       partition: CatalogTablePartition,
@@ -247,8 +248,8 @@ object PartitionLocationSwitch {
   /**
    * The prefix of the partition parameters in the catalog that record a partition's previous
    * locations outside the table's folder. It is followed by the number of the run that switched the
-   * partition from there. The table's journal records these locations too, but someone with write
-   * access to the journal may have no access to the locations.
+   * partition away from that location. The table's journal records these locations too, but someone
+   * with write access to the journal may have no access to the locations.
    */
   private val Left = "zorder.left."
 

@@ -11,7 +11,7 @@ import io.pyzorder.storage.{BoundedFileName, CopyFile, CreateIfAbsent, FileRef, 
 import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, TableFolder}
 
 /**
- * A folder that a run replaced by another one in the catalog. Commands planned before the switch
+ * A folder that a run replaced with another one in the catalog. Commands planned before the switch
  * may still write into it.
  *
  * @param table the table whose journal contains the run
@@ -45,7 +45,10 @@ private[publish] final class PreviousLocation(
   /** Whether a file that was read is no longer in the folder. */
   def incomplete: Boolean = !read.forall(visible.map(refOf).toSet)
 
-  /** The table's own files in the folder, which VACUUM may delete; other files may be there too. */
+  /**
+   * The table's own files in the folder, which VACUUM may delete. The folder may also contain other
+   * files.
+   */
   def ownFiles: Seq[FileStatus] = visible.filter { status =>
     known(refOf(status)) || FileSystems.exists(fs, mark(status))
   }

@@ -24,7 +24,7 @@ object LastSwitch {
   /**
    * A switch of partitions' locations.
    *
-   * @param add the files that it wrote, as they are now
+   * @param add the files that the switch wrote, as they are now
    */
   final case class OfPartitions(switch: PartitionLocationSwitch, add: Seq[FileRef])
       extends LastSwitch
@@ -50,9 +50,9 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * INSERTs that were planned before a switch may have written files into these folders. Copies
-   * those files to the current location of the table or partition. Throws overwrittenBehind if such
-   * a folder was overwritten instead.
+   * Copies the files that INSERTs planned before a switch have written into the previous folders to
+   * the current location of the table or partition. Throws overwrittenBehind if a previous folder
+   * was overwritten instead.
    */
   def carry(): Unit = {
     table.carry()
@@ -60,7 +60,7 @@ final class PreviousLocations(
   }
 
   /**
-   * The table's own files in those of these folders whose retention has ended.
+   * The table's own files in the previous folders whose retention has ended.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, by the store's clock

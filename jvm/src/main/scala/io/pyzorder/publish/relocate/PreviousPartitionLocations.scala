@@ -49,7 +49,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   private lazy val named: Set[Path] = locations.values.toSet
 
-  /** Folders in which the database now has another table; they are no longer this table's. */
+  /** Folders in which the database now has another table; they no longer belong to this table. */
   private lazy val taken: Set[Path] = table.fold(Set.empty[Path]) { own =>
     val folders = committed.flatMap(_.moves.filter(move => folder.holds(move.what.from)))
       .map(_.from).toSet
@@ -57,9 +57,9 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * Those moves of a run whose previous folders are no longer used by any partition. Excludes
-   * folders that a later run moved a partition away from again, because that run has read the files
-   * added in between.
+   * The moves of a run whose previous folders are no longer used by any partition. Excludes folders
+   * from which a later run has moved a partition again, because that run has read the files added
+   * in between.
    */
   private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
@@ -71,9 +71,9 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * INSERTs that were planned before a switch may have written files into these folders. Copies
-   * those files to the current locations of the partitions. Throws overwrittenBehind if such a
-   * folder was overwritten instead.
+   * Copies the files that INSERTs planned before a switch have written into the previous folders to
+   * the current locations of the partitions. Throws overwrittenBehind if a previous folder was
+   * overwritten instead.
    */
   def carry(): Unit = for {
     (switch, _) <- switches

@@ -74,8 +74,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * Copies files to the table's current folder that were written into a previous one by INSERTs
-   * planned before a switch. Throws overwrittenBehind if a previous folder was overwritten instead.
+   * Copies the files that INSERTs planned before a switch have written into a previous folder to
+   * the table's current folder. Throws overwrittenBehind if a previous folder was overwritten
+   * instead.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
@@ -87,7 +88,10 @@ private[relocate] final class PreviousTableLocations(
     }
   }
 
-  /** Whether a folder was overwritten. An overwrite that deletes the folder deletes its journal. */
+  /**
+   * Whether a folder was overwritten. An overwrite that deletes the folder also deletes its
+   * journal.
+   */
   private def isAnew(left: TableFolder): Boolean =
     !Journal.read(hadoopConf, left).exists &&
       SiblingFolder.dataFiles(hadoopConf, left.root).nonEmpty

@@ -28,13 +28,14 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  * never compared with the files of the other.
  *
  * The lock holder undoes the run before COMMIT, by deleting `to`, and completes it afterwards.
- * Switching to the same folder twice has the same effect as switching once. A late call of a writer
- * that was declared dead is therefore harmless, unless the table has moved on from `to` by then.
+ * Switching to the same folder twice has the same effect as switching once. A late call by a writer
+ * that was declared dead is therefore harmless, unless the table has been switched away from `to`
+ * by then.
  *
  * A catalog has no compare-and-swap. An INSERT that was planned before the switch and commits after
  * it writes into `from`. `carry` copies its files, either right after the switch or with the next
  * writing command. If `from` was overwritten around the moment of the switch, the switch is
- * reverted, unless other writers have changed the files in `to` since.
+ * reverted, unless other writers have since changed the files in `to`.
  *
  * @param from   the table's folder when the run began; the table is not partitioned
  * @param run    the run's number in the journal of `from`
@@ -87,7 +88,7 @@ private[publish] final class TableLocationSwitch(
   /** Whether `to` carries this record's mark, which is removed once the catalog names `to`. */
   private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, Records.write(record))
 
-  /** Deletes `to`, which nobody else knows, unless the catalog names it. */
+  /** Deletes `to`, which nobody else knows of, unless the catalog names it. */
   override def undo(): Unit =
     if (isMine && !location.contains(to.root)) fs.delete(to.root, true)
 
@@ -163,7 +164,10 @@ private[publish] final class TableLocationSwitch(
    */
   def carry(table: TableFolder): Unit = left.carry(table.root)
 
-  /** The table's own files in `from`, which VACUUM may delete; other files may be there too. */
+  /**
+   * The table's own files in `from`, which VACUUM may delete. The folder may also contain other
+   * files.
+   */
   def ownFiles: Seq[FileStatus] = left.ownFiles
 
   /** The files below `_zorder` in `from`. */

@@ -19,7 +19,7 @@ object PruningResult {
   /** The file is proved to hold no row that makes the predicate TRUE. */
   case object Skipped extends PruningResult
 
-  /** The index does not know the file, or not in its current version. */
+  /** The index does not know the file in its current version. */
   case object Unindexed extends PruningResult
 }
 
@@ -43,7 +43,7 @@ final class FileEvaluator(
     val knows: FilterColumn => Boolean) {
 
   /**
-   * The number of each file's entry, or -1 if no entry matches the file's status.
+   * The position of each file's entry in the snapshot, or -1 if no entry matches the file's status.
    *
    * @param files the files of one partition of `listing`
    */

@@ -170,7 +170,7 @@ private[skipping] final class TableState(
   /** When the files were last verified; None if just now, or if Spark's own index lists them. */
   def asOf: Option[Long] = listing.asOf.filter(_ => staleness.remembers && !listing.isFresh)
 
-  /** Whether the store has just been listed, and no scan has made use of that. */
+  /** Whether the store has just been listed, and no scan has used that listing yet. */
   private[files] var isNew: Boolean = listing.isFresh
 }
 

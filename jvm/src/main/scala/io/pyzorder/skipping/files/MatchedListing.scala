@@ -9,8 +9,9 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMetadata}
 
 /**
- * The entry numbers of a listing's files in an index snapshot. They are looked up once, because
- * hashing a path takes longer than evaluating its file, and are kept as long as the listing.
+ * The positions of the entries of a listing's files in an index snapshot. They are looked up once,
+ * because hashing a path takes longer than evaluating its file, and are kept as long as the
+ * listing.
  *
  * A listing returns the same FileStatus objects until it is refreshed. A partition's files are
  * therefore recognized by object identity, which cannot confuse two versions of a file.
@@ -21,12 +22,12 @@ private[skipping] final class MatchedListing {
   private val snapshots = mutable.HashMap.empty[String, OfSnapshot]
 
   /**
-   * The number of each file's entry, or -1 if it has none.
+   * The position of each file's entry in the snapshot, or -1 if the file has no entry.
    *
    * @param table    the folder of the snapshot's table, with the settings that entries depend on
    * @param snapshot the snapshot's name, unique within the table
    * @param files    the files of one partition
-   * @param find     finds the number of one file's entry
+   * @param find     finds the position of one file's entry
    */
   def entries(
       table: String,

@@ -24,8 +24,8 @@ private[skipping] final class PartitionEvaluation(
   private val listed: Array[FileStatusWithMetadata] = directory.files.toArray
 
   /**
-   * The entry numbers by evaluator and file. The arrays belong to the cached listing and must not
-   * be modified.
+   * The positions of the entries by evaluator and file. The arrays belong to the cached listing and
+   * must not be modified.
    */
   private val entries: Array[Array[Int]] = judges.map(_.entries(listing, listed))
 

@@ -92,7 +92,8 @@ private[skipping] final class PlanState {
   /**
    * Registers a scan of the plan before it executes.
    *
-   * @param opened returns the files that the scan will open in its source's state, and maybe more
+   * @param opened returns the files that the scan will open in its source's state, and possibly
+   *               more
    */
   def expect(source: FileSource)(opened: () => Seq[FileStatus]): Unit =
     synchronized(scans += ((source, opened)))

@@ -142,8 +142,8 @@ final class ZOrderFileIndex private (
   private def mayAsk: Boolean = !isExecuting || plan.isChoosing
 
   /**
-   * Makes the choice of files, or of answers from the index, that an execution of the plan uses,
-   * after fixing the state that the plan reads. If that state comes from an earlier moment and no
+   * Fixes the state that the plan reads, then makes the choice of files, or of answers from the
+   * index, that an execution of the plan uses. If that state comes from an earlier moment and no
    * scan uses it yet, the chosen files are checked. If one is gone or has changed, the table is
    * listed and the choice is made again.
    */
@@ -157,9 +157,9 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Whether this runs for an execution of the plan. Spark then asks for the outcome before the
-   * first scan, to describe the plan, and the files are listed once for both. The whole logical
-   * plan has been optimized by then, so the partitions that its scans select are known.
+   * Whether this runs for an execution of the plan. To describe the plan, Spark then requests the
+   * outcome before the first scan, and the files are listed once for both. The whole logical plan
+   * has been optimized by then, so the partitions that its scans select are known.
    */
   private def isExecuting: Boolean =
     session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null

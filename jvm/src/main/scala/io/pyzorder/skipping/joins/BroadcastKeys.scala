@@ -52,7 +52,7 @@ private[skipping] object JoinedKey {
 
   private val NoId = ExprId(0, new java.util.UUID(0L, 0L))
 
-  /** The same attribute for every reading of a table. Spark assigns new ids each time. */
+  /** The attribute without its id, because Spark assigns a new id each time a table is read. */
   private def unnumbered(a: AttributeReference): AttributeReference =
     AttributeReference(a.name, a.dataType, nullable = true, a.metadata)(NoId)
 }

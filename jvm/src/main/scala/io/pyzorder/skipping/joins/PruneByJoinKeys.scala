@@ -35,11 +35,11 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  * pairs are equal, so each pair gives a filter of its own. Any further conditions only drop more
  * rows.
  *
- * Sort-merge and shuffled hash joins give no filter. The shuffles of both sides start together when
- * the plan starts, and a finished shuffle reveals its size but not its keys. If a join becomes a
- * broadcast join after its small side was shuffled, the large side has been read and shuffled too.
- * The rule also has no effect where Spark keeps its current plan because the new one seems more
- * expensive.
+ * Sort-merge and shuffled hash joins provide no filter. The shuffles of both sides start together
+ * when the plan starts, and a finished shuffle reveals its size but not its keys. If a join becomes
+ * a broadcast join after its small side was shuffled, the large side has already been read and
+ * shuffled too. The rule also has no effect where Spark keeps its current plan because the new one
+ * seems more expensive.
  */
 case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan] {
 

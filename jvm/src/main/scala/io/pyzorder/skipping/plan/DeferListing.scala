@@ -1,5 +1,7 @@
 package io.pyzorder.skipping.plan
 
+import java.util.Locale
+
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
@@ -122,7 +124,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
   private def formatOf(table: CatalogTable): Option[FileFormat] =
     if (!DDLUtils.isDatasourceTable(table)) None
-    else table.provider.map(_.toLowerCase) match {
+    else table.provider.map(_.toLowerCase(Locale.ROOT)) match {
       case Some("parquet") => Some(new ParquetFileFormat)
       case Some("orc")
           if session.sessionState.conf.getConf(SQLConf.ORC_IMPLEMENTATION) == "native" =>

@@ -18,10 +18,10 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, ZOrderFileIndex}
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * Conditions on the rows of a query's scans that skip no files, contrary to what users may expect.
- * These are conditions that Spark does not pass to the scan (nondeterministic ones and, in Spark
- * 3.5, those with a subquery) and join keys. They are only for display; PruneByJoinKeys decides
- * which join keys are used.
+ * Finds conditions on the rows of a query's scans that, contrary to what users may expect, skip no
+ * files. These are conditions that Spark does not pass to the scan (nondeterministic ones and, in
+ * Spark 3.5, those with a subquery) and join keys. They are only for display; PruneByJoinKeys
+ * decides which join keys are used.
  */
 final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelper {
 
@@ -29,7 +29,7 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
 
   visit(plan, Nil, SkippingDiagnostics.NotAdaptive)
 
-  /** The reasons why conditions skip no files of one scan, from the top of the plan to the scan. */
+  /** The reasons why conditions skip no files of one scan, in order from the top of the plan. */
   def of(scan: FileSourceScanExec): Seq[String] =
     Option(found.get(scan)).fold(Seq.empty[String])(_.toList.distinct)
 

@@ -71,7 +71,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     case _ => false
   }
 
-  /** Whether the class is exactly one of these. A subclass may know more about the files. */
+  /** Whether the class is exactly one of these three. A subclass may know more about the files. */
   private def isSparks(location: FileIndex): Boolean =
     location.getClass == classOf[InMemoryFileIndex] ||
       location.getClass == classOf[CatalogFileIndex] ||

@@ -8,12 +8,12 @@ import io.pyzorder.skipping.predicate.IndexFilter.{
 import io.pyzorder.skipping.predicate.IndexFilter.{sorted, Never, NotPrefix, OneOf, Other, Prefix}
 
 /**
- * Filters for rows whose column compares in a given way with values. They also cover nulls and NaN,
+ * Builds filters for comparisons of a column with values. The filters also cover nulls and NaN,
  * which bounds leave out.
  */
 private[skipping] object ColumnFilters {
 
-  /** `c < NaN` is TRUE for every number, `c <= NaN` for every value. */
+  /** `c < NaN` is TRUE for every number, and `c <= NaN` for every value. */
   def below(c: FilterColumn, v: Any, orEqual: Boolean): IndexFilter =
     if (isNaN(v)) HasValue(c) else Below(c, v, orEqual)
 

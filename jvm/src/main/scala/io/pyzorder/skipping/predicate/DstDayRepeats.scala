@@ -13,8 +13,8 @@ import scala.jdk.CollectionConverters._
  *
  * The local day of an instant is the day of instant + offset. Between two transitions the offset is
  * constant, so days are in order. A forward transition skips local times and at most one day. A
- * backward transition repeats local times. It repeats a day exactly if the last local time before
- * it lies on a later day than the first local time after it.
+ * backward transition repeats local times. It repeats a day if and only if the last local time
+ * before it lies on a later day than the first local time after it.
  *
  * @param repeated the instants, sorted
  * @param from     the instant after which a day may be repeated every year

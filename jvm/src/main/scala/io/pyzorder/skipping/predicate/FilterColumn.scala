@@ -27,7 +27,7 @@ final case class FilterColumn(
     through: Option[Expression] = None,
     zone: Option[ZoneId] = None) {
 
-  /** The type in which the predicate compares. */
+  /** The type of the values that the predicate compares. */
   def comparedType: DataType = through.fold(dataType)(_.dataType)
 
   /** The column itself. */

@@ -93,7 +93,7 @@ object IndexFilter {
     case (l, r) => And(l, r)
   }
 
-  /** `a OR b`. If one side has no proof, the whole has none either. */
+  /** `a OR b`. If one side has no proof, the whole has no proof. */
   def or(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Always, _) | (_, Always) => Always
     case (Never, other) => other

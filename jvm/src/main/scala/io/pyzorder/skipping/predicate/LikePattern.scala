@@ -15,7 +15,9 @@ object LikePattern {
   /** The characters before the first wildcard. `anyRest` means that only a single `%` follows. */
   final case class StartingWith(prefix: UTF8String, anyRest: Boolean) extends LikePattern
 
-  /** LIKE replaces bytes that are not valid UTF-8 by this character, so it stands for them too. */
+  /**
+   * LIKE replaces bytes that are not valid UTF-8 with this character, so it stands for them too.
+   */
   private val Replacement = '\uFFFD'
 
   /** The column and the parsed pattern of `column LIKE 'literal'`, or None for any other form. */
@@ -27,8 +29,8 @@ object LikePattern {
   }
 
   /**
-   * Returns None if the pattern is invalid, because the escape character is the last one or
-   * precedes a character that it cannot escape.
+   * Returns None if the pattern is invalid, because the escape character is the last character or
+   * precedes one that it cannot escape.
    */
   private[skipping] def parse(pattern: String, escape: Char): Option[LikePattern] = {
     val prefix = new StringBuilder

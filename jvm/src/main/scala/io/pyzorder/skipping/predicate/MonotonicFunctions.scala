@@ -74,8 +74,8 @@ object MonotonicFunctions {
     case (_, FloatType | DoubleType) if IntegralOrder.contains(from) => true
     // Every float is a double, NaN stays NaN, -0.0 stays -0.0.
     case (FloatType, DoubleType) => true
-    // With enough digits before the point, the number is unchanged. With fewer, some would become
-    // null.
+    // With enough digits before the decimal point, the number is unchanged. With fewer, some
+    // numbers would become null.
     case (_, d: DecimalType) if IntegralOrder.contains(from) =>
       d.precision - d.scale >= IntegralDigits(from)
     case (a: DecimalType, b: DecimalType) =>

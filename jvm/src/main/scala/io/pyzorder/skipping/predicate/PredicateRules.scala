@@ -198,7 +198,7 @@ object PredicateRules {
         })
     }
 
-  /** Each level of predicates compared with predicates doubles the size of the filter. */
+  /** Each nested comparison of predicates with predicates doubles the size of the filter. */
   private def notTooLarge(filter: IndexFilter): IndexFilter =
     if (filter.size > MaxSize) Always else filter
 

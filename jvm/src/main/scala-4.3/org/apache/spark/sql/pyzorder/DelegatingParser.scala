@@ -12,7 +12,9 @@ import org.apache.spark.sql.types.{DataType, StructType}
 /** Delegates Spark 4.3's parser interface to the next parser, and statements to `parse`. */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
 
-  /** The plan of a statement. `parseNext`, the next parser, may be called repeatedly. */
+  /**
+   * Parses a statement into a plan. `parseNext` calls the next parser and may be used repeatedly.
+   */
   protected def parse(sql: String, parseNext: String => LogicalPlan): LogicalPlan
 
   override def parsePlan(sqlText: String): LogicalPlan = parse(sqlText, next.parsePlan)

@@ -55,7 +55,7 @@ final class EventLogs(session: shim.SparkSession, path: String) {
     found
   }
 
-  /** Opens the next log unless one is open. False: there are no more logs. */
+  /** Opens the next log unless one is open. Returns false if there are no more logs. */
   private def advance(): Boolean = {
     while (current.isEmpty && logs.hasNext) {
       val log = logs.next()

@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * A setting of pyzorder, which `SET -v` documents and `SET` validates.
+ * A pyzorder setting, which `SET -v` documents and `SET` validates.
  *
  * The class is in Spark's package because Spark's registry of settings is private to it.
  *
@@ -13,7 +13,7 @@ import org.apache.spark.sql.internal.SQLConf
  * @param default text of the default value
  * @param doc     description for `SET -v`
  * @param parse   parses a text; throws IllegalArgumentException with a sentence if it is invalid
- * @param public  false: the setting is for tests and not shown by `SET -v`
+ * @param public  whether `SET -v` shows the setting; false for settings that are only for tests
  */
 class Setting[T](
     val key: String,
@@ -54,15 +54,20 @@ final class TableSetting[T](key: String, default: String, doc: String, parse: St
   /** The name of the table property. */
   def property: String = key.stripPrefix("spark.sql.")
 
-  /** The value for a table: the session's if set explicitly, else the table's, else the default. */
+  /**
+   * The value for a table: the session's if it is set explicitly, or else the table's, or else the
+   * default.
+   */
   def get(conf: SQLConf, properties: Map[String, String]): T =
     chosen(conf, properties).getOrElse(get(conf))
 
-  /** The value that the session or, failing that, the table sets explicitly; None: neither does. */
+  /**
+   * The value that the session or, failing that, the table sets explicitly; None if neither does.
+   */
   def chosen(conf: SQLConf, properties: Map[String, String]): Option[T] =
     if (conf.contains(key)) Some(get(conf)) else ofTable(properties)
 
-  /** The value of the table's property, whatever the session sets; None: it has none. */
+  /** The value of the table's property, whatever the session sets; None if it is not set. */
   def ofTable(properties: Map[String, String]): Option[T] =
     properties.find(_._1.equalsIgnoreCase(property)).map { case (_, text) =>
       checked(text, property)

@@ -20,12 +20,12 @@ final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelat
   def hasAtMost(rows: Long): Boolean = stage.getRuntimeStatistics.rowCount.exists(_ <= rows)
 
   /**
-   * The values of the join's keys, with each combination at least once. None: the hash table was
+   * The values of the join's keys, with each combination at least once. None if the hash table was
    * not built from these keys.
    *
    * Spark packs several integral keys into one LONG, which is then the table's key. Packed or not,
-   * the table's key is computed from `keys`, and packing is lossless. Hence all rows of an entry
-   * have the same `keys`, and it is enough to compute those of the first row.
+   * the table's key is computed from `keys`, and packing is lossless. All rows of an entry
+   * therefore have the same `keys`, and it is enough to compute those of the first row.
    *
    * Values that point into the memory of Spark's rows are copied.
    */
