@@ -51,7 +51,7 @@ class Folder:
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
     def copy(self, name: str, to: str) -> None:
-        """Copies a file; a rename on S3 starts with such a copy."""
+        """Copies a file, which is the first step of a rename on S3."""
         copied = self._hadoop.fs.FileUtil.copy(
             self._fs, self.path(name), self._fs, self.path(to), False, True, self.conf
         )

@@ -1,4 +1,4 @@
-"""Files that join keys skip in a table; answers are compared with plain Spark's."""
+"""Helpers that count the files skipped by join keys, and compare answers with plain Spark's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows(df: DataFrame) -> list[str]:
 
 
 def checked(spark: SparkSession, sql: str) -> DataFrame:
-    """Runs the query and checks its answer against the one without skipping."""
+    """Runs the query, and checks that skipping does not change its answer."""
     with plain(spark):
         expected = rows(spark.sql(sql))
     df = spark.sql(sql)

@@ -1,6 +1,6 @@
-"""The tests' Spark sessions: small and, unless told otherwise, local; with pyzorder.
+"""The tests' Spark sessions: small, with pyzorder, and local by default.
 
-Environment variables, which processes started by tests inherit: PYZORDER_TEST_MASTER is the
+Processes that tests start inherit these environment variables: PYZORDER_TEST_MASTER is the
 Spark master (set by `make test-cluster`), PYZORDER_TEST_REMOTE the address of a Spark Connect
 server to use instead (`make test-connect`), and PYZORDER_TEST_SETTINGS holds further settings as
 JSON (`make test-hdfs` and `make test-s3`).

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 
 def rows_of(df: DataFrame) -> Counter[str]:
-    """The rows as a multiset; NaN equals itself. PySpark cannot collect year-month intervals."""
+    """The rows as a multiset, in which NaN equals itself. Year-month intervals, which PySpark
+    cannot collect, become strings."""
     names = [(f"`{f.name.replace('`', '``')}`", f.dataType.simpleString()) for f in df.schema]
     readable = [
         F.col(name).cast("string") if "year" in data_type else name for name, data_type in names

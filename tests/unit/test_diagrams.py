@@ -52,7 +52,8 @@ def test_the_query_that_is_shown_is_the_one_that_is_judged() -> None:
 
 
 def test_files_are_opened_if_both_columns_can_match() -> None:
-    """Checks the ranges value by value: a file is opened if and only if both columns match."""
+    """Checks value by value that a file is opened if and only if its ranges match in both
+    columns."""
     (first, last), store = skipping.DAYS, skipping.STORE
     for entry in skipping.INDEX:
         days = range(entry.day[0], entry.day[1] + 1)

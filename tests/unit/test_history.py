@@ -20,7 +20,7 @@ ROW: dict[str, Any] = {
     "seconds": 1.5,
 }
 
-# (fields that differ from the row above, the result)
+# (fields that differ from the row above, the summary)
 RESULTS: list[tuple[dict[str, Any], str]] = [
     ({}, "replaced 1,200 files with 8"),
     ({"committed": False}, "replaced no files"),

@@ -71,7 +71,7 @@ def read(spark: SparkSession, table: Path | str, fmt: str = "parquet") -> DataFr
 
 
 def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") -> DataFrame:
-    """A DataFrame on the same relation that lists files through the journal."""
+    """The same DataFrame, except that its files are listed through the journal."""
     session = spark._jsparkSession
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()
@@ -102,7 +102,7 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
 
 
 class Rewrite:
-    """A run of a Writer that replaces all data files of each folder by one file.
+    """A run of a Writer that replaces all data files of each folder with one file.
 
     The table is a local folder, or a URL on any store.
     """
@@ -196,8 +196,8 @@ class Paused:
 
 @contextmanager
 def paused(table: Path | str, points: str, statement: str, *settings: str) -> Iterator[Paused]:
-    """Runs the statement in a process that stops at the fail points; lets it end
-    after the block."""
+    """Runs the statement in a process that stops at the fail points; after the block, lets it
+    finish."""
     process = Paused(
         _child(table, "", statement, f"spark.sql.zorder.test.pauseAt={points}", *settings)
     )

@@ -1,4 +1,4 @@
-"""An index that cannot be used is treated as missing, and causes no failure."""
+"""An unusable index is treated as missing and never causes a failure."""
 
 from __future__ import annotations
 

@@ -85,7 +85,8 @@ DEPTHS: list[tuple[list[tuple[float, float]], float]] = [
 
 @pytest.mark.parametrize(("ranges", "step"), DEPTHS)
 def test_depths(ranges: list[tuple[float, float]], step: float) -> None:
-    """The depth at each value equals a plain count of the ranges that contain it."""
+    """The depth at each value equals the number of ranges that contain the value, counted one by
+    one."""
     x, y = drawing.depths(np.array(ranges, dtype=float).reshape(-1, 2), step)
     drawn = dict(zip(x[1:-1:3], y[1:-1:3], strict=True)) if not step else {}
     for value in np.arange(-1, 10, 0.25 if not step else 1):
