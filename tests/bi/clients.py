@@ -1,4 +1,4 @@
-"""The clients that BI tools are based on, JDBC, PyHive and SQLAlchemy, with a common interface."""
+"""The clients that BI tools are based on (JDBC, PyHive and SQLAlchemy), with a common interface."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class Jdbc:
         return answer
 
     def query(self, sql: str) -> dict[str, Any]:
-        """The columns from ResultSetMetaData, and the rows of a statement."""
+        """Runs a statement; returns its columns, from ResultSetMetaData, and its rows."""
         return self.ask(do="query", sql=sql)
 
     def prepared(self, sql: str, *values: tuple[str, object]) -> dict[str, Any]:
-        """Like `query`, for a PreparedStatement; each value comes with its type."""
+        """Like `query`, but runs a PreparedStatement; each value is given with its type."""
         listed = [[kind, str(value)] for kind, value in values]
         return self.ask(do="prepared", sql=sql, values=listed)
 
@@ -100,8 +100,8 @@ class Jdbc:
 
 
 def _holds_rows(columns: Iterable[str]) -> bool:
-    """Whether a statement returns rows. If not, Spark reports one column, `Result`, and PyHive
-    fails to fetch its rows from Spark 3.5."""
+    """Whether a statement returns rows. For a statement that does not, Spark reports one column,
+    `Result`, and PyHive fails if it tries to fetch rows from Spark 3.5."""
     return list(columns) not in ([], ["Result"])
 
 

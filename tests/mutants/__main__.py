@@ -38,7 +38,7 @@ SURVIVORS = OUT / "survivors.tsv"
 HERE = Path(__file__).parent
 EXPLAINED = HERE / "explained.tsv"
 
-#: Files without rules, which make a box to display, and collect join keys.
+#: Files without rules: they create a box for display, or collect join keys.
 LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 
 #: Modules with cases, the fastest first.
@@ -129,8 +129,8 @@ class Mutation:
         return session._jvm.io.pyzorder.mutants.Active
 
     def passes(self, item: pytest.Item, items: list[pytest.Item]) -> bool:
-        """Whether a case passes. Keeps the fixtures that it shares with other cases
-        of the module."""
+        """Runs a case, and returns whether it passes. Keeps the fixtures that it shares with other
+        cases of the module."""
         following = next(other for other in items if other is not item)
         reports = runtestprotocol(item, log=False, nextitem=following)
         self.said = "\n".join(str(report.longrepr) for report in reports if report.failed)

@@ -50,7 +50,7 @@ class Process:
         os.killpg(self.process.pid, signal.SIGKILL)
 
     def failed(self) -> bool:
-        """Whether the process ended by itself with an error, not on request or by a kill."""
+        """Whether the process ended with an error, other than on request or by a kill."""
         return self.process.poll() not in (None, 0, KILLED, -signal.SIGKILL)
 
 

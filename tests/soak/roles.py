@@ -113,7 +113,7 @@ class Reader(Writer):
             self.observe(table, "an old frame", lambda: frame, since)
 
     def planned(self) -> None:
-        """Plans a scan, which chooses its files, and reads them later."""
+        """Plans a scan, which chooses its files at once, and reads the files later."""
         table, question = self.table(), {"low": 0, "high": 1000, "p": None}
         since = time.monotonic()
         seen: dict[str, object]

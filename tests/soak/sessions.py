@@ -52,7 +52,7 @@ def session(home: Path, cores: int) -> SparkSession:
     return spark
 
 
-#: Reads the rows twice, in two stages.
+#: Counts the rows of each batch with two scans, in separate stages.
 GROUPS = """
     SELECT op, coalesce(rows, 0) rows, coalesce(ids, 0) ids, coalesce(again, 0) again
     FROM (SELECT op, count(*) rows, count(DISTINCT id) ids FROM rows GROUP BY op)
@@ -74,7 +74,7 @@ class Worker:
         return not (self.home / "stop").exists()
 
     def statement(self, text: str) -> bool:
-        """Runs a pyzorder statement, whose error, if any, must report a concurrent change."""
+        """Runs a pyzorder statement. If it fails, its error must report a concurrent change."""
         outcome, typed = "done", True
         try:
             self.spark.sql(text).collect()

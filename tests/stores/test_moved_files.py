@@ -1,4 +1,4 @@
-"""Queries whose files are moved away by OPTIMIZE after planning or during the read."""
+"""Queries whose files OPTIMIZE moves away after the query was planned or while it reads them."""
 
 from __future__ import annotations
 
