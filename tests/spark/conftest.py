@@ -49,7 +49,8 @@ def parted(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
-    """Runs a query, and runs something else while the query's function `slow` blocks."""
+    """A function that runs a query and, while the query's function `slow` blocks, something
+    else."""
     started, go = str(tmp_path / "started"), str(tmp_path / "go")
 
     def slow(value: int) -> int:

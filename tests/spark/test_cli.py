@@ -115,7 +115,7 @@ def write(spark: SparkSession, rows: int, folder: Path) -> None:
 
 
 def ids(folder: Path) -> list[int]:
-    """The ids in the folder's files, as any other engine reads them."""
+    """The ids in the folder's files, as any other engine would read them."""
     columns = [pyarrow.parquet.read_table(f, columns=["id"])["id"] for f in data_files(folder)]
     return sorted(value for column in columns for value in column.to_pylist())
 

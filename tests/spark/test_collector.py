@@ -1,5 +1,5 @@
-"""File statistics compared with the values that Spark reads: each statistic is true, and none that
-must be known is missing."""
+"""File statistics compared with the values that Spark reads: every statistic is correct, and none
+that must be known is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.scans import settings as conf
 
 FORMATS = ["parquet", "orc"]
 
-# SQL type, values in SQL: every indexed type, with its extremes and nulls.
+# (SQL type, values in SQL) for every indexed type, with its extreme values and null.
 COLUMNS: list[tuple[str, list[str]]] = [
     ("boolean", ["true", "null", "true"]),
     ("tinyint", ["-128Y", "0Y", "127Y"]),
@@ -86,7 +86,7 @@ def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_months(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """Year-month intervals, which Python cannot collect."""
+    """Year-month intervals, which PySpark cannot collect."""
     path = tmp_path / "t"
     write(
         spark,
@@ -126,8 +126,8 @@ def test_nan_and_zero(
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("last", ["a", "é", "\U0001f600", "\U0010ffff", "\x7f"])
 def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, last: str) -> None:
-    """Footers of files with long strings have truncated bounds or none. The index truncates its
-    bounds at 256 bytes, and they still enclose the values."""
+    """Footers of files with long strings have truncated bounds or none. The index truncates its own
+    bounds to 256 bytes, but they still enclose the values."""
     path = tmp_path / "t"
     spark.createDataFrame([(last * size,), ("b",), (None,)], "s string").coalesce(1).write.format(
         fmt
@@ -268,7 +268,7 @@ def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> 
         assert indexes.known(entry, column) == (read != "EXCEPTION")
 
 
-# Name, Arrow array, whether its statistics must be known.
+# (name, Arrow array, whether its statistics must be known)
 ARROW: list[tuple[str, pa.Array, bool]] = [
     ("uint8", pa.array([0, 255, None], pa.uint8()), True),
     ("uint16", pa.array([0, 65535], pa.uint16()), True),
@@ -336,7 +336,7 @@ def test_orc_of_arrow(spark: SparkSession, tmp_path: Path) -> None:
     assert all(indexes.known(entry, c) for c in "isxdbn")
 
 
-# Stored type and declared type: Spark converts, truncates or fails.
+# (stored type, declared type): Spark converts the values, truncates them or fails.
 WIDER: list[tuple[str, str]] = [
     ("int", "bigint"), ("bigint", "int"), ("int", "smallint"), ("float", "double"),
     ("decimal(5,2)", "decimal(12,2)"), ("decimal(5,2)", "decimal(12,4)"), ("string", "int"),
@@ -349,7 +349,7 @@ WIDER: list[tuple[str, str]] = [
 def test_files_of_another_type(
     spark: SparkSession, tmp_path: Path, fmt: str, stored: str, declared: str
 ) -> None:
-    """Collecting never fails on a file of another type; if Spark can read the file, the
+    """Collecting statistics never fails on a file of another type. If Spark can read the file, the
     statistics are right."""
     path = tmp_path / "t"
     values = {"date": "date'2000-01-01'", "binary": "X'41'", "int": "100000", "bigint": "1L"}

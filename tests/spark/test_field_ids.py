@@ -1,4 +1,4 @@
-"""Columns read by field id: Delta's extension turns this on for the whole session."""
+"""Reading columns by field id, which Delta's extension turns on for the whole session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hive's own tables, STORED AS PARQUET or ORC, in a metastore: OPTIMIZE and pruned queries."""
+"""OPTIMIZE and file skipping on Hive's own tables (STORED AS PARQUET or ORC) in a metastore."""
 
 from __future__ import annotations
 

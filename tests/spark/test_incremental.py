@@ -1,4 +1,4 @@
-"""Repeated OPTIMIZE: it rewrites new files and the files that they overlap, and leaves the rest."""
+"""A repeated OPTIMIZE rewrites new files and the files that they overlap, and leaves the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
 
 
 def later(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows whose `a` is like a time: each round has higher values than the one before."""
+    """Rows whose `a` grows like a timestamp: each round has higher values than the one before."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 
@@ -82,7 +82,7 @@ def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -
 
 def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> None:
     """All new files are rewritten, together with clustered files of at most `rewriteFactor` times
-    their size."""
+    the new files' size."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 50_000, 0), 32)
     clustered = set(data_files(folder))
@@ -101,8 +101,8 @@ def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_files_that_gain_nothing_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """If new rows lie beyond all others, no file is rewritten with them, even if the
-    limit allows more."""
+    """If the values of new rows are higher than all others, no clustered file is rewritten with the
+    new ones, even if the limit would allow it."""
     folder = tmp_path / "t"
     uniform(spark, 50_000, 0).write.parquet(str(folder))
     aim_at(spark, folder, 32)

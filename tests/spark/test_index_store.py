@@ -1,4 +1,4 @@
-"""Snapshots of the index table: what is published is what is loaded, whatever fails in between."""
+"""Snapshots of the index table are loaded as they were published, whatever fails in between."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks import jvm_loops
 from tests.support import indexes
 from tests.support.scans import opened, settings
 
-# SQL type, a low and a high value as SQL literals.
+# (SQL type, a low value and a high value as SQL literals)
 TYPES: list[tuple[str, str, str]] = [
     ("boolean", "false", "true"),
     ("tinyint", "-128Y", "127Y"),
@@ -239,7 +239,7 @@ def test_damaged_snapshot_is_no_index(spark: SparkSession, folder: Path, damage)
 
 
 def test_names_that_need_care(spark: SparkSession, tmp_path: Path) -> None:
-    """Dots, quotes, spaces, and names like those of the index table's own columns."""
+    """Names with dots, quotes and spaces, and names like those of the index table's own columns."""
     path = tmp_path / "a t%20:b"
     write(
         spark,

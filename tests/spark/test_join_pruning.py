@@ -69,7 +69,7 @@ def keeps(name: str, sql: str, *opened: int) -> Case:
 
 SOME = "(SELECT * FROM dim WHERE tag IN (5, 7, 105))"
 CASES = [
-    # Joins that drop rows of fact without a match.
+    # Joins that drop rows of `fact` without a match.
     prunes("inner", f"SELECT fact.k, fact.s FROM fact JOIN {SOME} q ON fact.k = q.k"),
     prunes("inner, fact on the right", f"SELECT fact.k FROM {SOME} q JOIN fact ON fact.k = q.k"),
     prunes("comma", f"SELECT fact.k FROM fact, {SOME} q WHERE fact.k = q.k AND fact.m >= 0"),
@@ -123,7 +123,7 @@ CASES = [
     prunes("wide decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.wide = q.wide"),
     prunes("struct field", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.st.k = q.st.k"),
     # Bounds never include NaN: file 5, which contains one, is read if NaN is among the keys. Files
-    # 6 and 7 start at -0.0 and 0.0, so their ranges include 5 and 7 as well.
+    # 6 and 7 start at -0.0 and 0.0, so their ranges also include 5 and 7.
     prunes("double", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.x = q.x", 4),
     prunes("NaN", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 50) q "
            "ON fact.x = q.x", 1),

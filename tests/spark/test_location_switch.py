@@ -1,4 +1,5 @@
-"""OPTIMIZE that fills a new folder and switches the table's location to it in the catalog.
+"""OPTIMIZE with the publishing method that fills a new folder and switches the table's location to
+it in the catalog.
 
 Besides Spark, PyArrow reads the table, like an engine that takes a table's location from the
 catalog and reads every data file there.
@@ -175,7 +176,8 @@ def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """A path does not identify a catalog table, and the table has left its old folder."""
+    """OPTIMIZE of a path is refused: a path does not identify the catalog table whose location
+    would be switched, and after a switch the table is no longer in its old folder."""
     home = make(spark, tmp_path)
     with (
         pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*named by its path"),
@@ -188,7 +190,7 @@ def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
-    """The location is switched again and again; readers always get all rows."""
+    """The location is switched repeatedly, and readers always get all rows."""
     make(spark, tmp_path)
     wrong: list[object] = []
     seen: set[Path] = set()
@@ -224,8 +226,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Files are added to the folder that the catalog named a moment ago: none is
-    lost or duplicated."""
+    """Files that are added to the folder that the catalog named a moment ago are neither lost nor
+    duplicated."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []
@@ -274,7 +276,8 @@ def test_session_that_has_used_the_table(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_rows_written_to_the_old_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """So does a session that still knows the old location."""
+    """Rows that another session writes to the old folder are copied to the new one, once. That
+    session, which used the old location, then notices the new one."""
     make(spark, tmp_path)
     other = spark.newSession()
     old = location(spark)

@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX of difficult values and types: which ones the index can answer."""
+"""The values and types for which the index can answer COUNT, MIN and MAX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables, partitions and columns with names that other programs stumble over or execute."""
+"""Tables, partitions and columns with names that a program might mishandle or execute."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ FOLDERS = [
     "a:b",
 ]
 
-#: A sibling of the folder "[a-c]{x,y}*?". It matches that folder's name, read as a pattern.
+#: A sibling of the folder "[a-c]{x,y}*?", whose name would match it if the name were read as a
+#: pattern.
 NEIGHBOUR = "axaz"
 
 
@@ -79,7 +80,8 @@ def test_folders(spark: SparkSession, tmp_path: Path, others: Path, name: str) -
 
 @pytest.mark.parametrize("fmt", ["parquet", "orc"])
 def test_ways_to_a_folder(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """`..`, doubled slashes, and links to the folder, to one above it, and to a file's folder."""
+    """Paths with `..`, with doubled slashes, and with links to the folder, to one above it, and to
+    a file's folder."""
     folder = tmp_path / "a" / "t"
     expected = filled(spark, folder, fmt)
     (tmp_path / "link").symlink_to(folder)
@@ -125,7 +127,7 @@ VALUES = ["a/b=c", "50% %2F", "ü 🦆", "", None, """it's "b" `c`""", " ", "a:b
 
 
 def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> None:
-    """Names of 255 bytes for a file and a partition's folder: pyzorder derives shorter
+    """If the names of a file and of a partition's folder have 255 bytes, pyzorder derives shorter
     names from them."""
     folder = tmp_path / "t"
     filled(spark, folder / f"p={'ü' * 126}x")

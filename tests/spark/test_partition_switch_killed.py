@@ -1,5 +1,5 @@
-"""SIGKILL of an OPTIMIZE that switches partitions, and of the next writer: each row exists once,
-even for readers without pyzorder."""
+"""An OPTIMIZE that switches partitions is killed, and so is the next writer. Each row still exists
+once, even for readers without pyzorder."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert read_there(spark) == ids(spark.table("parted")) == ALL
 
 
-#: Changes between COMMIT and the switch: statement, ids that remain, partitions that are not moved.
+#: Changes between COMMIT and the switch: (statement, ids that remain, partitions that do not move).
 MEANWHILE: dict[str, tuple[str, Callable[[int], bool], set[str]]] = {
     "append": ("INSERT INTO parted VALUES (1000, 1, '1')", lambda id: True, set()),
     "overwrite": (

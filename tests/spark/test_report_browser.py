@@ -68,7 +68,7 @@ def browser() -> Iterator[Any]:
 def page_file(
     browser: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The report of a table with an unusual column name and a file of nulls, and of a query.
+    """The report of a query, and of a table with an unusual column name and a file of nulls.
 
     Starts Spark only if there is a browser.
     """

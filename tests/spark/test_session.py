@@ -125,7 +125,7 @@ def test_jars_overridden(tmp_path: Path) -> None:
 
 
 def test_running_without_pyzorder(tmp_path: Path) -> None:
-    """A single process, in the order in which a notebook's user meets these errors."""
+    """Runs in a single process, in the order in which a notebook user encounters these errors."""
     said = run(
         """
         spark = plain().getOrCreate()
