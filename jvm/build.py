@@ -127,7 +127,7 @@ def target_options(scala: str, java: str) -> list[str]:
     """Compiler options for the oldest Java that Spark with this Scala version supports."""
     if scala == "2.12":
         return ["-target:jvm-1.8"]
-    # The signatures of another Java are in lib/ct.sym, which a stripped-down runtime lacks.
+    # The signatures of other Java versions are in lib/ct.sym, which a stripped-down runtime lacks.
     signatures = Path(java).resolve().parent.parent / "lib" / "ct.sym"
     if java_version(java) == 17 or signatures.exists():
         return ["-release", "17"]
@@ -182,7 +182,8 @@ def copy_resources(classes: Path) -> None:
 
 
 def digest(spark: str, more: Iterable[Path] = ()) -> str:
-    """A hash of all inputs of a jar: sources, resources, this file and both versions."""
+    """A hash of all inputs of a jar: sources, resources, this file, and the versions of pyzorder
+    and Spark."""
     total = hashlib.sha256(f"{project_version()} {spark}".encode())
     for file in [Path(__file__), *source_files(spark), *RESOURCES, *more]:
         total.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
