@@ -103,7 +103,7 @@ def java_version(java: str) -> int:
 
 
 def machine_java() -> str | None:
-    """The Java executable in JAVA_HOME or on PATH; None if there is none that Spark supports."""
+    """The Java executable in JAVA_HOME or on PATH, or None if there is none that Spark supports."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     return java if java is not None and java_version(java) in JAVA_VERSIONS else None
@@ -191,7 +191,7 @@ def digest(spark: str, more: Iterable[Path] = ()) -> str:
 
 
 def built_from(jar: Path) -> str | None:
-    """The digest in the manifest of a jar; None if there is none."""
+    """The digest in the manifest of a jar, or None if there is none."""
     try:
         with zipfile.ZipFile(jar) as archive:
             manifest = archive.read("META-INF/MANIFEST.MF").decode()

@@ -64,7 +64,8 @@ class Jdbc:
         self._turn = threading.Lock()
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Sends a request to JdbcClient.scala and returns its answer; raises its errors."""
+        """Sends a request to JdbcClient.scala; returns the answer, or raises the error that it
+        reports."""
         with self._turn:
             assert self._process.stdin is not None and self._process.stdout is not None
             self._process.stdin.write(json.dumps(request) + "\n")

@@ -1,7 +1,7 @@
 """The tables of the load run, and the correct answers to all queries on them.
 
-Batch k holds the ids from k * BATCH on, and the other values in a row follow from its id. So the
-number of batches determines the rows of a table.
+Batch k holds BATCH ids, beginning with k * BATCH. The other values of a row follow from its id, so
+the number of batches determines the rows of a table.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Ledger:
 
 def judge(table: LoadTable, question: Question, seen: list[list[str | None]], since: float,
           until: float | None = None) -> str | None:  # fmt: skip
-    """What is wrong with an answer; None if it is right."""
+    """What is wrong with an answer, or None if it is right."""
     may = table.batches(since, time.monotonic() if until is None else until)
     got = [[str(value) for value in row] for row in seen]
     if any(got == question.answer(batches) for batches in may):

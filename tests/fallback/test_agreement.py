@@ -27,8 +27,8 @@ VALUES = {
     "ar": "array(1)",
 }  # fmt: skip
 
-#: Predicates that plain Spark cannot answer: it fails on some strings, or resolves the column to
-#: another one.
+#: Predicates that plain Spark cannot answer, because it fails on some strings or resolves the
+#: column to a different one.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 
 #: Predicates for which the fallback opens fewer files than the jar because it skips files with only

@@ -1,4 +1,4 @@
-"""Indexes that the fallback writes: they match the rows, and the jar can use them as its own."""
+"""Indexes that the fallback writes match the rows, and the jar can use them as its own."""
 
 from __future__ import annotations
 

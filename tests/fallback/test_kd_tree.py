@@ -1,4 +1,5 @@
-"""The k-d tree equals the jar's, node by node, and cuts columns into the expected grids."""
+"""The fallback's k-d tree equals the jar's, node by node, and cuts columns into the expected
+grids."""
 
 from __future__ import annotations
 

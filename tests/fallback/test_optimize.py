@@ -42,7 +42,8 @@ def test_a_copy(spark: SparkSession, tmp_path: Path, format: str) -> None:
 
 
 def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> None:
-    """The jar treats the copy's files as clustered; appends, OPTIMIZE and RESTORE work as usual."""
+    """The jar treats the copy's files as clustered, and appends, OPTIMIZE and RESTORE work as
+    usual."""
     table, to = tmp_path / "t", tmp_path / "z"
     sales(spark, 3000).write.partitionBy("day").parquet(str(table))
     aim_at(spark, table, 9)

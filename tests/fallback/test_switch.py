@@ -82,7 +82,7 @@ def test_a_path_has_no_location(spark: SparkSession, tmp_path: Path) -> None:
 def test_others_write_meanwhile(
     spark: SparkSession, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The copy is complete but outdated: the table keeps its location and the new row."""
+    """The copy is complete but outdated, so the table keeps its location and the new row."""
     old, new = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(old))
     spark.sql(f"CREATE TABLE x USING parquet LOCATION '{old}'")

@@ -69,7 +69,7 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
     """Creates a world's files, has the jar index them, and creates the view VIEW. Call it
     within `session`.
 
-    Returns the predicates that plain Spark can answer; None if it cannot read the rows.
+    Returns the predicates that plain Spark can answer, or None if it cannot read the rows.
     """
     lay_out(spark, table, world)
     schema = spark.sql(f"SELECT * FROM (SELECT {nulls(world)}) LIMIT 0").schema
@@ -92,7 +92,7 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
 
 
 def lay_out(spark: SparkSession, table: Path, world: World) -> None:
-    """Writes a world's files to a folder, which is recreated."""
+    """Recreates a folder, and writes a world's files to it."""
     shutil.rmtree(table, ignore_errors=True)
     table.mkdir(parents=True)
     for file in world.files:
@@ -139,7 +139,8 @@ def run(df: DataFrame) -> None:
 
 
 def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> list[str] | None:
-    """The predicates that plain Spark can answer for every row; None if it cannot read the rows."""
+    """The predicates that plain Spark can answer for all rows, or None if it cannot read the
+    rows."""
 
     def works(columns: Sequence[str]) -> bool:
         text = ", ".join(f"({c}) AS p{i}" for i, c in enumerate(columns))

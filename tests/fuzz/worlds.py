@@ -183,7 +183,7 @@ def on_drawn(
     """Checks `examples` generated worlds with `cases` predicates each.
 
     `number` is the seed; without it, each run checks the same worlds, derived from the name of
-    `check`. With `shrink`, a failing world is made smaller.
+    `check`. With `shrink`, a failing world is reduced to a smaller one that still fails.
     """
     drawn = given(worlds(cases))(check)
     drawn = settings(

@@ -1,4 +1,5 @@
-"""Days that a zone's clocks repeat, compared with the offsets around each transition."""
+"""The days that a zone's clocks repeat, compared with the offsets before and after each
+transition."""
 
 from __future__ import annotations
 

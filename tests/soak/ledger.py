@@ -100,9 +100,9 @@ class Batch:
 @dataclass
 class Table:
     batches: dict[int, Batch] = field(default_factory=dict)
-    #: Intervals in which others moved, deleted or replaced files: a query may fail, as in Spark.
+    #: Intervals in which others moved, deleted or replaced files, so a query may fail, as in Spark.
     troubled: list[tuple[float, float]] = field(default_factory=list)
-    #: Intervals in which the whole table was moved: a query may see any part of it.
+    #: Intervals in which the whole table was moved, so a query may see any part of it.
     unclear: list[tuple[float, float]] = field(default_factory=list)
 
 
@@ -144,7 +144,7 @@ class Ledger:
 
     def judge(self, query: dict[str, Any]) -> str | None:
         """
-        What is wrong with a query's answer; None if it is right.
+        What is wrong with a query's answer, or None if it is right.
 
         The query chose its files between `since` and `until`, and had read them at `ended`.
         """

@@ -45,7 +45,7 @@ class Writer(Worker):
 
     @contextmanager
     def moving(self, table: str) -> Iterator[None]:
-        """Records that the whole table is being moved within the block."""
+        """Records that the whole table is moved during the block."""
         step = self.step()
         self.book.note("moving", table=table, step=step)
         yield
@@ -152,7 +152,7 @@ class PartitionWriter(Writer):
 
 
 class WholeWriter(PartitionWriter):
-    """Statements that affect all of `storm`."""
+    """Runs statements that affect all of `storm`."""
 
     def run(self) -> None:
         while self.goes_on():

@@ -63,7 +63,8 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def facts(spark: SparkSession, made: Path) -> str:
-    """The name of the shared table; OPTIMIZE aims at 16 files."""
+    """Sets a target size with which OPTIMIZE writes about 16 files; returns the shared table's
+    name."""
     aim_at(spark, made, FILES)
     return "facts"
 

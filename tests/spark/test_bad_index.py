@@ -482,7 +482,7 @@ def times(table: Path, seconds: float) -> Iterator[None]:
 
 @pytest.mark.parametrize("seconds", [4_102_444_800, -86_400])
 def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: float) -> None:
-    """The store's clock is off by decades, to the future or to a time before 1970."""
+    """The store's clock is off by decades: its times are far in the future, or before 1970."""
     table = tmp_path / "t"
     shutil.copytree(source, table)
     with times(table, seconds):

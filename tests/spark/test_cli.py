@@ -424,7 +424,7 @@ def test_stopped_by_a_signal(
 
 
 def test_a_process_without_a_catalog(tmp_path: Path) -> None:
-    """Spark's own output is suppressed; a failure is printed as one line."""
+    """Spark's own output is suppressed, and a failure is printed as one line."""
     (tmp_path / "sales").mkdir()
     done = subprocess.run(
         command("describe", "sales", "--json"),

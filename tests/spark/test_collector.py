@@ -160,7 +160,8 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """A column or struct field that a file lacks is null, or unknown if it has a default."""
+    """The index records a column or struct field that a file lacks as null, or as unknown if it has
+    a default."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
     schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")
@@ -242,7 +243,7 @@ OLD = [date(1500, 3, 1), date(2000, 1, 1)]
 
 @pytest.mark.parametrize("read", ["CORRECTED", "LEGACY", "EXCEPTION"])
 def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> None:
-    """Bounds of old dates depend on the setting that decides how to read them; bounds of modern
+    """Bounds of old dates depend on the setting that decides how to read them. Bounds of modern
     dates do not."""
     path = tmp_path / "t"
     path.mkdir()
@@ -390,8 +391,8 @@ def test_unreadable_file_stays_unindexed(spark: SparkSession, tmp_path: Path, fm
 
 
 def test_positional_orc_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
-    """Files from old Hive versions have no column names; columns get their meaning from
-    the reader's schema."""
+    """Files from old Hive versions have no column names, so the reader's schema decides which
+    column is which."""
     path = tmp_path / "t"
     write(spark, path, "orc", "SELECT 1 AS _col0, 2 AS _col1")
     indexes.build(spark, path, "orc", indexes.schema(spark, "a int, b int"))

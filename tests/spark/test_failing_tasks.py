@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Child:
-    """A process that runs one statement; collects its output."""
+    """A process that runs one statement, and the lines that it has printed so far."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -146,8 +146,7 @@ def target_size(spark: SparkSession) -> str:
 
 
 def test_attempts_that_fail(spark: SparkSession, tmp_path: Path) -> None:
-    """While the staging folder is read-only, tasks fail and are retried. They succeed
-    afterwards."""
+    """Tasks fail while the staging folder is read-only, and are retried until they succeed."""
     table = tmp_path / "t"
     expected = create(spark, table, 1000)
     staging = table / "_zorder" / "_staging"
@@ -164,8 +163,8 @@ def test_attempts_that_fail(spark: SparkSession, tmp_path: Path) -> None:
 def test_an_executor_is_lost(
     spark: SparkSession, tmp_path: Path, two_executors: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    """An executor dies while it has a new file open; others run its tasks, and that file is
-    ignored."""
+    """An executor dies while it has a new file open. Other executors run its tasks, and that file
+    is ignored."""
     master, workers = two_executors
     table = tmp_path / "t"
     expected = create(spark, table, 800_000)

@@ -126,7 +126,8 @@ def test_no_folder_stays_that_is_emptied_from_both_sides(
 
 
 def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """DONE is written to the journal after its other records were listed for deletion."""
+    """DONE is written to the journal after the journal's other records have been listed for
+    deletion."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     with paused(table, "after-done", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):
@@ -223,7 +224,7 @@ def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_
 
 @pytest.mark.parametrize("_again", range(3))
 def test_a_new_table_without_rows_stays(spark: SparkSession, tmp_path: Path, _again: int) -> None:
-    """The new table's folder stays empty for seconds."""
+    """The new table's folder stays empty for seconds, and must not be removed."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         while table.exists():

@@ -255,8 +255,8 @@ def run_all(spark: SparkSession, table: Path) -> None:
 
 @pytest.mark.parametrize("place", ["RETIRE", "a finished RETIRE", "the table's own"])
 def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: str) -> None:
-    """A marker's name includes the incarnation: if that were not checked, the marker to delete
-    could be `_zorder.2.x/../../victim/part-0.parquet`."""
+    """A marker's name includes the incarnation. If the incarnation were not checked, the marker to
+    delete could be `_zorder.2.x/../../victim/part-0.parquet`."""
     victim = forgeable.parent / "victim"
     life = f"x/../../victim/{next(victim.glob('*.parquet')).name}"
     before = tree(victim)

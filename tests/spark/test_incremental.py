@@ -17,7 +17,7 @@ ROWS, FILES, ROUNDS = 60_000, 32, 3
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows spread over the whole space, different in each round; round 0 is the initial table."""
+    """Rows spread over the whole space, different in each round. Round 0 is the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 2).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
@@ -34,8 +34,8 @@ def optimize(spark: SparkSession, folder: Path, *columns: str, full: bool = Fals
 
 
 def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: int) -> Any:
-    """Writes the rows, clusters them by a and b in about this many files, and
-    returns OPTIMIZE's metrics."""
+    """Writes the rows, clusters them by a and b into about this many files, and returns OPTIMIZE's
+    metrics."""
     rows.write.parquet(str(folder))
     aim_at(spark, folder, files)
     return optimize(spark, folder, "a", "b")

@@ -1,4 +1,5 @@
-"""SIGKILL at every step of a run: each row exists once, before and after the next writer runs.
+"""A run is killed by SIGKILL at every step. Each row exists once, before and after the next writer
+runs.
 
 In other tests, a writer is stopped by SIGSTOP, declared dead, and resumed after others have
 continued.
@@ -77,7 +78,8 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert not list(table.rglob("_zorder.*"))
 
 
-#: Points that a recovery passes if the run was killed before COMMIT, and if it was killed later.
+#: Points that a recovery passes if the run was killed before COMMIT (UNDOING) or later
+#: (COMPLETING).
 UNDOING = ("recovery-decided", "recovery-undoing", "recovery-moved")
 COMPLETING = ("recovery-decided", "recovery-completing", "recovery-moved")
 TWICE = [
@@ -212,8 +214,8 @@ def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other
 def test_two_recover(
     spark: SparkSession, tmp_path: Path, first: str, point: str, other: str
 ) -> None:
-    """Two processes recover from a dead writer; one of them is stopped until the
-    other has continued."""
+    """Two processes recover from a dead writer. One of them is stopped until the other has
+    continued."""
     table = tmp_path / "t"
     frame = create(spark, table)
     killed(table, first, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
@@ -257,7 +259,7 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """The other process sees no RETIRE when it takes over the lock; the writer writes RETIRE before
+    """The other process sees no RETIRE when it takes over the lock. The writer writes RETIRE before
     the other process undoes the run."""
     table = tmp_path / "t"
     frame = create(spark, table)

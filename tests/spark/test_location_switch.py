@@ -71,7 +71,7 @@ def optimize(spark: SparkSession, how: str = "ZORDER BY (id, other)") -> DataFra
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
 def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
-    """The old folder stays unchanged; the new folder has its own index."""
+    """The old folder stays unchanged, and the new folder has its own index."""
     home = make(spark, tmp_path, provider)
     old = {path: path.stat().st_mtime_ns for path in data_files(home)}
     planned, made = spark.table("switched"), spark.read.format(provider).load(str(home))
@@ -257,7 +257,8 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark 3.5 has no rule that runs so early")
 def test_session_that_has_used_the_table(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark caches a table's location in each session; pyzorder notices that it has changed."""
+    """Spark caches a table's location in each session, but pyzorder notices that the location has
+    changed."""
     make(spark, tmp_path)
     writer, reader, overwriter = (spark.newSession() for _ in range(3))
     for session in (writer, reader, overwriter):
@@ -395,7 +396,8 @@ IN_METASTORE = {
 @pytest.mark.parametrize("table", ["USING parquet", "STORED AS PARQUET"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """Spark without pyzorder sees each row once, both after the kill and after the next writer."""
+    """Spark without pyzorder sees each row once, both after the kill and after the next writer has
+    run."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 8).write.parquet(str(home))
     external = "EXTERNAL " if "STORED" in table else ""

@@ -76,7 +76,7 @@ def insert(spark: SparkSession, first: int, parted: bool) -> None:
 
 
 def condition_of(spark: SparkSession, statement: str) -> str | None:
-    """The condition of the statement's error; None if it succeeds."""
+    """The condition of the statement's error, or None if the statement succeeds."""
     try:
         spark.sql(statement).collect()
     except AnalysisException as error:

@@ -160,7 +160,7 @@ def test_any_names(
     added: list[tuple[str, str, bytes | str]],
     order: list[str],
 ) -> None:
-    """Statements may be refused with an error; targets of links stay unchanged."""
+    """Statements may be refused with an error, but the targets of links stay unchanged."""
     for old in tmp_path.iterdir():
         shutil.rmtree(old)
     table, elsewhere = shutil.copytree(source, tmp_path / "t"), tmp_path / "elsewhere"
@@ -183,7 +183,7 @@ def test_any_names(
 
 @pytest.mark.parametrize("instead", ["folder", "link to nothing"])
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
-    """Each of pyzorder's files in turn is replaced by something that is not a file.
+    """Each of pyzorder's files in turn is replaced with something that is not a file.
 
     DONE is not replaced by a dangling link: listings do not show such a link, so this would amount
     to deleting DONE, the only record that the run has ended.
@@ -437,7 +437,8 @@ def run(spark: SparkSession, table: Path, statement: str | None) -> None:
 def test_reads_that_fail_or_wait(
     spark: SparkSession, source: Path, tmp_path: Path, instead: str, begun: bool
 ) -> None:
-    """Each of pyzorder's files in turn is a pipe, or has a checksum that does not match."""
+    """In turn, each of pyzorder's files is replaced with a pipe, or its checksum file with a pipe
+    or with a checksum that does not match."""
     life = (source / "_zorder" / "_incarnation").read_text()
     records: dict[str, dict[str, object]] = {
         "prepare": {"operation": "OPTIMIZE", "owner": "x", "host": "elsewhere", "pid": 1,

@@ -57,7 +57,8 @@ def ids(df: DataFrame) -> set[int]:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders(spark: SparkSession, tmp_path: Path, others: Path, name: str) -> None:
-    """Folders named by their paths; one with `=` in its name counts as a partition's folder."""
+    """Folders that are named by their paths. A folder with `=` in its name counts as a partition's
+    folder."""
     folder = tmp_path / "in" / name
     expected = filled(spark, folder)
     # By default, plain Spark also interprets a table's or DataFrame's path as a pattern.
@@ -104,7 +105,8 @@ def test_ways_to_a_folder(spark: SparkSession, tmp_path: Path, fmt: str) -> None
 
 
 def test_links_to_files(spark: SparkSession, tmp_path: Path) -> None:
-    """The rows of a data file that is a link are rewritten; the file it points to is unchanged."""
+    """The rows of a data file that is a link are rewritten, and the file that it points to is
+    unchanged."""
     table, real = tmp_path / "t", tmp_path / "real"
     spark.range(0, 20, 1, 2).write.parquet(str(real))
     table.mkdir()
@@ -148,7 +150,8 @@ def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_partition_values(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """All values are in one table; OPTIMIZE of one value's partition rewrites only its folder."""
+    """All values are in one table. OPTIMIZE of one value's partition rewrites only that partition's
+    folder."""
     spark.sql("CREATE TABLE t (id BIGINT, p STRING) USING parquet PARTITIONED BY (p)")
     rows = [(10 * i + k, p) for i, p in enumerate(VALUES) for k in range(4)]
     frame = spark.createDataFrame(rows, "id BIGINT, p STRING")
@@ -244,7 +247,7 @@ def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_a_comment_hides_nothing(spark: SparkSession, database: str) -> None:
-    """A comment in `where` ends where the condition ends, and does not hide DRY RUN."""
+    """A comment in `where` ends where the condition ends, so it does not hide DRY RUN."""
     spark.range(0, 20, 1, 2).selectExpr("id", "0 AS p").write.partitionBy("p").saveAsTable("t")
     dry = pyzorder.ZOrderTable.forName(spark, "t").optimize().where("p = 0 -- x").dryRun()
     assert metrics(dry.executeZOrderBy("id"))["numFilesRemoved"] == 2

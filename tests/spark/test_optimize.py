@@ -116,7 +116,7 @@ def test_compaction_keeps_the_order_of_rows(spark: SparkSession, database: str) 
 
 
 def test_jobs_are_described(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Jobs are described in Spark's UI; later jobs get the user's description again."""
+    """Jobs are described in Spark's UI, and later jobs get the user's description again."""
     context = spark.sparkContext
     sales(spark).write.format("parquet").saveAsTable("t")
     context.setJobDescription("mine")

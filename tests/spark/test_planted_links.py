@@ -1,5 +1,5 @@
-"""Links planted where a command is about to write, read or move: in the table's folder, or in that
-of a partition stored elsewhere."""
+"""Links that somebody plants where a command is about to write, read or move files: in the table's
+folder, or in the folder of a partition that is stored elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A report in a browser: nothing is loaded from elsewhere, no text is clipped or too pale."""
+"""In a browser, a report loads nothing from elsewhere, and none of its text is clipped or too
+pale."""
 
 from __future__ import annotations
 

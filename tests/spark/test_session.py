@@ -25,8 +25,8 @@ def plain():
 
 
 def run(script: str, tmp_path: Path, **environment: str) -> str:
-    """The output of a script in a separate process; an uncaught ZOrderError is printed
-    as a line."""
+    """The output of a script that runs in a separate process. An uncaught ZOrderError is printed as
+    a line."""
     body = textwrap.indent(textwrap.dedent(script), "    ")
     text = f"{PRELUDE}\ntry:\n{body}\nexcept pyzorder.ZOrderError as error:\n    print(error)\n"
     done = subprocess.run(

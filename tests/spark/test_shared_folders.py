@@ -81,7 +81,7 @@ def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path
 
 
 def test_another_default(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """In rows of files without the column, its value is 5 for one table and null for the other."""
+    """For rows of files without the column, one table returns 5 and the other null."""
     table = tmp_path / "t"
     spark.range(0, ROWS, 1, 2).write.option("path", str(table)).saveAsTable("one")
     spark.sql("ALTER TABLE one ADD COLUMN c INT DEFAULT 5")

@@ -179,7 +179,7 @@ SEVERAL_SCANS = {
 def test_several_scans_and_a_file_that_has_gone(
     spark: SparkSession, table: Path, tmp_path: Path, query: str, adaptive: str
 ) -> None:
-    """Another engine has replaced a file: first with a file of another name, then in place."""
+    """Another engine has replaced a file, first with a file of another name and then in place."""
     spark.sql(f"CREATE TABLE other (id BIGINT) USING parquet LOCATION '{tmp_path / 'other'}'")
     try:
         spark.sql("INSERT INTO other VALUES (100), (102)")

@@ -49,7 +49,7 @@ def write(folder: Path, provider: str, *columns: object) -> None:
 
 
 def narrowed(array: pa.Array) -> pa.Array:
-    """Converts integers to 32 bits; PyArrow reads Python's integers as 64 bits."""
+    """Converts integers to 32 bits, because PyArrow reads Python's integers as 64 bits."""
     narrow = {
         pa.int64(): pa.int32(),
         pa.list_(pa.int64()): pa.list_(pa.int32()),

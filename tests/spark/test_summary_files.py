@@ -183,7 +183,7 @@ def test_location_switch(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_partition_switch(spark: SparkSession, tmp_path: Path) -> None:
-    """Summaries above the partitions are retired; a partition's own summaries stay in its old
+    """Summaries above the partitions are retired, but a partition's own summaries stay in its old
     folder."""
     folder = made(spark, tmp_path / "t", parted=True)
     spark.sql("CREATE TABLE summarized (id BIGINT, a BIGINT, p BIGINT, q BIGINT) USING parquet "

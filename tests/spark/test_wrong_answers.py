@@ -77,7 +77,8 @@ def test_an_added_column_reads_as_its_default(spark: SparkSession) -> None:
         location = spark.sql("DESCRIBE FORMATTED added").where("col_name = 'Location'")
         path = Path(location.first()["data_type"].removeprefix("file:"))  # type: ignore[index]
         predicates = ["c = 5", "c IS NULL", "c = 7", "c IS NOT NULL", "e IS NULL", "e = 8", "c < 6"]
-        # Indexed with a schema that has the default and with one that does not; read with both.
+        # The files are indexed with a schema that has the default and with one that does not, and
+        # read with both.
         for schema in (spark.table("added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             check_sound(spark, "added", predicates)
@@ -423,7 +424,7 @@ def test_only_a_trusted_index_is_believed_without_asking(
 
 
 def attempt(df: DataFrame) -> list[Row] | None:
-    """The rows; None if the query fails."""
+    """The rows, or None if the query fails."""
     try:
         return df.collect()
     except FAILURES:

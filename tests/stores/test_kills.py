@@ -29,8 +29,8 @@ POINTS = {
 }
 
 
-#: The points that run without crash tests. `make test-hdfs` and `make test-s3` run the others too,
-#: unless crash tests are left out.
+#: The points that `make test-cluster` runs, which leaves out crash tests. `make test-hdfs` and
+#: `make test-s3` run all points.
 SAMPLE = ("mid-retire", "before-commit", "mid-move-in", "before-done")
 
 

@@ -39,7 +39,8 @@ def test_planned_before(folder: Folder, provider: str, ignore: str) -> None:
 @FORMATS
 @pytest.mark.parametrize("vectorized", ["true", "false"])
 def test_taken_away_while_it_is_read(folder: Folder, provider: str, vectorized: str) -> None:
-    """The query reads a file row group by row group; the file is moved away after the first row."""
+    """The query reads a file row group by row group, and the file is moved away after the first
+    row."""
     spark, count = folder.spark, 40_000
     spark.range(0, count, 1, 1).selectExpr("id", "uuid() AS text").write.format(provider).options(
         **{"parquet.block.size": 200_000, "parquet.page.size.row.check.min": 100,

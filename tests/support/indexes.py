@@ -32,7 +32,7 @@ def build(
     options: Mapping[str, str] | None = None,
     columns: Sequence[Sequence[str]] = (),
 ) -> int:
-    """Indexes all files of a folder; without a schema, uses the one that Spark infers."""
+    """Indexes all files of a folder. Without a schema, the one that Spark infers is used."""
     given = dict(options or {})
     if schema is None:
         schema = spark.read.options(**given).format(fmt).load(str(path)).schema

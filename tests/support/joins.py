@@ -20,7 +20,7 @@ def counts(df: DataFrame, table: str = "fact") -> tuple[int, ...]:
 
 
 def rows(df: DataFrame) -> list[str]:
-    """The rows in a fixed order; NaN equals itself."""
+    """The rows in a fixed order, in which NaN equals itself."""
     return sorted(map(str, df.collect()))
 
 

@@ -36,7 +36,7 @@ def metrics(df: DataFrame) -> Any:
 
 
 def sales(spark: SparkSession, rows: int = 6000) -> DataFrame:
-    """Rows with keys of several types; every column except `day` has nulls."""
+    """Rows with keys of several types. Every column except `day` has nulls."""
     df = spark.range(0, rows, 1, 3).select(
         (F.xxhash64("id") % 1000).cast("int").alias("a"),
         F.concat(F.lit("key-"), F.hash("id") % 500).alias("b"),

@@ -1,4 +1,5 @@
-"""The catalogue of errors: code that raises an error passes the parameters of its message."""
+"""The catalogue of errors is consistent, and code that raises an error passes the parameters of its
+message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an explanation prints; tests/spark checks explanations of real queries."""
+"""What an explanation prints. tests/spark checks explanations of real queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of optimize_history as runs, and the summary of what a run did."""
+"""The rows of optimize_history become runs, each with a summary of what it did."""
 
 from __future__ import annotations
 

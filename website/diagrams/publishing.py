@@ -37,7 +37,7 @@ class Stage:
     A table's folder at one moment.
 
     title     the step that led to it
-    record    path and name of the journal's last record; None if there is none
+    record    path and name of the journal's last record, or None if there is none
     files     paths of data files, including staged and retired ones
     visible   names of the files that a reader with pyzorder reads
     """

@@ -1,9 +1,9 @@
 """Drives a Writer and the reading side of the journal from Python, without SQL statements.
 
-Run as a program, it rewrites the table given as its first argument, or executes the statements
-given as its third (separated by `; `), and kills itself at the fail point given as its second:
-`python journal_driver.py /path/of/table after-commit`. Further arguments are settings,
-`key=value`. `killed` runs the program; `paused` runs it and stops it at fail points instead.
+`python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table, or
+executes the statements, which are separated by `; `. It kills itself at the fail point. The last
+arguments are settings. `killed` runs this program. `paused` also runs it, but stops it at fail
+points instead.
 """
 
 from __future__ import annotations
@@ -160,7 +160,8 @@ def killed(table: Path | str, point: str, *statement: str) -> None:
 
 
 class Paused:
-    """A stopped process; once it has ended, `said` and `succeeded` hold its output and result."""
+    """A stopped process. Once it has ended, `said` and `succeeded` hold its output and its
+    result."""
 
     said = ""
     succeeded = False

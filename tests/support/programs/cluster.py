@@ -26,8 +26,8 @@ DEPLOY = "org.apache.spark.deploy"
 
 @contextmanager
 def cluster(folder: Path, cores: int = 1) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The master's address and the two workers, each with this many cores; stopped
-    after the block."""
+    """The master's address and the two workers, each with this many cores. They are stopped after
+    the block."""
     with ExitStack() as stack:
 
         def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:

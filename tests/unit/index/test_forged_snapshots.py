@@ -65,8 +65,8 @@ def warnings(folder: TableFolder, caplog: pytest.LogCaptureFixture) -> Callable[
 def test_rows_that_take_too_much_memory(
     folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Columns that the pointer does not list are not decoded; neither are rows that would take too
-    much memory."""
+    """Columns that the pointer does not list are not decoded. Rows that would take too much memory
+    are not decoded either."""
     wide = [A, *(IndexedColumn((f"c{i}",), "long") for i in range(20))]
     rows = table_of(wide, entries(*map(str, range(1000))))
     monkeypatch.setattr(snapshots, "MOST_MEMORY", 300_000)

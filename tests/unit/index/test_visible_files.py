@@ -83,7 +83,8 @@ def test_a_journal_that_never_rests(tmp_path: Path) -> None:
 
 
 def test_links(tmp_path: Path) -> None:
-    """Links to partition folders are followed, even in a cycle; links in `_zorder` are ignored."""
+    """Links to partition folders are followed, even in a cycle, but links in `_zorder` are
+    ignored."""
     (vector,) = (v for v in vectors() if v.name == "retire, half moved")
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     vector.make(table)
