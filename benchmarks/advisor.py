@@ -90,7 +90,7 @@ class Planted:
     columns: frozenset[str]
 
     def statements(self, seed: int) -> list[str]:
-        """Returns statements in the proportions of their shares, with values drawn at random."""
+        """Returns statements in proportion to their shares, with values drawn at random."""
         draw = random.Random(seed)
         return [
             question(draw)

@@ -63,7 +63,7 @@ class Child:
 
 @contextmanager
 def running(table: Path, statement: str, master: str, *settings: str) -> Iterator[Child]:
-    """Runs the statement in a separate process, whose Spark uses this master."""
+    """Runs the statement in a separate process, whose Spark session uses this master."""
     with subprocess.Popen(
         [sys.executable, str(DRIVER), str(table), "", statement, *settings],
         stdout=subprocess.PIPE,

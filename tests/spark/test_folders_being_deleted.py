@@ -83,7 +83,7 @@ def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path
 )
 def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
     """The files to delete were listed before the new files appeared. The writer notices the
-    deletion, and removes its new files from the deleted folders."""
+    deletion, and itself removes the new files from the folders that were being deleted."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:

@@ -101,7 +101,8 @@ class World:
         return found
 
     def _victims(self) -> dict[str, forged.Target]:
-        """A folder, a table, two folders named as a switch would name them, and a partition."""
+        """The victims: a folder, a table, two folders named as a switch would name them, and a
+        partition."""
         base = self.base
         made = {
             "folder": forged.Target(base / "victim", "victim_of_none"),
@@ -229,8 +230,8 @@ COMMITTED = {"outcome": "COMMIT", "by": "x"}
 
 @pytest.fixture
 def forgeable(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """An optimized table beside the folder `victim`; short leases let commands take
-    over its lock."""
+    """An optimized table beside the folder `victim`. Short leases let commands take over its
+    lock."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")

@@ -37,7 +37,7 @@ def location(spark: SparkSession, table: str = "switched") -> Path:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows as read by an engine that does not know pyzorder."""
+    """The rows that an engine without pyzorder reads."""
     folder = location(spark)
     form = "orc" if any(p.suffix == ".orc" for p in data_files(folder)) else "parquet"
     found = pyarrow.dataset.dataset(str(folder), format=form).to_table(columns=["id"])
@@ -277,8 +277,8 @@ def test_session_that_has_used_the_table(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_rows_written_to_the_old_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows that another session writes to the old folder are copied to the new one, once. That
-    session, which used the old location, then notices the new one."""
+    """Rows that another session writes to the old folder are copied once to the new one. That
+    session, which has used the old location, then notices the new one."""
     make(spark, tmp_path)
     other = spark.newSession()
     old = location(spark)

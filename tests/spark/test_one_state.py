@@ -263,8 +263,8 @@ def test_a_partition_elsewhere_by_its_path(spark, parts, held, turned, filtered)
 
 
 def test_around_a_location_switch(spark, tmp_path) -> None:
-    """A DataFrame created before the switch reads the folder that the table left, as
-    in plain Spark."""
+    """As in plain Spark, a DataFrame created before the switch reads the folder that the table has
+    left."""
     made = Table("one_state", tmp_path / "t", "")
     spark.sql(
         f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet LOCATION '{made.path}'"

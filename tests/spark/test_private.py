@@ -1,4 +1,4 @@
-"""What the index reveals, and to whom: denied columns, permissions and ownership, secrets."""
+"""What the index reveals and to whom: denied columns, permissions and ownership, and secrets."""
 
 from __future__ import annotations
 

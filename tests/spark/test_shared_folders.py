@@ -152,7 +152,7 @@ KILLED_AT = ["after-markers", "after-retire", "after-commit", "before-done"]
     "point", [KILLED_AT[0], *(pytest.param(p, marks=pytest.mark.crash) for p in KILLED_AT[1:])]
 )
 def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> None:
-    """The killed run has left its markers, and must first be finished through its own table."""
+    """The killed run has left its markers, so it must first be finished through its own table."""
     killed(outer, point)
     inner = Rewrite(spark, outer / "day=1")
     with refused("ZORDER_SHARED_FOLDER"):

@@ -45,7 +45,8 @@ def opened(df: DataFrame) -> set[str]:
 
 @contextmanager
 def settings(spark: SparkSession, **values: str) -> Iterator[None]:
-    """Sets these values (two underscores stand for a dot), and restores the old ones afterwards."""
+    """Changes these settings, in whose names two underscores stand for a dot, and restores the old
+    values afterwards."""
     before = {
         key.replace("__", "."): spark.conf.get(key.replace("__", "."), None) for key in values
     }
@@ -97,8 +98,8 @@ def truth(
 def judgements(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The judgement of each predicate: its three filters, and in `files` the outcomes
-    by file name."""
+    """The judgement of each predicate: its three filters and, in `files`, the possible outcomes by
+    file name."""
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     df = spark.sql(f"SELECT {columns} FROM {relation}")
     jvm: Any = spark._jvm

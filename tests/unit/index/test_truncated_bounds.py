@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from pyzorder.index.truncated_bounds import MAX_BYTES, truncated
 
-#: Characters on both sides of each change in UTF-8 length, and of the surrogates.
+#: Characters on both sides of each change in the length of UTF-8, and on both sides of the
+#: surrogates.
 EDGES = "az\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010fffe\U0010ffff"
 TEXTS = st.text(st.sampled_from(EDGES) | st.characters(exclude_categories=["Cs"]), max_size=8)
 LONG = st.builds(lambda text, times: text * times, TEXTS, st.integers(1, 400))
