@@ -42,7 +42,7 @@ test: jar ## Run all tests, or those in TESTS=tests/unit, on SPARK=4.3 or anothe
 	@$(RUN) -m tests.support.programs.archive
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --durations=25 $(TESTS)
 
-spark-repository: ## Offer PySpark's jars to Maven, if Maven Central has no Spark $(SPARK)
+spark-repository: ## Offer PySpark's jars to Maven if Maven Central has no Spark $(SPARK)
 	@if $(PYTHON) jvm/spark_repository.py --needed $(SPARK); then \
 	  $(MAKE) --no-print-directory env && $(RUN) jvm/spark_repository.py; fi
 
@@ -65,7 +65,7 @@ publish: spark-repository ## Publish jar, sources and scaladoc to the Maven repo
 	mvn -B -q -f jvm -P spark-$(SPARK),release deploy -DskipTests -Dmaven.install.skip=true \
 	  -DaltDeploymentRepository=local::file:$(CURDIR)/build/packages
 
-test-cli: jar ## Test the command line, also interrupted at every step of OPTIMIZE
+test-cli: jar ## Test the command line, including interrupts at every step of OPTIMIZE
 	$(RUN) -m pytest -m "" tests/unit/test_cli.py tests/unit/cli tests/spark/test_cli.py
 
 test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fill disk and memory; lose executors
@@ -76,7 +76,7 @@ test-crash: jar ## Kill OPTIMIZE, RESTORE, VACUUM and recovery at every step; fi
 		tests/spark/test_location_switch.py tests/spark/test_partition_switch.py \
 		tests/spark/test_partition_switch_killed.py tests/spark/test_staleness.py
 
-test-fallback: jar ## Run all tests of the fallback without the jar: copies, switches, Connect, indexes, random queries
+test-fallback: jar ## Run all tests of the fallback for sessions without the jar: copies, switches, Connect, indexes, random queries
 	$(RUN) -m pytest -m "" tests/fallback tests/unit/test_index.py tests/unit/index \
 	  tests/spark/test_journal_vectors.py
 
@@ -87,7 +87,7 @@ test-report: $(VENV)/made-test,browser ## Test reports in a browser: the machine
 test-hdfs: jar ## Test all statements on HDFS, with kills and concurrent writers; Maven fetches Hadoop's jars
 	$(RUN) -m tests.stores.hdfs tests/stores
 
-test-s3: $(VENV)/made-test,stores ## Test the same on S3: moto's server, through S3A
+test-s3: $(VENV)/made-test,stores ## Test all statements on S3 (moto's server, through S3A), with kills and concurrent writers
 	@$(RUN) jvm/build.py
 	$(RUN) -m tests.stores.s3 tests/stores
 
@@ -115,7 +115,7 @@ fuzz: jar ## Compare CASES=50000 random predicates with and without skipping; co
 soak: jar ## Run OPTIMIZE for MINUTES=30 during writes, ALTERs, queries and kills by other processes
 	$(RUN) -m tests.soak --minutes $(MINUTES)
 
-mutants: jar ## Mutate the rules that skip files; fails if no test notices a mutant
+mutants: jar ## Mutate the rules that skip files; fails if a mutant passes all tests
 	PYTHONPATH=jvm $(RUN) -m tests.mutants
 
 coverage: $(VENV)/made-test,coverage ## Measure the coverage of the Python package by its own tests
@@ -147,22 +147,22 @@ bench-joins: $(VENV)/made-demo ## Measure files and seconds of TPC-DS star joins
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/joins.py
 
-bench-small: $(VENV)/made-demo,bench ## Measure the extension's overhead on tiny tables, and on small ones with more files
+bench-small: $(VENV)/made-demo,bench ## Measure the extension's overhead on tiny tables, and the effect of many files on a small one
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/small_tables.py
 
 bench-planning: jar ## Measure the index's planning time for tables of 10k, 100k and 1M files
 	$(RUN) benchmarks/planning.py
 
-peers: ## Fetch Delta, Iceberg and Hudi for the benchmarks with Maven, and their Sparks
+peers: ## Fetch Delta, Iceberg and Hudi with Maven, and their Spark versions, for the benchmarks
 	@for spark in 3.5 4.0; do $(MAKE) jar SPARK=$$spark EXTRAS=test || exit 1; done
 	@$(PYTHON) benchmarks/peers.py fetch
 
-bench-layout: $(VENV)/made-demo,bench ## Count files that queries open in pyzorder's and others' layouts of real and difficult tables
+bench-layout: $(VENV)/made-demo,bench ## Count the files that queries open in layouts of pyzorder and others, for real and difficult tables
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/layout.py
 
-bench-curve: $(VENV)/made-demo ## Count files that boxes open with minima and maxima alone, and with z-values
+bench-curve: $(VENV)/made-demo ## Count the files that queries open with minima and maxima alone, and with z-values in addition
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
 
@@ -170,7 +170,7 @@ bench-appends: $(VENV)/made-demo ## Measure what OPTIMIZE rewrites after each of
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/appends.py
 
-bench-optimize: $(VENV)/made-demo,bench ## Measure seconds, jobs and bytes of OPTIMIZE, ORDER BY and others, in turns
+bench-optimize: $(VENV)/made-demo,bench ## Measure the seconds, jobs and bytes of OPTIMIZE, ORDER BY and other projects, in turns
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/optimize.py
 
@@ -196,7 +196,7 @@ lint-python: $(VENV)/made-test $(VENV)/made-lint ## Run ruff and mypy
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-# The compiler is in PySpark's jars; scalafmt is only available from Maven.
+# The compiler is among PySpark's jars; scalafmt is only available from Maven.
 TOOL := build/tools/scalafmt
 SCALAFMT := java -cp "$(TOOL)/*" org.scalafmt.cli.Cli --non-interactive jvm/src
 
@@ -225,7 +225,7 @@ sdist: env ## Build the source distribution into dist/
 	@mkdir -p dist
 	@PYTHONPATH=jvm $(RUN) -c 'import backend; backend.build_sdist("dist")' > /dev/null
 
-test-wheel: wheel sdist ## Install the wheel with each PySpark and the sdist with the newest; run OPTIMIZE
+test-wheel: wheel sdist ## Install the wheel with each PySpark version and the sdist with the newest; run OPTIMIZE
 	@PYTHONPATH=jvm $(RUN) -m tests.support.programs.wheel dist
 
 clean: ## Remove environments and build outputs

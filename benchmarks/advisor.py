@@ -81,7 +81,7 @@ class Planted:
     """A workload with known best columns.
 
     Attributes:
-        questions: functions that draw a statement, with their share of the workload in percent.
+        questions: functions that draw a statement, each with its share of the workload in percent.
         columns: the columns that the advisor should find.
     """
 
@@ -90,7 +90,7 @@ class Planted:
     columns: frozenset[str]
 
     def statements(self, seed: int) -> list[str]:
-        """Returns statements in the proportions of their shares, with values drawn at random."""
+        """Returns statements in proportion to their shares, with values drawn at random."""
         draw = random.Random(seed)
         return [
             question(draw)
@@ -135,7 +135,7 @@ def write_table(spark: SparkSession, source: Path, files: int) -> None:
 
 
 def opened(spark: SparkSession, statements: list[str]) -> float:
-    """Returns the average bytes of the files of store_sales that a statement opens."""
+    """Returns the average number of bytes in the files of store_sales that a statement opens."""
     total = 0
     for statement in statements:
         df = spark.sql(statement)
@@ -186,8 +186,8 @@ def main() -> int:
     spark.read.parquet(str(source / "date_dim.parquet")).write.saveAsTable("date_dim")
     measured = [measure(spark, workload, source, arguments.files) for workload in WORKLOADS]
     spark.stop()
-    header = ["workload", "advised", "MiB opened before", "after", "foreseen", "times fewer",
-              "table's growth"]  # fmt: skip
+    header = ["workload", "advised", "MiB opened before", "after", "predicted", "times fewer",
+              "growth of table"]  # fmt: skip
     said = (
         f"store_sales of TPC-DS at scale factor {arguments.scale:g} in about {arguments.files} "
         f"files, in the order in which dsdgen generates its rows, with an index from the start. "

@@ -3,9 +3,9 @@
     python benchmarks/appends.py [--rounds 10] [--files 64]
 
 The table has a million rows, clustered by (a, b). The appended rows are either spread over the
-whole space, or come after all earlier rows in `a`, which acts as a time. A lookup opens the files
-whose bounds in the Parquet footers contain the value, so the figures are the same in each run. The
-last line for each kind of append is OPTIMIZE FULL. Prints a table, and writes it to
+whole space, or come after all earlier rows in `a`, which acts as a timestamp. A lookup opens the
+files whose bounds in the Parquet footers contain the value, so the figures are the same in every
+run. The last line for each kind of append is OPTIMIZE FULL. Prints a table, and writes it to
 benchmarks/results/appends.md.
 """
 
@@ -40,7 +40,7 @@ def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
 
 
 def in_time(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Returns rows whose `a` acts as a time, so that each round comes after the previous one."""
+    """Returns rows whose `a` acts as a timestamp: each round comes after the previous one."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 
@@ -98,7 +98,7 @@ def measure(
 
 
 HEADER = ["appends", "round", "files", "bytes rewritten", "files rewritten by a second OPTIMIZE",
-          "bytes a lookup opens", "of FULL's at the end"]  # fmt: skip
+          "bytes a lookup opens", "relative to FULL at the end"]  # fmt: skip
 
 
 def main() -> int:

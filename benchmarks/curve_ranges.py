@@ -3,8 +3,8 @@
     python benchmarks/curve_ranges.py [--files 64,256]
 
 The method `direct` cuts files anywhere along the z-order curve, so the rows of a file fill only a
-part of the box between its bounds. pyzorder therefore also keeps the least and greatest z-value of
-each file. The method `boundaries` cuts files at cells, which fill their boxes. pyzorder.explain
+part of the box between its bounds. pyzorder therefore also keeps the smallest and largest z-value
+of each file. The method `boundaries` cuts files at cells, which fill their boxes. pyzorder.explain
 counts the files. Prints a table, and writes it to benchmarks/results/curve_ranges.md.
 """
 
@@ -96,7 +96,7 @@ def main() -> int:
     ]
     spark.stop()
     said = "Shares of a table's files that queries open; `make bench-curve`."
-    title = "What z-values save beside minima and maxima"
+    title = "What z-values save in addition to minima and maxima"
     report.write("curve_ranges", title, said, [header, *lines])
     return 0
 

@@ -1,4 +1,4 @@
-"""The tables for comparing layouts: real ones from PyPI packages, and synthetic hard ones.
+"""The tables for comparing layouts: real ones from PyPI packages, and difficult synthetic ones.
 
 Each is written once, as Parquet, to the folder demo-output/benchmarks. Its rows are in the order in
 which they would arrive in practice.

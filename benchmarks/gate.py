@@ -1,4 +1,4 @@
-"""Compares what pyzorder opens with the committed results, and fails if anything is worse.
+"""Compares how much pyzorder opens with the committed results, and fails if any figure is worse.
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
@@ -36,7 +36,7 @@ class Part:
         name: the file's name without suffix.
         key: columns that identify a line.
         same: columns that must not change.
-        less: columns in which less is better, and what they measure.
+        less: columns in which a lower figure is better, and what they measure.
         measure: measures lines in the format of the file.
     """
 

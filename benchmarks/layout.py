@@ -3,9 +3,9 @@
     python benchmarks/layout.py [--only lineitem,uniform_2] [--files 64,100,256,1000] [--resume]
 
 Every table is written in each layout, with about the same number of files. The figures for what
-queries open (opened.py) are means over columns and values, and the same in each run. The rows of a
-box are those that Spark's reader returns, which also skips pages. Layouts of other projects are
-measured for the real and the difficult tables, but not for the uniform ones.
+queries open (opened.py) are means over columns and values, and are the same in every run. The rows
+of a box are those that Spark's reader returns, which also skips pages. Layouts of other projects
+are measured for the real and the difficult tables, but not for the uniform ones.
 
 Prints a table, and writes each line to benchmarks/results as soon as it is measured. The results
 are in layout_uniform.md and layout.md. In layout_peers.md, the files that each other project opens
@@ -55,7 +55,8 @@ def _binary_z_value(df: DataFrame, columns: Sequence[str], files: int, folder: P
 
 
 def _delta_rs(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:
-    """Lays out with delta-rs, and adjusts the target size until the number of files is close."""
+    """Lays out the rows with delta-rs, adjusting the target size until there are about `files`
+    files."""
     source = folder.with_name(folder.name + ".source")
     df.coalesce(1).write.mode("overwrite").parquet(str(source))
     target = size_of(source) // files
@@ -231,9 +232,9 @@ def main() -> int:
         if compared:
             report.write(
                 "layout_peers", "Files opened, relative to pyzorder",
-                "Files that other projects' layouts open, divided by those that pyzorder's opens, "
-                "with the same rows, the same columns and about as many files; `all` is the mean "
-                "of the lookups of each column and of the boxes; `make bench-layout`.",
+                "Files that are opened in other projects' layouts, divided by those in pyzorder's, "
+                "with the same rows, the same columns and about the same number of files; `all` is "
+                "the mean of the lookups of each column and of the boxes; `make bench-layout`.",
                 [["layout", "table", "files", "lookup", "box", "all"], *compared])  # fmt: skip
     spark.stop()
     return 0

@@ -25,7 +25,7 @@ LOOKUPS, BOXES, READ, DRAWN = 500, 300, 5, 50_000
 
 @dataclass(frozen=True)
 class Bounds:
-    """Ranks of the bounds of units (files or row groups), as arrays of columns by units."""
+    """Ranks of the bounds of units (files or row groups), in arrays indexed by column and unit."""
 
     least: npt.NDArray[np.int64]
     greatest: npt.NDArray[np.int64]
@@ -112,7 +112,8 @@ class Queries:
 
     @cached_property
     def asked_boxes(self) -> list[list[tuple[Any, Any] | None]]:
-        """The least and greatest value of each column for each box; None if unrestricted."""
+        """For each box, the lowest and highest value of each column, or None if it is not
+        restricted."""
         rows = [r for r in self.asked[:BOXES] if all(v is not None and v == v for v in r)]
         return [[self._side(c, value) for c, value in enumerate(row)] for row in rows]
 

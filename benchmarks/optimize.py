@@ -3,12 +3,12 @@
     python benchmarks/optimize.py [--rounds 5] [--files 64] [--scales 1,10]
 
 The table is TPC-H lineitem in 64 files, with rows in their original order. It is clustered by
-(l_partkey, l_shipdate, l_suppkey) into as many files, with a heap of 2 GiB. A plain rewrite has one
-task and one new file for each file. Rounds alternate between the ways of rewriting, and seconds are
-the minimum of the rounds; only their ratios matter. At larger scale factors, only the plain
-rewrite and pyzorder run, with files of the same size and a third of the rounds. The OPTIMIZE of
-other projects alternates with pyzorder's on the newest Spark that they support. Prints the results,
-and writes them to benchmarks/results/optimize.md and optimize_peers.md.
+(l_partkey, l_shipdate, l_suppkey) into the same number of files, with a heap of 2 GiB. A plain
+rewrite has one task and one new file for each file. Rounds alternate between the ways of rewriting,
+and seconds are the minimum of the rounds; only their ratios matter. At larger scale factors, only
+the plain rewrite and pyzorder run, with files of the same size and a third of the rounds. The
+OPTIMIZE of other projects alternates with pyzorder's on the newest Spark that they support. Prints
+the results, and writes them to benchmarks/results/optimize.md and optimize_peers.md.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def order_by(spark: SparkSession, source: Path, files: int, folder: Path) -> Cal
 
 
 def optimize(spark: SparkSession, source: Path, files: int, folder: Path) -> Callable[[], None]:
-    """Runs OPTIMIZE on a copy of the table, which is made before the measurement."""
+    """Runs OPTIMIZE on a copy of the table, which is created before the measurement."""
     shutil.copytree(source, folder)
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size_of(folder) // files))
     table = pyzorder.ZOrderTable.forPath(spark, str(folder))
@@ -166,9 +166,9 @@ def measure(spark: SparkSession, scale: int, files: int, rounds: int) -> list[li
     return rows
 
 
-HEADER = ["scale factor", "way", "seconds", "µs a row", "of a plain rewrite", "jobs",
-          "shuffled MB", "peak heap MB", "files", "sizes' variation",
-          "bytes of a plain rewrite"]  # fmt: skip
+HEADER = ["scale factor", "way", "seconds", "µs per row", "vs. plain rewrite", "jobs",
+          "shuffled MB", "peak heap MB", "files", "variation of sizes",
+          "bytes vs. plain rewrite"]  # fmt: skip
 
 
 def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:

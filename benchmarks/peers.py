@@ -4,10 +4,11 @@
     python benchmarks/peers.py lay-out PEER SOURCE FOLDER COLUMNS FILES
     python benchmarks/peers.py time PEER SOURCE FOLDER COLUMNS FILES
 
-`lay-out` and `time` run in the environment of a Spark that the peer supports, which has the peer's
-jars in its folder `peers` (`make peers` creates both). `lay-out` has the peer write a table with
-about FILES Parquet files, and copies them to FOLDER. `time` prints JSON with the seconds of a plain
-rewrite, of pyzorder's OPTIMIZE and of the peer's, which run in turns on that Spark.
+`lay-out` and `time` run in the environment of a Spark version that the peer supports. The folder
+`peers` in that environment has the peer's jars (`make peers` creates both). `lay-out` has the peer
+write a table with about FILES Parquet files, and copies them to FOLDER. `time` prints JSON with the
+seconds of a plain rewrite, of pyzorder's OPTIMIZE and of the peer's, which run in turns on that
+Spark version.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ def lay_out(name: str, source: Path, folder: Path, columns: Sequence[str], files
 def seconds(
     name: str, source: Path, folder: Path, columns: Sequence[str], files: int
 ) -> dict[str, list[float]]:
-    """Returns the seconds of a plain rewrite, of pyzorder and of the peer, on the peer's Spark.
+    """Returns the seconds of a plain rewrite, of pyzorder and of the peer, on the peer's Spark
+    version.
 
     Args:
         folder: a folder for temporary files.
@@ -186,7 +188,8 @@ Prepared = tuple[Callable[[], object], Callable[[], Sequence[str]]]
 
 
 def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> Sequence[str]:
-    """Returns the files of the peer's layout, with a target size that gives about as many as asked.
+    """Returns the files of the peer's layout, with a target size that gives about `arguments.files`
+    files.
 
     If one target size gives too many files and another one too few, tries a size between them.
     """
@@ -322,7 +325,8 @@ def hudi(  # type: ignore[no-untyped-def]
         # Hudi cuts the curve into parts whose number is the input's size divided by this size,
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
-        # and cuts each part into files of up to 100 times this size, as rows take it up in memory.
+        # and cuts each part into files of up to 100 times this size, measured by the rows in
+        # memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

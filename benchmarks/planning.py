@@ -2,11 +2,11 @@
 
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
-For synthetic tables of these sizes, with an index of four columns, measures the milliseconds to
-load the index, to find the entries of a listing, and to prune a listing whose entries are known,
-and the memory of the index (io.pyzorder.skipping.files.PlanningBenchmark, in jvm/src/bench). For a
-small table without an index, measures the milliseconds to plan a query with the extension and
-without it, in separate processes.
+For synthetic tables of these sizes, with an index of four columns, measures the memory of the
+index, and the milliseconds to load it, to find the entries of a listing, and to prune a listing
+whose entries are known (io.pyzorder.skipping.files.PlanningBenchmark, in jvm/src/bench). For a
+small table without an index, measures the milliseconds to plan a query with and without the
+extension, in separate processes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import pyzorder
 
 #: Maximum milliseconds of warm pruning and of a cold load, by number of files.
 TARGETS = {10_000: (5, 150), 100_000: (10, 1_000), 1_000_000: (50, 5_000)}
-#: Maximum milliseconds of matching, and maximum MiB of memory, for a million files.
+#: Maximum milliseconds to match entries, and maximum MiB of memory, for a million files.
 MATCHING, MEMORY = 500, 128
 #: Maximum milliseconds that the extension may add to planning a query of an unindexed table.
 OVERHEAD = 2.0

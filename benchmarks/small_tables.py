@@ -2,11 +2,11 @@
 
     python benchmarks/small_tables.py [--rounds 60]
 
-The tiny tables are optimized and have 3 files of 10 rows. In one session, each query runs with
-skipping and without it, one right after the other. The figure is the median of the ratios of these
+The tiny tables are optimized and have 3 files of 10 rows. In one session, each query runs with and
+without skipping, one run right after the other. The figure is the median of the ratios of these
 pairs. The small table has about 100 MB, and is written by OPTIMIZE with its defaults (at most 32
-files, of at least 1 MiB). The time to read all of it is compared with that for the same rows in one
-file, in turns.
+files, of at least 1 MiB). Reading all of it is timed in turns with reading the same rows from one
+file.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def finer(spark: SparkSession, rounds: int) -> list[str]:
         for table in ("one", "cut") if i % 2 else ("cut", "one"):
             read = spark.table(table).write.format("noop").mode("overwrite")
             taken[table].append(seconds(read.save))
-    return [f"reading all of a table in {files} files, not one",
+    return [f"reading a whole table from {files} files instead of one",
             *figures(taken["cut"][3:], taken["one"][3:])]  # fmt: skip
 
 
@@ -108,8 +108,8 @@ def main() -> int:
     print(" | ".join(rows[-1]))
     report.write(
         "small_tables", "What the extension costs on small tables",
-        "Medians of the seconds with skipping divided by those without it, measured in pairs in "
-        "one session. The last line compares the two tables in pairs.", rows)  # fmt: skip
+        "Medians of the time with skipping divided by the time without it, measured in pairs in "
+        "one session. The last line compares two tables in the same way.", rows)  # fmt: skip
     worst = max(float(row[2]) for row in rows[1:] if "join" in row[0])
     print(f"joins: at most {worst:.3f}; {MOST} is the limit")
     return 0 if worst <= MOST else 1

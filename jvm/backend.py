@@ -1,8 +1,9 @@
 """The build backend of `pip install`, which compiles the jar and then calls setuptools.
 
-The jar is for the Spark that PYZORDER_SPARK names (such as 3.5), or else for the PySpark that the
-environment has, or else for the newest one that this Python can run. PYZORDER_SPARK may name
-several versions, as in `make wheel`. All of their jars but one must have been built before.
+The jar is for the Spark version that PYZORDER_SPARK names (such as 3.5), or else for that of the
+environment's PySpark, or else for the newest one that this Python can run. PYZORDER_SPARK may name
+several versions, as in `make wheel`. In that case, all of their jars but one must have been built
+already.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def build_wheel(
 ) -> str:
     """PEP 517's hook."""
     build_jars()
-    shutil.rmtree(build.ROOT / "build" / "lib", ignore_errors=True)  # or it gets into the wheel
+    shutil.rmtree(build.ROOT / "build" / "lib", ignore_errors=True)  # else it gets into the wheel
     return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 

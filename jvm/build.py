@@ -103,7 +103,7 @@ def java_version(java: str) -> int:
 
 
 def machine_java() -> str | None:
-    """The Java executable in JAVA_HOME or on PATH; None if there is none that Spark supports."""
+    """The Java executable in JAVA_HOME or on PATH, or None if there is none that Spark supports."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     return java if java is not None and java_version(java) in JAVA_VERSIONS else None
@@ -127,7 +127,7 @@ def target_options(scala: str, java: str) -> list[str]:
     """Compiler options for the oldest Java that Spark with this Scala version supports."""
     if scala == "2.12":
         return ["-target:jvm-1.8"]
-    # The signatures of another Java are in lib/ct.sym, which a stripped-down runtime lacks.
+    # The signatures of other Java versions are in lib/ct.sym, which a stripped-down runtime lacks.
     signatures = Path(java).resolve().parent.parent / "lib" / "ct.sym"
     if java_version(java) == 17 or signatures.exists():
         return ["-release", "17"]
@@ -182,7 +182,8 @@ def copy_resources(classes: Path) -> None:
 
 
 def digest(spark: str, more: Iterable[Path] = ()) -> str:
-    """A hash of all inputs of a jar: sources, resources, this file and both versions."""
+    """A hash of all inputs of a jar: sources, resources, this file, and the versions of pyzorder
+    and Spark."""
     total = hashlib.sha256(f"{project_version()} {spark}".encode())
     for file in [Path(__file__), *source_files(spark), *RESOURCES, *more]:
         total.update(f"{file.name} {file.stat().st_size}\n".encode() + file.read_bytes())
@@ -190,7 +191,7 @@ def digest(spark: str, more: Iterable[Path] = ()) -> str:
 
 
 def built_from(jar: Path) -> str | None:
-    """The digest in the manifest of a jar; None if there is none."""
+    """The digest in the manifest of a jar, or None if there is none."""
     try:
         with zipfile.ZipFile(jar) as archive:
             manifest = archive.read("META-INF/MANIFEST.MF").decode()

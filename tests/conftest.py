@@ -37,7 +37,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In a run with several processes (`-n`), sends the counts of kills to the main process."""
+    """In a process of a parallel run (`-n`), sends the counts of kills to the main process."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["kills"] = list(kill_matrix.cells.items())

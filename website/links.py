@@ -26,7 +26,7 @@ FENCE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 
 def page_of(path: str) -> str | None:
-    """Returns the site's page or picture for a path in the repository; None if there is none."""
+    """Returns the site's page or picture for a path in the repository, or None if there is none."""
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     return ELSEWHERE.get(path)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 MARKER = re.compile(r"<!-- from the code: ([\w ]+) -->")
 
-#: Rows for a table small enough to run every statement on.
+#: Rows of a table that is small enough to run every statement on it.
 ROWS = "SELECT id % 10 AS a, id AS b FROM range(100)"
 
 FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")

@@ -7,8 +7,9 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /**
- * A JDBC client that reads requests from its input and writes answers to its output, each a line of
- * JSON. clients.py sends the requests. The driver is Hive's, from Spark's own jars.
+ * A JDBC client that reads requests from its input and writes answers to its output. Each request
+ * and each answer is a line of JSON. clients.py sends the requests. The driver is Hive's, from
+ * Spark's own jars.
  */
 object JdbcClient {
 

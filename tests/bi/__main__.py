@@ -26,8 +26,8 @@ from tests.support.processes.servers import free_port, spark_server
 
 SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
-#: Limit of heap growth after full collections, from the first minute to the end. Caches that fill
-#: up, and the server's records of statements and sessions, grow within this limit.
+#: The limit for the heap's growth, measured after full collections, from the first minute to the
+#: end. Caches and the server's records of statements and sessions may grow within this limit.
 GROWTH = 1.25
 
 HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap MiB  RSS MiB"

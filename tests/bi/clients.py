@@ -1,4 +1,4 @@
-"""The clients that BI tools are based on, JDBC, PyHive and SQLAlchemy, with a common interface."""
+"""The clients that BI tools are based on (JDBC, PyHive and SQLAlchemy), with a common interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ USER = "me"
 
 
 class Client(Protocol):
-    """A connection that returns values as text, whatever the client's types."""
+    """A connection that returns all values as text, regardless of the client's types."""
 
     def rows(self, statement: str) -> list[list[str | None]]:
         """Runs a statement and returns all its rows."""
@@ -64,7 +64,8 @@ class Jdbc:
         self._turn = threading.Lock()
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Sends a request to JdbcClient.scala and returns its answer; raises its errors."""
+        """Sends a request to JdbcClient.scala; returns the answer, or raises the error that it
+        reports."""
         with self._turn:
             assert self._process.stdin is not None and self._process.stdout is not None
             self._process.stdin.write(json.dumps(request) + "\n")
@@ -77,11 +78,11 @@ class Jdbc:
         return answer
 
     def query(self, sql: str) -> dict[str, Any]:
-        """The columns from ResultSetMetaData, and the rows of a statement."""
+        """Runs a statement; returns its columns, from ResultSetMetaData, and its rows."""
         return self.ask(do="query", sql=sql)
 
     def prepared(self, sql: str, *values: tuple[str, object]) -> dict[str, Any]:
-        """Like `query`, for a PreparedStatement; each value comes with its type."""
+        """Like `query`, but runs a PreparedStatement; each value is given with its type."""
         listed = [[kind, str(value)] for kind, value in values]
         return self.ask(do="prepared", sql=sql, values=listed)
 
@@ -100,8 +101,8 @@ class Jdbc:
 
 
 def _holds_rows(columns: Iterable[str]) -> bool:
-    """Whether a statement returns rows. If not, Spark reports one column, `Result`, and PyHive
-    fails to fetch its rows from Spark 3.5."""
+    """Whether a statement returns rows. For a statement that does not, Spark reports one column,
+    `Result`, and PyHive fails if it tries to fetch rows from Spark 3.5."""
     return list(columns) not in ([], ["Result"])
 
 

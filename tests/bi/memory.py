@@ -26,7 +26,7 @@ def options(log: Path) -> str:
 
 
 def measure(client: Client, log: Path, process: int) -> Memory:
-    """Runs a garbage collection in the server's JVM by a query, then measures.
+    """Triggers a garbage collection in the server's JVM with a query, then measures the memory.
 
     Repeats the query if no collection took place: the JVM skips it while a thread in native
     code, such as compression, holds an array.

@@ -44,7 +44,7 @@ class Role(threading.Thread):
         raise NotImplementedError
 
     def pause(self, seconds: float) -> bool:
-        """Waits for about this long; False if the client should stop."""
+        """Waits for about this long; returns False if the client should stop."""
         return not self.told.wait(seconds * self.random.uniform(0.5, 1.5))
 
 
@@ -94,7 +94,8 @@ class Reader(Role):
             self.ledger.queried(until - since, wrong)
 
     def repeated(self, client: Client, table: LoadTable, question: Question) -> str:
-        """Whether a wrong answer is repeated on this connection and on a new one."""
+        """Repeats a query after a wrong answer, and says whether it is right on this connection and
+        on a new one."""
         new = self.connect()
         told = []
         for who, one in (("on the same connection", client), ("on a new one", new)):

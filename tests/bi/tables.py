@@ -1,7 +1,7 @@
-"""The tables of the load run, and the right answers to all queries on them.
+"""The tables of the load run, and the correct answers to all queries on them.
 
-Batch k holds the ids from k * BATCH on, and the other values in a row follow from its id. So the
-number of batches determines the rows of a table.
+Batch k holds BATCH ids, beginning with k * BATCH. The other values of a row follow from its id, so
+the number of batches determines the rows of a table.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 #: Rows of one INSERT, which writes a single file, so a query sees either all of them or none.
 BATCH = 500
 
-#: Number of batches, one file each, that a table has at first.
+#: The number of batches that a table has at first. Each batch is one file.
 FIRST = 16
 
 VALUES = "CAST(id * 7919 % 997 AS INT) AS a, CAST(id * 104729 % 991 AS INT) AS b, id"
@@ -25,7 +25,8 @@ VALUES = "CAST(id * 7919 % 997 AS INT) AS a, CAST(id * 104729 % 991 AS INT) AS b
 
 @dataclass(frozen=True)
 class Question:
-    """A query, and its rows as text for a table with a given number of batches."""
+    """A query, and a function from the number of a table's batches to the rows of the answer, as
+    text."""
 
     sql: str
     answer: Callable[[int], list[list[str]]]
@@ -55,8 +56,8 @@ class LoadTable:
         )
 
     def batches(self, since: float, until: float) -> range:
-        """How many batches a query between these times may see: at least those whose INSERT had
-        ended by `since`, at most those whose INSERT had begun by `until`."""
+        """The numbers of batches that a query between these times may see: at least those whose
+        INSERT had ended by `since`, and at most those whose INSERT had begun by `until`."""
         ended = sum(time <= since for time in list(self.ended))
         begun = sum(time <= until for time in list(self.begun))
         return range(ended, begun + 1)
@@ -167,7 +168,7 @@ class Ledger:
 
 def judge(table: LoadTable, question: Question, seen: list[list[str | None]], since: float,
           until: float | None = None) -> str | None:  # fmt: skip
-    """What is wrong with an answer; None if it is right."""
+    """What is wrong with an answer, or None if it is right."""
     may = table.batches(since, time.monotonic() if until is None else until)
     got = [[str(value) for value in row] for row in seen]
     if any(got == question.answer(batches) for batches in may):

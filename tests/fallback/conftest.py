@@ -1,4 +1,4 @@
-"""Fixtures of tests/spark that the fallback's tests use as well."""
+"""Fixtures from tests/spark that the fallback's tests also use."""
 
 from tests.spark.conftest import database, defaults
 

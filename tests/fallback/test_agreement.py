@@ -27,37 +27,38 @@ VALUES = {
     "ar": "array(1)",
 }  # fmt: skip
 
-#: Predicates that plain Spark cannot answer: it fails on some strings, or resolves the column to
-#: another one.
+#: Predicates that plain Spark cannot answer, because it fails on some strings or resolves the
+#: column to a different one.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 
-#: Predicates for which the fallback opens fewer files than the jar: it skips files with only nulls.
+#: Predicates for which the fallback opens fewer files than the jar because it skips files with only
+#: nulls, and why the jar does not skip them.
 OPENS_FEWER = {
-    r"^i > \d OR length": "the jar sees that a comparison is not TRUE for nulls in a whole condition only",
-    r"trunc\(": "Spark does not tell the jar that trunc of a null is null",
-    r"NOT LIKE 'a%c'": "the optimizer makes three conditions of it, any of which may hold",
+    r"^i > \d OR length": "the jar uses the fact that a comparison is not TRUE for nulls only if it is the whole condition",
+    r"trunc\(": "Spark's trunc does not declare that its result is null for a null",
+    r"NOT LIKE 'a%c'": "the optimizer replaces it with three conditions joined by OR",
 }
 
-#: Predicates for which the fallback opens more files, and why. Each pattern matches at least one
-#: predicate of sql/skipping.
+#: Predicates for which the fallback opens more files than the jar, and why. Each pattern matches at
+#: least one predicate of sql/skipping.
 KEEPS_MORE = {
-    r"\\": "a backslash: Spark's strings may not be what sqlglot reads",
-    r"ESCAPE": "LIKE with an escape character of its own",
-    r"\bANY\b|\bALL\b": "LIKE ANY and LIKE ALL",
-    r"^coalesce|^nvl|^CASE|^if|\) (=|<=>|!=) (\(|b)|IS (NULL|NOT TRUE)$": "the jar composes conditions",
-    r"^s = 5": "a string that becomes a number",
-    r"i = rand|s RLIKE|_metadata": "not of the list of functions",
-    r"'a%c'|LIKE '%|ends|contains|ILIKE|LIKE v": "the optimizer adds IS NOT NULL, or parts of a pattern",
-    r"^n = 1\.(125|255)": "the optimizer knows that no value has so many digits",
-    r"^tn = TIMESTAMP'": "a local time is compared as an instant, unless the optimizer turns it round",
-    r"^cast\(b AS": "the optimizer makes a comparison of booleans of it",
-    r"> double\('NaN'\)": "nothing is above NaN, which the index cannot tell from other values",
+    r"\\": "sqlglot may read a string with a backslash differently than Spark",
+    r"ESCAPE": "the fallback does not support LIKE with ESCAPE",
+    r"\bANY\b|\bALL\b": "the fallback does not support LIKE ANY and LIKE ALL",
+    r"^coalesce|^nvl|^CASE|^if|\) (=|<=>|!=) (\(|b)|IS (NULL|NOT TRUE)$": "only the jar can judge conditions that are composed of others",
+    r"^s = 5": "Spark casts the string column to a number",
+    r"i = rand|s RLIKE|_metadata": "the fallback does not support these functions and columns",
+    r"'a%c'|LIKE '%|ends|contains|ILIKE|LIKE v": "the optimizer adds IS NOT NULL, or conditions for parts of the pattern",
+    r"^n = 1\.(125|255)": "the optimizer knows that no value of the column has that many digits",
+    r"^tn = TIMESTAMP'": "the column is cast to TIMESTAMP, unless the optimizer casts the literal instead",
+    r"^cast\(b AS": "the optimizer turns it into a comparison of booleans",
+    r"> double\('NaN'\)": "no value is above NaN, but for a comparison with NaN the fallback keeps any file with a value",
 }
 
 
 def made(spark: SparkSession, path: Path) -> tuple[str, Path]:
-    """A table for a fixture file, and its folder of nine data files. The last one
-    has only nulls."""
+    """A table for a fixture file, and its folder of nine data files. The last file has only
+    nulls."""
     name, columns = f"agree_{path.stem}", fixtures_of(path)[0].columns
     if spark.version.startswith("3."):  # with CHAR, the fallback skips no files there
         columns = re.sub(r"\bCHAR\(\d+\)", "STRING", columns)

@@ -1,5 +1,5 @@
-"""The fallback in a Spark Connect client and in a Spark without pyzorder's extension:
-no jar needed."""
+"""The fallback works without a jar, in a Spark Connect client and in a Spark session without
+pyzorder's extension."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Generated tables and predicates: the fallback skips no file with a matching row, and nearly as
-many files as the jar. `make test-fallback` generates more."""
+"""On generated tables, the fallback skips no file with a matching row, and it skips nearly as many
+files as the jar. `make test-fallback` generates more tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Tally:
 
 
 def check(spark: SparkSession, folder: Path, world: World, tally: Tally) -> None:
-    """Checks a world's predicates, their negations, and whether they are NULL."""
+    """Checks a world's predicates, their negations and their IS NULL forms."""
     table = folder / "t"
     with differential.session(spark, world):
         asked = differential.make(spark, table, world)

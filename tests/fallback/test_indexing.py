@@ -1,4 +1,4 @@
-"""Indexes that the fallback writes: they match the rows, and the jar can use them as its own."""
+"""Indexes that the fallback writes match the rows, and the jar can use them as its own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILES = [
     for k in range(3)
 ]
 
-#: predicate | number of the three files that are skipped
+#: predicate | how many of the three files are skipped
 PREDICATES = """
 i = 15 | 1
 l > 25 | 1
@@ -221,8 +221,8 @@ def test_nan_alone(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give links to another user")
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_strange_links(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """The index leaves out files reached through a link that belongs to another user
-    than the file."""
+    """The index leaves out a file that is reached through a link if the link and the file belong to
+    different users."""
     table, secret = tmp_path / "t", tmp_path / "secret"
     spark.range(10).selectExpr("id", "1 AS day").write.partitionBy("day").parquet(str(table))
     spark.range(100, 110).coalesce(1).write.parquet(str(secret))

@@ -1,4 +1,5 @@
-"""The k-d tree equals the jar's, node by node, and cuts columns into the expected grids."""
+"""The fallback's k-d tree equals the jar's, node by node, and cuts columns into the expected
+grids."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyzorder.fallback import kd_tree
 from tests.property.test_kd_tree import leaves_of
 
-# files, spreads of the columns: slabs of each column, 0 for the last one, which takes the rest
+# (files, spreads of the columns, slabs of each column; 0: cut last, into as many slabs as needed)
 GRIDS = [
     (64, (1, 1, 1), [4, 4, 0]),
     (90, (1, 1, 1), [6, 5, 0]),
@@ -43,7 +44,8 @@ def test_grids(leaves: int, spreads: tuple[float, ...], slabs: list[int]) -> Non
     spreads=st.lists(st.sampled_from([0.0, 0.001, 0.2, 0.5, 0.97, 1.0]), min_size=1, max_size=5),
 )
 def test_no_grid_opens_many_more(leaves: int, spreads: list[float]) -> None:
-    """For any number of files, lookups open about as large a share as with even cells."""
+    """For any number of files, lookups open at most 1.25 times the share that they would open with
+    even cells."""
     slabs = kd_tree.grid(leaves, spreads)
     others = math.prod(count for count in slabs if count != kd_tree.REST)
     last = leaves / others

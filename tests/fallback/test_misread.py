@@ -1,4 +1,4 @@
-"""Conditions that sqlglot and Spark parse differently: the fallback loses no row."""
+"""The fallback loses no row for conditions that sqlglot and Spark parse differently."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The fallback's OPTIMIZE: a copy with the table's rows, in files as well clustered
-as the jar's."""
+"""The fallback's OPTIMIZE writes a copy of the table's rows to files that are clustered as well as
+the jar's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def test_a_copy(spark: SparkSession, tmp_path: Path, format: str) -> None:
 
 
 def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> None:
-    """The jar treats the copy's files as clustered; appends, OPTIMIZE and RESTORE work as usual."""
+    """The jar treats the copy's files as clustered, and appends, OPTIMIZE and RESTORE work as
+    usual."""
     table, to = tmp_path / "t", tmp_path / "z"
     sales(spark, 3000).write.partitionBy("day").parquet(str(table))
     aim_at(spark, table, 9)
@@ -88,7 +89,8 @@ def test_files_as_good_as_the_jars(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partition", ["id % 3", "concat('p', id % 3)"])
 def test_rows_lie_in_order(spark: SparkSession, tmp_path: Path, partition: str) -> None:
-    """Rows of each file are sorted by a single clustering column, and one task writes each file."""
+    """If there is a single clustering column, the rows of each file are sorted by it. Each file is
+    written by one task."""
     table, to = tmp_path / "t", tmp_path / "z"
     rows = spark.range(0, 6000, 1, 4).selectExpr("abs(xxhash64(id)) AS a", f"{partition} AS p")
     rows.write.partitionBy("p").parquet(str(table))
@@ -101,8 +103,8 @@ def test_rows_lie_in_order(spark: SparkSession, tmp_path: Path, partition: str) 
 
 @pytest.mark.fallback
 def test_types_and_names(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Every type that can be a clustering column; names that need quotes, and
-    unusual partition values."""
+    """Covers every type that can be a clustering column, names that need quotes, and unusual
+    partition values."""
     spark.sql("""
         CREATE TABLE x (`a b` TINYINT, `x.y` DECIMAL(20,3), f FLOAT, dt DATE, ts TIMESTAMP,
           tn TIMESTAMP_NTZ, bin BINARY, flag BOOLEAN, c CHAR(4), n DECIMAL(9,2), `p q` STRING)
@@ -167,7 +169,7 @@ def test_refused(spark: SparkSession, database: str, tmp_path: Path, case: tuple
     assert not (tmp_path / "z").exists()
 
 
-#: The error → the files in the folder.
+#: An error → the files in the folder that cause it.
 FOLDERS: dict[str, dict[str, bytes]] = {
     "ZORDER_NO_FILES": {},
     "ZORDER_UNREADABLE_FILE": {"a.parquet": b"no such thing" * 9},
@@ -189,7 +191,7 @@ def test_a_folder_without_a_table(spark: SparkSession, tmp_path: Path, condition
     assert not (tmp_path / "z").exists()
 
 
-# where the copy of a table t should go → why it is refused
+# the target of a copy of table t → why the target is refused
 TARGETS = {
     "t": "overlaps",
     "t/z": "overlaps",
@@ -250,8 +252,8 @@ def test_a_column_that_would_be_lost(spark: SparkSession, tmp_path: Path, column
 def test_rows_are_counted(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If another writer adds rows to the copy's folder, the copy gets no index and no table
-    points to it."""
+    """If another writer adds rows to the copy's folder, the copy gets no index and no table is
+    switched to it."""
     table, to = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     copy = importlib.import_module("pyzorder.fallback.optimize")._Copy
@@ -273,7 +275,7 @@ def test_rows_are_counted(
 
 
 def test_settings_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """Session settings control how files are written, and are unchanged afterwards."""
+    """Session settings determine how files are written, and OPTIMIZE leaves them unchanged."""
     table, old = tmp_path / "t", "spark.sql.files.ignoreMissingFiles"
     rows = spark.range(0, 40, 1, 4).selectExpr("id", "timestamp_seconds(id) AS ts")
     rows.write.parquet(str(table))

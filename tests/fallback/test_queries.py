@@ -1,4 +1,4 @@
-"""`fallback.sql`: the same answers as plain Spark, from fewer files."""
+"""`fallback.sql` gives the same answers as plain Spark, and opens fewer files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.support import indexes, scans
 from tests.support.fallback_files import kept, opened, selection
 from tests.support.tables import data_files, rows_of
 
-# query | number of files of t and u that are skipped, of eight each; t.a and u.a are 0 to 9 in the
-# first file, 10 to 19 in the second, and so on; t.p is null in the third file
+# query | number of skipped files of t and u, which have eight files each; t.a and u.a are 0 to 9 in
+# the first file, 10 to 19 in the second, and so on; t.p is null in the third file
 CASES = """
 SELECT * FROM t WHERE a = 25 | 7
 SELECT * FROM q.t WHERE a = 25 | 7
@@ -120,7 +120,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def cases() -> list[object]:
-    """The lines as parameters; `make test` runs only every ninth of them."""
+    """The lines as parameters. `make test` runs only every ninth line."""
     lines = CASES.strip().splitlines()
     return [
         line if number % 9 == 0 else pytest.param(line, marks=pytest.mark.fallback)
@@ -143,7 +143,7 @@ def test_answers_of_plain_spark(spark: SparkSession, tables: Path, line: str) ->
 
 
 def interpreted(spark: SparkSession) -> Any:
-    """Turns off code generation, which does not pay for queries that run once."""
+    """Turns off code generation, which is not worth its cost for queries that run once."""
     return scans.settings(
         spark,
         spark__sql__codegen__wholeStage="false",
@@ -215,7 +215,7 @@ def put_in_place(source: Path, target: Path) -> None:
     target.with_name(f".{target.name}.crc").unlink()
 
 
-# What changes after the table was indexed.
+# What changes after the table has been indexed.
 @pytest.mark.fallback
 @pytest.mark.parametrize("change", ["touched", "replaced", "appended", "off", "newer", "no index"])
 def test_when_in_doubt_the_file_is_read(spark: SparkSession, tmp_path: Path, change: str) -> None:

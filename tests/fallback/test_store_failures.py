@@ -39,7 +39,8 @@ COMMANDS = [
 
 
 def refused_for_space(disk: Disk, command: Callable[[], object], **room: int) -> bool:
-    """Whether the command fails because the disk is full. If not, it succeeds."""
+    """Runs the command, which must either succeed or fail because the disk is full; returns whether
+    it failed."""
     try:
         with disk.room(**room):
             command()

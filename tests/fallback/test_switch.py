@@ -1,4 +1,4 @@
-"""The location of an external table: switched to the copy, or left unchanged."""
+"""The location of an external table is switched to the copy, or left unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def test_a_table(spark: SparkSession, database: str, tmp_path: Path) -> None:
 
 
 def test_partitions(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Partitions with unusual values and null, one stored elsewhere, and one without rows."""
+    """Covers partitions with unusual values and with null, one that is stored elsewhere, and one
+    without rows."""
     old, new = tmp_path / "t", tmp_path / "z"
     spark.sql(
         "CREATE TABLE x (id BIGINT, p STRING, `q r` INT) USING parquet "
@@ -81,7 +82,7 @@ def test_a_path_has_no_location(spark: SparkSession, tmp_path: Path) -> None:
 def test_others_write_meanwhile(
     spark: SparkSession, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The copy is complete but outdated: the table keeps its location and the new row."""
+    """The copy is complete but outdated, so the table keeps its location and the new row."""
     old, new = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(old))
     spark.sql(f"CREATE TABLE x USING parquet LOCATION '{old}'")

@@ -1,8 +1,8 @@
 """The long run of the fuzz test: `make fuzz CASES=50000`.
 
-Each seed generates some worlds; seeds are checked in several processes. Finished seeds are
-recorded in a file, from which the next run continues. The first difference ends the run: it is
-shrunk and printed as SQL, with its seed.
+Each seed generates some worlds (random tables with predicates), and several processes check seeds.
+Finished seeds are recorded in a file, from which the next run continues. The first difference ends
+the run: it is shrunk and printed as SQL, with its seed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=50_000, help="number of predicates to check")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")
     parser.add_argument("--state", type=Path, default=Path("fuzz-state.json"),
-                        help="file with the progress; delete it to start over")  # fmt: skip
-    parser.add_argument("--seed", type=int, help="check only this seed, which a failure reports")
+                        help="file that records the progress; delete it to start over")  # fmt: skip
+    parser.add_argument("--seed", type=int, help="check only this seed; a failure reports its seed")
     arguments = parser.parse_args()
     if arguments.seed is not None:
         print(report(one(arguments.seed)))
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def report(tally: Tally) -> str:
-    """A sentence on what was checked."""
+    """A summary of what was checked."""
     return (
         f"{tally.cases} cases in {tally.worlds} tables, without a difference; Spark itself cannot "
         f"read {tally.unreadable} of the tables. "

@@ -1,4 +1,4 @@
-"""Compares what a world's predicates select with skipping and without it."""
+"""Compares the rows that a world's predicates select with and without skipping."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.fuzz.worlds import World, write
 from tests.support import indexes, scans
 from tests.support.tables import data_files
 
-#: How many predicates of a world are executed; for the others, only opened files are checked.
+#: How many predicates of a world are executed. For the others, only the set of opened files is
+#: checked.
 ROWS_OF = 3
 
 #: The view of a world's table.
@@ -39,8 +40,8 @@ class Tally:
 
 
 def check(spark: SparkSession, folder: Path, world: World) -> Tally:
-    """Asserts that every predicate, its negation and its IS NULL select the same rows with skipping
-    and without it, and that no row has an outcome that was judged impossible for its file.
+    """Asserts that every predicate, its negation and its IS NULL form select the same rows with and
+    without skipping, and that no row has an outcome that was judged impossible for its file.
 
     Leaves out predicates that fail without skipping, and worlds that plain Spark cannot read.
     """
@@ -65,10 +66,10 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
 
 
 def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
-    """Creates a world's files, an index of them that the jar writes, and the view VIEW. Call it
+    """Creates a world's files, has the jar index them, and creates the view VIEW. Call it
     within `session`.
 
-    Returns the predicates that plain Spark can answer; None if it cannot read the rows.
+    Returns the predicates that plain Spark can answer, or None if it cannot read the rows.
     """
     lay_out(spark, table, world)
     schema = spark.sql(f"SELECT * FROM (SELECT {nulls(world)}) LIMIT 0").schema
@@ -91,7 +92,7 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
 
 
 def lay_out(spark: SparkSession, table: Path, world: World) -> None:
-    """Writes a world's files to a folder, which is recreated."""
+    """Recreates a folder, and writes a world's files to it."""
     shutil.rmtree(table, ignore_errors=True)
     table.mkdir(parents=True)
     for file in world.files:
@@ -118,14 +119,14 @@ def nulls(world: World) -> str:
 
 @contextmanager
 def session(spark: SparkSession, world: World) -> Iterator[None]:
-    """The world's session settings. Code generation is off, as no plan runs twice."""
+    """Applies the world's session settings. Code generation is off, because no plan runs twice."""
     with scans.settings(
         spark,
         spark__sql__session__timeZone=world.zone,
         spark__sql__ansi__enabled=str(world.ansi).lower(),
         spark__sql__codegen__wholeStage="false",
         spark__sql__adaptive__enabled="false",
-        # Spark's own pushdown loses NaN and -0.0 in other writers' files; not tested here.
+        # Spark's own pushdown loses NaN and -0.0 in other writers' files, which is not tested here.
         spark__sql__parquet__filterPushdown="false",
         spark__sql__orc__filterPushdown="false",
     ):
@@ -133,12 +134,13 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
 
 
 def run(df: DataFrame) -> None:
-    """Computes every row without fetching any: Python has no year 0."""
+    """Computes every row but fetches none, because Python's dates have no year 0."""
     df.write.format("noop").mode("overwrite").save()
 
 
 def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> list[str] | None:
-    """The predicates that plain Spark can answer for every row; None if it cannot read the rows."""
+    """The predicates that plain Spark can answer for all rows, or None if it cannot read the
+    rows."""
 
     def works(columns: Sequence[str]) -> bool:
         text = ", ".join(f"({c}) AS p{i}" for i, c in enumerate(columns))

@@ -47,7 +47,8 @@ AROUND: dict[str, list[tuple[str, str]]] = {
 
 
 def near(data_type: str, i: int) -> Any:
-    """The value number `i`, from 0 to 1000, in an ascending series of near values of the type."""
+    """The value at position `i`, from 0 to 1000, in an ascending series of close values of the
+    type."""
     if data_type == "boolean":
         return i > 500
     if data_type == "tinyint":
@@ -73,7 +74,7 @@ def near(data_type: str, i: int) -> Any:
 
 
 def values(data_type: str) -> st.SearchStrategy[Any]:
-    """Values that are mostly in a narrow range, otherwise any of the type; some are null."""
+    """Values that are mostly in a narrow range, but may be any value of the type or null."""
     return st.one_of(
         *[st.integers(0, 1000).map(lambda i: near(data_type, i))] * 6, of_type(data_type)
     )
@@ -125,7 +126,7 @@ def literal(value: Any, data_type: str) -> str:
 
 @st.composite
 def leaves(draw: Draw, columns: Mapping[str, str]) -> str:
-    """A comparison, list, pattern or null test."""
+    """A comparison, an IN list, a pattern or a null test."""
     name = draw(st.sampled_from(sorted(columns)))
     data_type, side = columns[name], name
     kind = draw(st.sampled_from(

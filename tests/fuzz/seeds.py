@@ -1,4 +1,4 @@
-"""A seed of the long run: some worlds, checked in this process."""
+"""Checks one seed of the long run, which generates some worlds, in this process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Strategies for small tables such as folders may contain, with unusual files and a
-partly outdated index."""
+"""Strategies for small tables with unusual files and a partly outdated index."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ TYPES = [
     "interval month", "interval second",
 ]  # fmt: skip
 
-#: Types that a file may have instead of the table's type: readers widen them.
+#: Narrower types that a file may have instead of the table's type. Readers widen the values.
 NARROWER = {
     "bigint": ["int", "smallint"], "int": ["smallint", "tinyint"], "smallint": ["tinyint"],
     "double": ["float"],
@@ -38,8 +37,7 @@ ZONES = ["UTC", "America/Los_Angeles", "America/St_Johns", "Asia/Kathmandu", "Pa
 
 @dataclass
 class File:
-    """A data file; `types` are the types it is written with. Columns of the table
-    may be missing."""
+    """A data file; `types` are the types it is written with. It may lack columns of the table."""
 
     name: str
     types: dict[str, str]
@@ -49,7 +47,8 @@ class File:
 
 @dataclass
 class World:
-    """A table's columns and files, the changes after it was indexed, and the session's settings."""
+    """A table's columns and files, the changes made after it was indexed, and the session's
+    settings."""
 
     format: str
     writer: str
@@ -89,7 +88,7 @@ def insert(file: File) -> str:
 
 @st.composite
 def files(draw: Draw, name: str, columns: dict[str, str], format: str) -> File:
-    """A file whose rows have values in a narrow range, with exceptions."""
+    """A file whose rows mostly have values in a narrow range."""
     types = {}
     for column, data_type in columns.items():
         chance = draw(st.integers(0, 19))
@@ -184,7 +183,7 @@ def on_drawn(
     """Checks `examples` generated worlds with `cases` predicates each.
 
     `number` is the seed; without it, each run checks the same worlds, derived from the name of
-    `check`. With `shrink`, a failing world is made smaller.
+    `check`. With `shrink`, a failing world is reduced to a smaller one that still fails.
     """
     drawn = given(worlds(cases))(check)
     drawn = settings(

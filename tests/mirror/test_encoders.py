@@ -24,12 +24,13 @@ from tests.vectors import oracle
 
 
 def has_time(spark: SparkSession) -> bool:
-    """Whether this Spark has the type TIME."""
+    """Whether this Spark version has the type TIME."""
     return tuple(map(int, spark.version.split(".")[:2])) >= (4, 1)
 
 
 def frame(spark: SparkSession, folder: Path, columns: dict[str, tuple[list, str]]) -> DataFrame:
-    """A DataFrame of columns, given as name: (values, type), and the row number in `row`."""
+    """A DataFrame with these columns, given as {name: (values, type)}, and the row number in
+    `row`."""
     table = {name: arrow(values, data_type) for name, (values, data_type) in columns.items()}
     rows = len(next(iter(table.values())))
     pq.write_table(pa.table({"row": pa.array(range(rows), pa.int32()), **table}), folder / "v")

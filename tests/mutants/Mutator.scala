@@ -15,7 +15,7 @@ import scala.tools.nsc.reporters.StoreReporter
  */
 object Mutator {
 
-  /** A variant of a piece of a source; `after` of a case is "never". */
+  /** A variant of a piece of a source. For a `case`, `after` is "never". */
   private final case class Mutant(number: Int, before: String, after: String)
 
   /** A piece of a source: an expression or, if it is empty, the end of a pattern. */
@@ -101,7 +101,7 @@ object Mutator {
       |
       |  def set(number: Int): Unit = { asked = 0; mutant = number }
       |
-      |  /** Those asked for since the last call. */
+      |  /** The mutants reached since the last call. */
       |  def reached(): String = {
       |    val found = seen.indices.filter(seen(_))
       |    seen = new Array[Boolean](65536)

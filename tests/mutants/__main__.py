@@ -7,8 +7,9 @@ fails. First come cases that killed other mutants on the same line, then those t
 fewest mutants, and finally those that reach the most. Stryker4s works in a similar way, but
 needs ScalaTest, and these rules are tested through Spark's optimizer.
 
-A survivor is a gap in the tests and fails the run, unless explained.tsv says why it is harmless:
-file, source line, before, after, reason. To kill one, add a line to sql/skipping.
+A survivor reveals a gap in the tests and fails the run, unless explained.tsv says why it is
+harmless. The columns of that file are file, source line, before, after and reason. To kill a
+survivor, add a line to sql/skipping.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ SURVIVORS = OUT / "survivors.tsv"
 HERE = Path(__file__).parent
 EXPLAINED = HERE / "explained.tsv"
 
-#: Files without rules, which make a box to display, and collect join keys.
+#: Files without rules: they create a box for display, or collect join keys.
 LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 
 #: Modules with cases, the fastest first.
@@ -129,8 +130,8 @@ class Mutation:
         return session._jvm.io.pyzorder.mutants.Active
 
     def passes(self, item: pytest.Item, items: list[pytest.Item]) -> bool:
-        """Whether a case passes. Keeps the fixtures that it shares with other cases
-        of the module."""
+        """Runs a case, and returns whether it passes. Keeps the fixtures that it shares with other
+        cases of the module."""
         following = next(other for other in items if other is not item)
         reports = runtestprotocol(item, log=False, nextitem=following)
         self.said = "\n".join(str(report.longrepr) for report in reports if report.failed)
@@ -183,7 +184,7 @@ def explained() -> dict[tuple[str, ...], str]:
 
 
 def main() -> int:
-    """Returns 1 if a mutant survives without explanation, or an explanation fits no survivor."""
+    """Returns 1 if a mutant survives without explanation, or if an explanation fits no survivor."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--sample", type=int, help="number of mutants to draw, with a fixed seed")
     parser.add_argument(

@@ -1,7 +1,7 @@
 """Cases that kill mutants of the predicate rules, one test each: `python -m tests.mutants`.
 
-They are the lines of sql/skipping and the predicates of test_pruning. Elsewhere, one test checks
-a whole file of lines, or all predicates at once, which would make mutation tests take an hour.
+They are the lines of sql/skipping and the predicates of test_pruning. The usual tests check a whole
+file of lines or all predicates at once; mutation tests that ran them would take an hour.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def test_line(spark: SparkSession, tables: None, name: str, fixture: Fixture) ->
 @pytest.mark.parametrize("name", LINES)
 def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
     """Checks the filters for FALSE and NULL of a whole fixture file in one plan, for mutants that
-    too many lines reach."""
+    are reached by too many lines to check one by one."""
     predicates = [fixture.predicate for fixture in LINES[name]]
     judged = scans.judgements(spark, f"mutants_{name}", predicates)
     for one, fixture in zip(judged, LINES[name], strict=True):
@@ -65,7 +65,8 @@ VIEWS = {
     "odd": (test_pruning.ODD_COLUMNS, test_pruning.ODD_ROWS),
 }
 
-#: By view and time zone (empty: the session's): predicates, and how many files each opens at most.
+#: By view and time zone (the session's if empty): predicates, and the maximum number of files that
+#: each opens.
 ZONES = {
     ("pruned", ""): test_pruning.PREDICATES,
     ("odd", ""): test_pruning.ODD_PREDICATES,
@@ -81,7 +82,8 @@ def within(spark: SparkSession, zone: str) -> AbstractContextManager[None]:
 
 @pytest.fixture(scope="module")
 def pruned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Truth:
-    """Creates the views; returns the outcomes of each predicate in their files, by plain Spark."""
+    """Creates the views; returns the outcomes of each predicate in their files according to plain
+    Spark."""
     found = {}
     for name, (columns, rows) in VIEWS.items():
         path = Path(tmp_path_factory.mktemp("mutants")) / name

@@ -1,4 +1,5 @@
-"""The search for a box's z-values between two others, compared with all cells of a small space."""
+"""Whether a box has a z-value between two given z-values, compared with a search of all cells of a
+small space."""
 
 from __future__ import annotations
 

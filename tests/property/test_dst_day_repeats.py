@@ -1,4 +1,5 @@
-"""Days that a zone's clocks repeat, compared with the offsets around each transition."""
+"""The days that a zone's clocks repeat, compared with the offsets before and after each
+transition."""
 
 from __future__ import annotations
 
@@ -65,8 +66,8 @@ class Days:
         return self.time.zone.ZoneOffsetTransition.of(at, offset(before), offset(after))
 
     def yearly(self, hour: int, before: int, after: int) -> Any:
-        """A Java rule: a transition each 1 November at half past `hour`, local time;
-        offsets in hours."""
+        """A Java rule for a transition on each 1 November at half past `hour`, local time; offsets
+        are in hours."""
         zone, offset = self.time.zone, self.time.ZoneOffset.ofHours
         return zone.ZoneOffsetTransitionRule.of(
             self.time.Month.NOVEMBER, 1, None, self.time.LocalTime.of(hour, 30), False,

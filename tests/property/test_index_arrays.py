@@ -1,4 +1,5 @@
-"""The driver's arrays of an index: packed longs unpack to the same values, and paths are found."""
+"""In the driver's arrays of an index, packed longs unpack to the original values, and every path is
+found."""
 
 from __future__ import annotations
 

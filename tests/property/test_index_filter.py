@@ -1,4 +1,4 @@
-"""Composed filters: the columns that they use, and the number of filters that they consist of."""
+"""The columns that composed filters use, and the number of filters that they consist of."""
 
 from __future__ import annotations
 

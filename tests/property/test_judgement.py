@@ -14,7 +14,7 @@ from tests.fuzz.predicates import near, predicates
 from tests.fuzz.worlds import File, World, on_drawn
 from tests.support import scans
 
-#: Columns of files with a single value. Zero is not drawn: it has two signs.
+#: Columns of files in which all rows are equal. Zero is not drawn, because it has two signs.
 COLUMNS = {"i": "int", "d": "double", "s": "string", "b": "boolean", "t": "date"}
 
 
@@ -29,12 +29,12 @@ def test_every_outcome_is_judged_possible(spark: SparkSession, tmp_path: Path) -
                 impossible += scans.check_judged(spark, VIEW, asked)
 
     on_drawn(run, examples=10, cases=15)
-    assert impossible > 200  # otherwise rules that exclude nothing would pass, too
+    assert impossible > 200  # otherwise rules that exclude nothing would also pass
 
 
 def test_constant_files_have_one_outcome(spark: SparkSession, tmp_path: Path) -> None:
-    """If a file's rows are all the same, the outcome is exact: no rule is vaguer than
-    it must be."""
+    """If all rows of a file are equal, exactly one outcome is judged possible, so no rule is weaker
+    than necessary."""
 
     @settings(
         max_examples=4, deadline=None, database=None, derandomize=True,

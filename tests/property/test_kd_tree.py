@@ -1,5 +1,5 @@
-"""The k-d tree: exactly N even cells, equal ids together, and no more files opened than
-with a grid."""
+"""The k-d tree has exactly N even cells, keeps equal ids together, and opens no more files than a
+grid."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def test_boxes(spark: SparkSession, filter_: Filter, box: Any) -> None:
 
 
 def test_a_column_of_another_type(spark: SparkSession) -> None:
-    """The query reads `a` as INT; the index has it as BIGINT."""
+    """The query reads `a` as INT, but the index has it as BIGINT."""
     filter_ = ("Below", "a", 5, True)
     indexed = Java(spark, {"a": "bigint"})
     columns = [indexed.indexed("a"), indexed.curve("a")]
@@ -192,7 +192,7 @@ def test_decimals_of_more_digits_than_the_column_has(spark: SparkSession) -> Non
 
 
 def test_several_curves(spark: SparkSession) -> None:
-    """Runs may use different curves; a curve with an unindexed column adds no box."""
+    """Different runs may use different curves. A curve with an unindexed column adds no box."""
     java = Java(spark, {"a": "int", "b": "string"})
     filter_ = ("And", ("OneOf", "a", [3]), ("HasNull", "b"))
     a, b = java.indexed("a"), java.indexed("b")

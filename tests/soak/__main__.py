@@ -3,7 +3,7 @@
 Several processes write to, alter, query and optimize the tables, and some are killed. Each
 records its statements before and after running them (ledger.py). These records determine which
 rows the answer of a query must contain, and which rows it may contain; no row may occur twice. A
-wrong answer ends the run, and so does an error that does not name a concurrent change.
+wrong answer ends the run, and so does an error that does not report a concurrent change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Process:
         os.killpg(self.process.pid, signal.SIGKILL)
 
     def failed(self) -> bool:
-        """Whether the process ended by itself with an error, not on request or by a kill."""
+        """Whether the process ended with an error, although it was neither asked to stop nor
+        killed."""
         return self.process.poll() not in (None, 0, KILLED, -signal.SIGKILL)
 
 

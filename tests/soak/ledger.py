@@ -1,4 +1,5 @@
-"""The records of what each process did and when, and the rows that they let a query see.
+"""The records of what each process did and when, and the rows that a query may see according to
+them.
 
 Rows come in batches of ROWS, each written by one statement. While a statement runs, between the
 records before and after it, its progress is unknown; at all other times every row is known.
@@ -22,8 +23,8 @@ ROWS = 40
 SCHEMA = "id BIGINT, op BIGINT, a BIGINT, pad STRING, p INT"
 
 
-#: Records about rows: begin and end of adding or removing a batch, and of moving the table. After a
-#: failed removal ("spared"), its batches may or may not be there.
+#: Records about rows: the beginning and end of adding or removing a batch, and of moving the table.
+#: After a failed removal ("spared"), its batches may or may not still exist.
 KINDS = {"adding": "add", "added": "add", "removing": "remove", "removed": "remove",
          "spared": "remove", "moving": "move", "moved": "move"}  # fmt: skip
 
@@ -34,7 +35,8 @@ def key(op: int, i: int) -> int:
 
 
 def batch_sql(op: int, p: int | None) -> list[str]:
-    """The columns of a batch over `spark.range(ROWS)`; without the partition if `p` is None."""
+    """The columns of a batch over `spark.range(ROWS)`, without the partition column if `p` is
+    None."""
     columns = [f"id + {op * ROWS} AS id", f"{op}L AS op", f"({op * 37} + id * 11) % 1000 AS a",
                f"repeat(string(({op * 37} + id * 11) % 1000), 9) AS pad"]  # fmt: skip
     return columns + ([f"{p} AS p"] if p is not None else [])
@@ -57,7 +59,7 @@ class Book:
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
-    """All records of all processes, except for last lines that are not complete yet."""
+    """All records of all processes, except for incomplete last lines."""
     found = []
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().split("\n")[:-1]:
@@ -89,7 +91,7 @@ class Batch:
         return self.adding <= until and (self.removed is None or self.removed >= since)
 
     def matching(self, low: int, high: int, p: int | None) -> int:
-        """The number of its rows that a query for `a` in [low, high) returns."""
+        """The number of the batch's rows that a query for `a` in [low, high) returns."""
         if p is not None and p != self.p:
             return 0
         return sum(low <= key(self.op, i) < high for i in range(ROWS))
@@ -98,9 +100,9 @@ class Batch:
 @dataclass
 class Table:
     batches: dict[int, Batch] = field(default_factory=dict)
-    #: Intervals in which others moved, deleted or replaced files: a query may fail, as in Spark.
+    #: Intervals in which others moved, deleted or replaced files, so a query may fail, as in Spark.
     troubled: list[tuple[float, float]] = field(default_factory=list)
-    #: Intervals in which the whole table was moved: a query may see any part of it.
+    #: Intervals in which the whole table was moved, so a query may see any part of it.
     unclear: list[tuple[float, float]] = field(default_factory=list)
 
 
@@ -142,7 +144,7 @@ class Ledger:
 
     def judge(self, query: dict[str, Any]) -> str | None:
         """
-        What is wrong with a query's answer; None if it is right.
+        What is wrong with a query's answer, or None if it is right.
 
         The query chose its files between `since` and `until`, and had read them at `ended`.
         """

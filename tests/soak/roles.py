@@ -71,7 +71,7 @@ class ByPath(Worker):
         self.statement(f"OPTIMIZE {place}{full}{where if table == 'calm' else ''} ZORDER BY (a)")
 
     def vacuum(self, table: str, place: str) -> None:
-        """In `calm`, deletes only files that no query can still need; in the other tables, deletes
+        """In `calm`, deletes only files that no query can still need. In the other tables, deletes
         all replaced files, so queries may fail."""
         if table == "calm":
             self.statement(f"VACUUM {place}")
@@ -86,7 +86,8 @@ class ByPath(Worker):
 
 
 class Reader(Writer):
-    """Queries by path, with new and old DataFrames and scans planned earlier; appends to `calm`."""
+    """Queries tables by path, with new and old DataFrames and scans planned earlier, and appends to
+    `calm`."""
 
     def run(self) -> None:
         while self.goes_on():
@@ -113,7 +114,7 @@ class Reader(Writer):
             self.observe(table, "an old frame", lambda: frame, since)
 
     def planned(self) -> None:
-        """Plans a scan, which chooses its files, and reads them later."""
+        """Plans a scan, which chooses its files at once, and reads the files later."""
         table, question = self.table(), {"low": 0, "high": 1000, "p": None}
         since = time.monotonic()
         seen: dict[str, object]

@@ -16,14 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 import pyzorder
 from tests.soak.ledger import SCHEMA, Book
 
-#: Errors that Spark raises while it is alive; other errors mean that it is dead.
+#: Errors that Spark raises while it is alive. Any other error means that it is dead.
 FAILURES = (PySparkException, Py4JJavaError)
 
-#: Errors with which a query may fail if its files are deleted; plain Spark raises the same ones.
+#: Errors with which a query may fail if its files are deleted. Plain Spark raises the same ones.
 GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "FileNotFoundException",
         "NoSuchFileException", "does not exist")  # fmt: skip
 
-#: Errors with which pyzorder's statements may report changes by others.
+#: Errors with which pyzorder's statements may report changes that others have made.
 TYPED = re.compile(
     r"\[(ZORDER_(?:CONFLICT|CONCURRENT_OPTIMIZE|CANNOT_RESTORE|NO_FILES|PATH_NOT_FOUND|"
     r"UNDECLARED_COLUMNS)|TABLE_OR_VIEW_NOT_FOUND)\]"
@@ -52,7 +52,7 @@ def session(home: Path, cores: int) -> SparkSession:
     return spark
 
 
-#: Reads the rows twice, in two stages.
+#: Counts the rows of each batch with two scans, in separate stages.
 GROUPS = """
     SELECT op, coalesce(rows, 0) rows, coalesce(ids, 0) ids, coalesce(again, 0) again
     FROM (SELECT op, count(*) rows, count(DISTINCT id) ids FROM rows GROUP BY op)
@@ -74,7 +74,7 @@ class Worker:
         return not (self.home / "stop").exists()
 
     def statement(self, text: str) -> bool:
-        """Runs a pyzorder statement, whose error, if any, must report a concurrent change."""
+        """Runs a pyzorder statement. If it fails, its error must report a concurrent change."""
         outcome, typed = "done", True
         try:
             self.spark.sql(text).collect()

@@ -1,7 +1,7 @@
-"""The soak test's threads that write, and record what they do.
+"""The writing threads of the soak test, which record what they do.
 
-Spark's own writers of a table take turns, because they share its folder `_temporary`, and the
-first to finish deletes it for the others; pyzorder's statements run at the same time.
+Spark's own writers of a table take turns, because they share its folder `_temporary`, which the
+first to finish deletes. pyzorder's statements run at the same time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Writer(Worker):
         return self.first + next(Writer.numbers)
 
     def add(self, table: str, p: int, write: Callable[[int], None]) -> int:
-        """Adds one batch; if the statement fails, none of its rows is certain."""
+        """Adds one batch. If the statement fails, any of its rows may or may not exist."""
         op = self.step()
         self.book.note("adding", table=table, op=op, p=p, step=op)
         if self.attempt(lambda: write(op), f"write into {table}"):
@@ -45,15 +45,15 @@ class Writer(Worker):
 
     @contextmanager
     def moving(self, table: str) -> Iterator[None]:
-        """Records that the whole table is being moved within the block."""
+        """Records that the whole table is moved during the block."""
         step = self.step()
         self.book.note("moving", table=table, step=step)
         yield
         self.book.note("moved", table=table, step=step)
 
     def attempt(self, act: Callable[[], None], what: str) -> bool:
-        """Runs a statement of plain Spark, which must work whatever pyzorder does: a failure
-        is a finding."""
+        """Runs a plain Spark statement. It must succeed whatever pyzorder does, so a failure is
+        recorded as an error."""
         try:
             act()
             outcome = "done"
@@ -86,7 +86,7 @@ class Storm:
 
 
 class PartitionWriter(Writer):
-    """Appends to its partitions of `storm`, overwrites and drops them."""
+    """Appends to, overwrites and drops its partitions of `storm`."""
 
     def __init__(self, *arguments: object, shared: Storm, parts: Sequence[int]) -> None:
         super().__init__(*arguments)  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ class PartitionWriter(Writer):
         self.replace([p], f"{text[:16]} PARTITION", lambda ops: self.sql(text + self.rows(ops[0])))
 
     def dynamic(self, p: int) -> None:
-        """Overwrites all of the writer's partitions at once, chosen by the values in the rows."""
+        """Overwrites all of the writer's partitions at once, as a dynamic partition overwrite."""
 
         def act(ops: Sequence[int]) -> None:
             rows = " UNION ALL ".join(
@@ -152,7 +152,7 @@ class PartitionWriter(Writer):
 
 
 class WholeWriter(PartitionWriter):
-    """Statements that affect all of `storm`."""
+    """Runs statements that affect all of `storm`."""
 
     def run(self) -> None:
         while self.goes_on():
@@ -202,9 +202,9 @@ class MovedWriter(Writer):
         )
 
     def placed(self, text: str) -> None:
-        """Retries a statement while a folder is in the way. Deleting a folder takes several steps.
-        A writer may recreate the folder in between, and takes up to ten seconds to notice that
-        and to remove the folder."""
+        """Retries a statement while a deleted folder still exists. A folder is deleted in several
+        steps, between which a writer may recreate it. The writer then needs up to ten seconds to
+        notice this and to remove the folder."""
         until = time.monotonic() + 15
         while True:
             try:

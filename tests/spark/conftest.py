@@ -18,7 +18,8 @@ from tests.support.sessions import initial_settings, zorder_settings
 
 @pytest.fixture(autouse=True)
 def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Resets pyzorder's settings to the session's initial values after each test that uses it."""
+    """Resets pyzorder's settings to the session's initial values after each test that uses this
+    fixture."""
     yield
     if "spark" not in request.fixturenames:
         return
@@ -32,7 +33,8 @@ def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    """The test's own database in `tmp_path / "db"`, current during the test."""
+    """A database for the test in `tmp_path / "db"`, which is the current database during the
+    test."""
     spark.sql(f"CREATE DATABASE test_database LOCATION '{tmp_path / 'db'}'")
     spark.sql("USE test_database")
     yield "test_database"
@@ -49,7 +51,8 @@ def parted(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
-    """Runs a query, and runs something else while the query's function `slow` blocks."""
+    """A function that runs a query and, while the query's function `slow` blocks, something
+    else."""
     started, go = str(tmp_path / "started"), str(tmp_path / "go")
 
     def slow(value: int) -> int:

@@ -1,4 +1,5 @@
-"""Advice for planted workloads, checked against the bytes that queries open once it is followed."""
+"""Advice for workloads whose best layout is known, checked against the bytes that queries open
+after the advice has been followed."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def facts(spark: SparkSession, made: Path) -> str:
-    """The name of the shared table; OPTIMIZE aims at 16 files."""
+    """Sets a target size with which OPTIMIZE writes about 16 files; returns the shared table's
+    name."""
     aim_at(spark, made, FILES)
     return "facts"
 
@@ -123,7 +125,8 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """The average number of bytes that a statement opens in `facts`, according to its scans."""
+    """The average number of bytes that these statements open in `facts`, according to their
+    scans."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)
@@ -265,7 +268,8 @@ def logged(spark: SparkSession, folder: Path, options: dict[str, str]) -> Iterat
         listener.stop()
 
 
-#: A program that runs queries in a plain Spark, which writes its log with default settings.
+#: A program that runs queries in Spark without pyzorder, with the default settings for its event
+#: log.
 OF_ITS_OWN = """
 import sys
 from pyspark.sql import SparkSession
@@ -281,7 +285,7 @@ spark.stop()
 
 
 def test_a_quote_that_is_never_closed(spark: SparkSession, facts: str, tmp_path: Path) -> None:
-    """Statements before the open quote count, and so do those that begin on a later line."""
+    """Statements before the open quote count, as do statements that begin on a later line."""
     statements = tmp_path / "w.sql"
     one, other = "SELECT * FROM facts WHERE customer = 17;", "SELECT 'open FROM facts;"
     statements.write_text("\n".join([*[one] * 3, other, *[one] * 3]))

@@ -1,4 +1,4 @@
-"""A damaged, copied or forged index: every answer stays right, and no query fails."""
+"""With a damaged, copied or forged index, every answer stays right and no query fails."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.support.tables import data_files, target_size
 SCHEMA = "id BIGINT, s STRING, x DOUBLE"
 LARGE = "spark.sql.zorder.index.driverLimit"
 
-#: What `ask` returns for ids 0 to 99 with their text in `s`: rows found by either column, and
-#: aggregates that come from the index alone.
+#: What `ask` returns for the ids 0 to 99 and their texts in `s`: the ids found by a filter on each
+#: column, and aggregates that the index alone can answer.
 ANSWERS = [12, *range(95, 100), (100, 0, 99)]
 
 
@@ -113,7 +113,7 @@ def strange_pointers(table: Path) -> None:
 
 
 def typed(data_type: str) -> Callable[[Path], None]:
-    """Gives the pointer a single column, of the type in this JSON text."""
+    """Gives the pointer a single column, whose type is this JSON text."""
 
     def edit(table: Path) -> None:
         edited(columns=["@"])(table)
@@ -188,12 +188,12 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "pointer is a folder": folder_instead(pointer),
     "snapshot is a folder": folder_instead(snapshot),
     "a newer format": edited(formatVersion=3),
-    "a format of text": edited(formatVersion="new"),
+    "a format version that is text": edited(formatVersion="new"),
     "another life": edited(incarnation="11111111-1111-1111-1111-111111111111"),
     "too many files": edited(numFiles=2_000_000_000),
-    "fewer than no files": edited(numFiles=-1),
+    "a negative number of files": edited(numFiles=-1),
     "no columns": edited(columns=[]),
-    "columns are no list": edited(columns={"path": "id"}),
+    "columns are not a list": edited(columns={"path": "id"}),
     "a column without a name": edited(columns=[{"path": [], "type": "long"}]),
     "an unknown column": edited(columns=[{"path": ["nowhere"], "type": "long"}]),
     "a column of another type": edited(columns=[{"path": ["id"], "type": "string"}]),
@@ -203,10 +203,10 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "a snapshot at the root": edited(file="/etc/hostname"),
     "pointer is a list": lambda t: change(pointer(t), b"[1, 2]"),
     "pointer is deep": lambda t: change(pointer(t), b"[" * 100_000),
-    "strange pointers beside it": strange_pointers,
+    "more pointers with strange names": strange_pointers,
     "a deep type": typed(deep(900)),
-    "a type that is no atomic one": typed(deep(1)),
-    "a type of no known class": typed(user_defined("no.such.Class")),
+    "a type that is not atomic": typed(deep(1)),
+    "a type of an unknown class": typed(user_defined("no.such.Class")),
     # This class extends one from a library that Spark does not include.
     "a type of a class that cannot be linked": typed(
         user_defined("org.apache.logging.log4j.core.async.RingBufferLogEventHandler")
@@ -225,7 +225,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("what", DAMAGE)
 def test_damaged(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """Answers are right; then the REFRESH named in the warning restores the index."""
+    """Answers are right, and the REFRESH that the warning names restores the index."""
     table = copy(source, tmp_path / "t")
     DAMAGE[what](table)
     assert ask(spark, table) == ANSWERS
@@ -282,8 +282,8 @@ def flipped(file: Path, part: float) -> bytes:
 
 @pytest.mark.parametrize("large", [False, True])
 def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: bool) -> None:
-    """Flips bits in pointers, snapshots, records and the incarnation. A `large` index is read by
-    Spark; there, only the snapshot is changed."""
+    """Flips bits in pointers, snapshots, records and the incarnation. For a `large` index, which
+    Spark reads, only the snapshot is changed."""
     wrong = []
     names = [snapshot(source)] if large else index_files(source)
     with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):
@@ -346,7 +346,7 @@ def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: P
         assert spark.read.parquet(str(table)).where("id >= 98").count() == 3
 
 
-#: Names that point outside the table's folder, to the second table's only file.
+#: Names that point outside the table's folder, to the only file of another table.
 OUTSIDE = [
     "../other/{}",
     "x/../../other/{}",
@@ -362,7 +362,8 @@ OUTSIDE = [
 def test_entries_that_leave_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path, large: bool
 ) -> None:
-    """Entries that leave the folder are ignored until REFRESH removes them; the others are used."""
+    """Entries whose path leaves the folder are ignored until REFRESH removes them. Other entries
+    are still used."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)
@@ -391,7 +392,8 @@ def test_entries_that_leave_the_folder(
 
 @pytest.mark.parametrize("name", [".h/x.parquet", "_zorder/_index/x", "p=1/_h/x.parquet", "_x"])
 def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """A table that is planned without a listing has no file that a listing would not find."""
+    """If a table is planned without a listing, entries of files that a listing would hide are
+    ignored."""
     table = tmp_path / "t"
     rows = spark.range(0, 20, 1, 1).selectExpr("id", "id % 2 p")
     rows.write.partitionBy("p").parquet(str(table))
@@ -414,7 +416,7 @@ def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str)
 def test_a_journal_that_leaves_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    """A forged run neither shows readers a file of another table nor removes one from it."""
+    """A forged run can neither show readers another table's file nor remove that file."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)
@@ -445,8 +447,8 @@ def test_a_journal_that_leaves_the_folder(
 
 
 def test_an_index_of_another_table(spark: SparkSession, tmp_path: Path) -> None:
-    """The other table's entries match by name, size and time; only the incarnation
-    tells them apart."""
+    """The other table's entries match this table's files by name, size and time. Only the
+    incarnation shows that they belong to another table."""
     folders = []
     for start in (0, 50):
         table = tmp_path / str(start)
@@ -480,7 +482,7 @@ def times(table: Path, seconds: float) -> Iterator[None]:
 
 @pytest.mark.parametrize("seconds", [4_102_444_800, -86_400])
 def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: float) -> None:
-    """A store whose clock is decades off, even before 1970."""
+    """The store's clock is off by decades: its times are far in the future, or before 1970."""
     table = tmp_path / "t"
     shutil.copytree(source, table)
     with times(table, seconds):
@@ -495,7 +497,7 @@ def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: 
 
 
 def test_a_lease_from_the_future(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """The lease keeps the writer alive until it is declared dead; readers are not affected."""
+    """The writer counts as alive until it is declared dead; readers are not affected."""
     table = copy(source, tmp_path / "t")
     journal = table / "_zorder" / "_journal"
     life = (table / "_zorder" / "_incarnation").read_text()

@@ -1,4 +1,4 @@
-"""The extensions of Delta and Iceberg beside pyzorder's: `make test-beside`."""
+"""pyzorder's extension together with those of Delta and Iceberg: `make test-beside`."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def named(extensions: list[Any]) -> str:
 
 
 def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
-    """The session's settings, and the name of Iceberg's catalog: Spark's session catalog, unless
-    Delta replaces that."""
+    """The session's settings, and the name of Iceberg's catalog, which is Spark's session catalog
+    unless Delta has replaced that."""
     own, conf = "spark.sql.catalog.spark_catalog", {}
     peers = [one for one in extensions if isinstance(one, Peer)]
     for peer in peers:
@@ -139,7 +139,8 @@ def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
 def run(
     statements: list[str], conf: dict[str, str], extensions: str, home: Path
 ) -> list[dict[str, Any]]:
-    """The outcome of each statement, in a separate process whose session has these extensions."""
+    """Runs the statements in a separate process whose session has these extensions; returns the
+    outcome of each."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=home, capture_output=True, text=True, timeout=1200,
         input=json.dumps({"settings": conf, "statements": statements, "extensions": extensions}),

@@ -1,4 +1,5 @@
-"""The clients behind BI tools at Spark's Thrift server: JDBC, PyHive and SQLAlchemy."""
+"""The clients that BI tools are based on (JDBC, PyHive and SQLAlchemy), connected to Spark's Thrift
+server."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.spark.test_thrift_server import create, files_selected
 
 QUERY = "SELECT id, a, b FROM {t} WHERE a = 123 AND b < 40"
 
-#: (statement, number of result columns, least number of rows)
+#: (statement, number of result columns, minimum number of rows)
 STATEMENTS = [
     ("OPTIMIZE {t} ZORDER BY (a, b) DRY RUN", 2, 1),
     ("OPTIMIZE {t} ZORDER BY (a, b)", 2, 1),
@@ -109,7 +110,7 @@ def test_statements(client: Client, table: str) -> None:
 
 @pytest.mark.bi
 def test_result_columns_by_jdbc(jdbc: Jdbc) -> None:
-    """Names, types and sizes from ResultSetMetaData, and every value as an object."""
+    """Checks the names, types and sizes in ResultSetMetaData, and every value as an object."""
     jdbc.rows(create("by_jdbc"))
     for statement, _, least in STATEMENTS:
         found = jdbc.query(statement.format(t="by_jdbc"))

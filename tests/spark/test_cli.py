@@ -115,7 +115,7 @@ def write(spark: SparkSession, rows: int, folder: Path) -> None:
 
 
 def ids(folder: Path) -> list[int]:
-    """The ids in the folder's files, as any other engine reads them."""
+    """The ids in the folder's files, as any other engine would read them."""
     columns = [pyarrow.parquet.read_table(f, columns=["id"])["id"] for f in data_files(folder)]
     return sorted(value for column in columns for value in column.to_pylist())
 
@@ -424,7 +424,7 @@ def test_stopped_by_a_signal(
 
 
 def test_a_process_without_a_catalog(tmp_path: Path) -> None:
-    """Spark's own output is suppressed; a failure is printed as one line."""
+    """Spark's own output is suppressed, and a failure is printed as one line."""
     (tmp_path / "sales").mkdir()
     done = subprocess.run(
         command("describe", "sales", "--json"),

@@ -1,5 +1,5 @@
-"""File statistics compared with the values that Spark reads: each statistic is true, and none that
-must be known is missing."""
+"""File statistics compared with the values that Spark reads: every statistic is correct, and none
+that must be known is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.scans import settings as conf
 
 FORMATS = ["parquet", "orc"]
 
-# SQL type, values in SQL: every indexed type, with its extremes and nulls.
+# (SQL type, values in SQL) for every indexed type, with its extreme values and null.
 COLUMNS: list[tuple[str, list[str]]] = [
     ("boolean", ["true", "null", "true"]),
     ("tinyint", ["-128Y", "0Y", "127Y"]),
@@ -86,7 +86,7 @@ def test_every_type(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_months(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """Year-month intervals, which Python cannot collect."""
+    """Year-month intervals, which PySpark cannot collect."""
     path = tmp_path / "t"
     write(
         spark,
@@ -126,8 +126,8 @@ def test_nan_and_zero(
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("last", ["a", "é", "\U0001f600", "\U0010ffff", "\x7f"])
 def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, last: str) -> None:
-    """Footers of files with long strings have truncated bounds or none. The index truncates its
-    bounds at 256 bytes, and they still enclose the values."""
+    """Footers of files with long strings have truncated bounds or none. The index truncates its own
+    bounds to 256 bytes, but they still enclose the values."""
     path = tmp_path / "t"
     spark.createDataFrame([(last * size,), ("b",), (None,)], "s string").coalesce(1).write.format(
         fmt
@@ -160,7 +160,8 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """A column or struct field that a file lacks is null, or unknown if it has a default."""
+    """The index records a column or struct field that a file lacks as null, or as unknown if it has
+    a default."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
     schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")
@@ -242,7 +243,7 @@ OLD = [date(1500, 3, 1), date(2000, 1, 1)]
 
 @pytest.mark.parametrize("read", ["CORRECTED", "LEGACY", "EXCEPTION"])
 def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> None:
-    """Bounds of old dates depend on the setting that decides how to read them; bounds of modern
+    """Bounds of old dates depend on the setting that decides how to read them. Bounds of modern
     dates do not."""
     path = tmp_path / "t"
     path.mkdir()
@@ -268,7 +269,7 @@ def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> 
         assert indexes.known(entry, column) == (read != "EXCEPTION")
 
 
-# Name, Arrow array, whether its statistics must be known.
+# (name, Arrow array, whether its statistics must be known)
 ARROW: list[tuple[str, pa.Array, bool]] = [
     ("uint8", pa.array([0, 255, None], pa.uint8()), True),
     ("uint16", pa.array([0, 65535], pa.uint16()), True),
@@ -336,7 +337,7 @@ def test_orc_of_arrow(spark: SparkSession, tmp_path: Path) -> None:
     assert all(indexes.known(entry, c) for c in "isxdbn")
 
 
-# Stored type and declared type: Spark converts, truncates or fails.
+# (stored type, declared type): Spark converts the values, truncates them or fails.
 WIDER: list[tuple[str, str]] = [
     ("int", "bigint"), ("bigint", "int"), ("int", "smallint"), ("float", "double"),
     ("decimal(5,2)", "decimal(12,2)"), ("decimal(5,2)", "decimal(12,4)"), ("string", "int"),
@@ -349,7 +350,7 @@ WIDER: list[tuple[str, str]] = [
 def test_files_of_another_type(
     spark: SparkSession, tmp_path: Path, fmt: str, stored: str, declared: str
 ) -> None:
-    """Collecting never fails on a file of another type; if Spark can read the file, the
+    """Collecting statistics never fails on a file of another type. If Spark can read the file, the
     statistics are right."""
     path = tmp_path / "t"
     values = {"date": "date'2000-01-01'", "binary": "X'41'", "int": "100000", "bigint": "1L"}
@@ -390,8 +391,8 @@ def test_unreadable_file_stays_unindexed(spark: SparkSession, tmp_path: Path, fm
 
 
 def test_positional_orc_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
-    """Files from old Hive versions have no column names; columns get their meaning from
-    the reader's schema."""
+    """Files from old Hive versions have no column names, so the reader's schema decides which
+    column is which."""
     path = tmp_path / "t"
     write(spark, path, "orc", "SELECT 1 AS _col0, 2 AS _col1")
     indexes.build(spark, path, "orc", indexes.schema(spark, "a int, b int"))

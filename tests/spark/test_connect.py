@@ -1,4 +1,5 @@
-"""Spark Connect: statements and ZOrderTable work; functions that need the driver's JVM say so."""
+"""With Spark Connect, statements and ZOrderTable work, and functions that need the driver's JVM say
+so."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ from tests.support.documents import ROOT
 
 pytestmark = pytest.mark.connect
 
-#: The result columns of each method of ZOrderTable, in an order in which they can be called.
+#: The methods of ZOrderTable and their result columns, in an order in which the methods can be
+#: called.
 METHODS: list[tuple[str, Callable[[ZOrderTable], DataFrame], list[str]]] = [
     ("create", lambda t: t.createSkippingIndex("a"), []),
     ("describe", lambda t: t.describeSkippingIndex(), ["column", "files", "lookup_share"]),

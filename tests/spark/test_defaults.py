@@ -1,4 +1,4 @@
-"""A repeated OPTIMIZE keeps the layout: the options of the last one are the defaults
+"""A repeated OPTIMIZE keeps the layout, because the options of the last OPTIMIZE are the defaults
 of the next."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def optimize(spark: SparkSession, words: str, size: int | None = None) -> Any:
 
 
 def clustered(spark: SparkSession, target: tuple[str, Path]) -> list[Path]:
-    """Clusters the table by a and b in 16 files."""
+    """Clusters the table by a and b into 16 files."""
     name, folder = target
     optimize(spark, f"{name} ZORDER BY (a, b)", size_of(folder) // FILES)
     return data_files(folder)

@@ -1,4 +1,4 @@
-"""A driver that runs out of memory at some point of OPTIMIZE: each row still exists once."""
+"""If the driver runs out of memory at any point of OPTIMIZE, each row still exists once."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ WRITTEN = {"docs/tour.md": {"trips.png", "trips.html"}}
 
 
 def own_process(block: Block) -> bool:
-    """Whether a block starts its own Spark."""
+    """Whether a block starts its own Spark session."""
     return block.language == "python" and "SparkSession.builder" in block.code
 
 
@@ -51,8 +51,8 @@ def statements(sql: str) -> list[str]:
 
 @pytest.fixture
 def data(spark: SparkSession, database: str, tmp_path: Path) -> str:
-    """The table `sales` that the examples assume, and a folder with the same rows.
-    Returns its parent."""
+    """Creates the table `sales` that the examples assume, and a folder with the same rows; returns
+    the folder's parent."""
     rows = spark.range(0, 1000, 1, 2).selectExpr(
         "id % 50 AS customer_id",
         "date'2024-01-01' + int(id % 365) AS sold_date",

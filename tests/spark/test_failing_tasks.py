@@ -1,4 +1,5 @@
-"""Tasks that fail, run twice or lose their executor while OPTIMIZE writes: each row exists once."""
+"""If tasks fail, run twice or lose their executor while OPTIMIZE writes, each row still exists
+once."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 
 class Child:
-    """A process that runs one statement; collects its output."""
+    """A process that runs one statement, and the lines that it has printed so far."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -62,7 +63,7 @@ class Child:
 
 @contextmanager
 def running(table: Path, statement: str, master: str, *settings: str) -> Iterator[Child]:
-    """Runs the statement in a separate process, whose Spark uses this master."""
+    """Runs the statement in a separate process, whose Spark session uses this master."""
     with subprocess.Popen(
         [sys.executable, str(DRIVER), str(table), "", statement, *settings],
         stdout=subprocess.PIPE,
@@ -88,8 +89,7 @@ def two_executors(
 
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
-    """The process ids of the workers' executors that have new files open, with the names of these
-    files."""
+    """The names of the new files that each of the workers' executors has open, by process id."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -132,7 +132,7 @@ def summary(spark: SparkSession, table: Path) -> tuple[object, ...]:
 
 
 def create(spark: SparkSession, table: Path, rows: int) -> tuple[object, ...]:
-    """Writes this many rows, and sets a target size with which OPTIMIZE makes `FILES` files."""
+    """Writes this many rows, and sets a target size with which OPTIMIZE writes `FILES` files."""
     columns = ("id", "xxhash64(id) AS a", "concat('text-', hash(id), '-', id) AS text")
     frame = spark.range(0, rows, 1, 4).selectExpr(*columns)
     frame.write.option("compression", "gzip").parquet(str(table))  # takes longer to write
@@ -146,7 +146,7 @@ def target_size(spark: SparkSession) -> str:
 
 
 def test_attempts_that_fail(spark: SparkSession, tmp_path: Path) -> None:
-    """The staging folder is read-only for a while: tasks are retried until they succeed."""
+    """Tasks fail while the staging folder is read-only, and are retried until they succeed."""
     table = tmp_path / "t"
     expected = create(spark, table, 1000)
     staging = table / "_zorder" / "_staging"
@@ -163,8 +163,8 @@ def test_attempts_that_fail(spark: SparkSession, tmp_path: Path) -> None:
 def test_an_executor_is_lost(
     spark: SparkSession, tmp_path: Path, two_executors: tuple[str, list[subprocess.Popen[bytes]]]
 ) -> None:
-    """An executor dies while it has a new file open; others run its tasks, and that file is
-    ignored."""
+    """An executor dies while it has a new file open. Other executors run its tasks, and that file
+    is ignored."""
     master, workers = two_executors
     table = tmp_path / "t"
     expected = create(spark, table, 800_000)

@@ -1,4 +1,4 @@
-"""Columns read by field id: Delta's extension turns this on for the whole session."""
+"""Reading columns by field id, which Delta's extension turns on for the whole session."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_schema_without_ids_is_found_by_name(
 
 
 def test_columns_that_are_found_by_id_skip_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """The schema gives the file's column `a` the name `b`: if bounds were looked up by name, the
+    """The schema gives the file's column `a` the name `b`. If bounds were looked up by name, the
     wrong file would be skipped."""
     folder = tmp_path / "t"
     folder.mkdir()

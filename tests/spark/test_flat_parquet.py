@@ -1,5 +1,5 @@
-"""The files that pyzorder's writer makes of flat tables equal those of Spark's own writer, which
-OPTIMIZE still uses for some tables."""
+"""For flat tables, pyzorder's writer creates the same files as Spark's own writer, which OPTIMIZE
+still uses for some tables."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def footer_of(file: Path) -> dict[str, Any]:
 
 
 def bound(chunks: list[Any], which: str) -> str | None:
-    """The least or greatest value in the statistics of any row group."""
+    """The minimum or maximum (`which`) over the statistics of all row groups."""
     values = [getattr(c.statistics, which) for c in chunks if c.statistics.has_min_max]
     return repr({"min": min, "max": max}[which](values)) if values else None
 

@@ -1,4 +1,4 @@
-"""A table's folder is dropped, renamed or overwritten while pyzorder works in it.
+"""A table's folder is deleted, renamed or overwritten while pyzorder works in it.
 
 A file system deletes a folder file by file, and fails if a new file appears in the meantime.
 """
@@ -64,7 +64,7 @@ def test_nothing_is_in_the_way_of_a_new_table(
 
 
 def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer begins when the data files have been deleted, but the folder and some old records
+    """A writer begins after the data files have been deleted, while the folder and some old records
     still exist."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
@@ -82,7 +82,8 @@ def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path
     [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
 )
 def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
-    """The files to delete were listed before the new files appeared, so the new ones remain."""
+    """The files to delete were listed before the new files appeared. The writer notices the
+    deletion, and itself removes the new files from the folders that were being deleted."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -111,8 +112,8 @@ def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 def test_no_folder_stays_that_is_emptied_from_both_sides(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The journal is not empty, so the folder cannot be deleted; the last file beside the journal
-    is deleted later."""
+    """The folder cannot be deleted yet, because its journal is not empty. The last file beside the
+    journal is deleted later."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -125,7 +126,8 @@ def test_no_folder_stays_that_is_emptied_from_both_sides(
 
 
 def test_no_record_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """DONE is written to the journal after its other records were listed for deletion."""
+    """DONE is written to the journal after the journal's other records have been listed for
+    deletion."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     with paused(table, "after-done", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):
@@ -162,7 +164,7 @@ def test_no_record_of_another_stays_in_a_folder_being_deleted(
 
 @contextmanager
 def optimizing(spark: SparkSession, table: Path) -> Iterator[Future[DataFrame]]:
-    """An OPTIMIZE that is writing many files of a table."""
+    """An OPTIMIZE that is writing many files to a table."""
     spark.range(0, 4000, 1, 4).write.parquet(str(table))
     with (
         scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="400"),
@@ -175,7 +177,8 @@ def optimizing(spark: SparkSession, table: Path) -> Iterator[Future[DataFrame]]:
 
 
 def test_nothing_stays_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
-    """The table is renamed while OPTIMIZE writes; a moment later, its old name is free again."""
+    """The table is renamed while OPTIMIZE writes. A moment later, nothing is left in its old
+    place."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         table.rename(tmp_path / "away")
@@ -205,7 +208,8 @@ def test_a_folder_that_another_has_just_made_is_left(spark: SparkSession, tmp_pa
 
 
 def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_path: Path) -> None:
-    """CREATE TABLE creates the folder, and sets its permissions afterwards."""
+    """CREATE TABLE creates the folder and then sets its permissions, so the folder must not
+    disappear in between."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         for _ in range(60):
@@ -220,7 +224,7 @@ def test_a_folder_stays_for_a_moment_where_a_table_was(spark: SparkSession, tmp_
 
 @pytest.mark.parametrize("_again", range(3))
 def test_a_new_table_without_rows_stays(spark: SparkSession, tmp_path: Path, _again: int) -> None:
-    """The new table's folder stays empty for seconds."""
+    """The new table's folder stays empty for seconds, and must not be removed."""
     table = tmp_path / "t"
     with optimizing(spark, table) as run:
         while table.exists():
@@ -280,7 +284,8 @@ def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path:
 def test_a_folder_that_is_empty_for_a_moment(
     spark: SparkSession, tmp_path: Path, statement: str
 ) -> None:
-    """Files disappear for a moment, as in an overwrite; the statement does not report damage."""
+    """Files disappear for a moment, as in an overwrite. The statement must not report them as
+    damaged."""
     folder = tmp_path / "t"
     spark.range(10).coalesce(1).write.parquet(str(folder))
     [file] = data_files(folder)

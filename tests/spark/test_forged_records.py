@@ -1,5 +1,5 @@
-"""An attacker who may write to a table's folder, and nowhere else, cannot make another user's
-command read, move or delete anything outside it."""
+"""An attacker who can write only to a table's folder cannot make another user's command read, move
+or delete anything outside that folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support import forged_records as forged
 from tests.support import scans
 from tests.support.tables import data_files, ids
 
-#: The number of attacks that a test run draws; another FORGED_SEED draws others.
+#: The number of attacks that a test run draws. A different FORGED_SEED draws different attacks.
 DRAWN = int(os.environ.get("FORGED_CASES", "30"))
 
 OWN, FOREIGN = range(0, 100), range(100_000, 100_040)
@@ -101,7 +101,8 @@ class World:
         return found
 
     def _victims(self) -> dict[str, forged.Target]:
-        """A folder, a table, two folders named as a switch would name them, and a partition."""
+        """The victims: a folder, a table, two folders named as a switch would name them, and a
+        partition."""
         base = self.base
         made = {
             "folder": forged.Target(base / "victim", "victim_of_none"),
@@ -141,7 +142,7 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 #: Statements that write; each attack is followed by three of them in random order. They may be
-#: refused, but must not fail otherwise.
+#: refused, but must not fail in any other way.
 STATEMENTS = [
     "VACUUM {} RETAIN 0 HOURS",
     "OPTIMIZE {} FULL ZORDER BY (other)",
@@ -185,7 +186,7 @@ def attack(
     name: int,
     victim: str,
 ) -> str:
-    """Runs an attack; returns what went wrong, or an empty text."""
+    """Runs an attack; returns what went wrong, or an empty string."""
     world.reset()
     partitioned = run in ("within partitions", "partitions")
     table, home = ("parted_forged", world.parted) if partitioned else ("forged", world.flat)
@@ -215,7 +216,8 @@ def attack(
 
 
 def put(journal: Path, run: int, life: str, **records: dict[str, Any]) -> None:
-    """Writes the records of a dead run; each keyword is a kind of record."""
+    """Writes the records of a dead run. The name of each keyword argument is the kind of the
+    record."""
     for kind, fields in records.items():
         record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
         (journal / f"_{run}.{kind}").write_text(json.dumps(record, separators=(",", ":")))
@@ -228,8 +230,8 @@ COMMITTED = {"outcome": "COMMIT", "by": "x"}
 
 @pytest.fixture
 def forgeable(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
-    """An optimized table beside the folder `victim`; short leases let commands take
-    over its lock."""
+    """An optimized table beside the folder `victim`. Short leases let commands take over its
+    lock."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -254,8 +256,8 @@ def run_all(spark: SparkSession, table: Path) -> None:
 
 @pytest.mark.parametrize("place", ["RETIRE", "a finished RETIRE", "the table's own"])
 def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: str) -> None:
-    """A marker's name includes the incarnation: if that were not checked, the marker to delete
-    could be `_zorder.2.x/../../victim/part-0.parquet`."""
+    """A marker's name includes the incarnation. If the incarnation were not checked, the marker to
+    delete could be `_zorder.2.x/../../victim/part-0.parquet`."""
     victim = forgeable.parent / "victim"
     life = f"x/../../victim/{next(victim.glob('*.parquet')).name}"
     before = tree(victim)
@@ -277,9 +279,9 @@ def test_incarnations_are_no_paths(spark: SparkSession, forgeable: Path, place: 
 def test_partitions_of_another_table(
     spark: SparkSession, tmp_path: Path, state: str, named: str, folder: str
 ) -> None:
-    """A record of switched partitions requires a marker in the new folder. Users who may write to a
-    folder that a switch created, for the table or a partition, can put that marker there. Their
-    record must not switch another table's partition."""
+    """A record of switched partitions requires a marker in the new folder. A user who may write to
+    a folder that a switch created, for the table or a partition, can put the marker there. Such a
+    user's record must still not switch another table's partition."""
     table, far, to = tmp_path / folder, tmp_path / "far", tmp_path / "t-zorder-0badcafe"
     write_rows(spark, OWN, table)
     write_rows(spark, FOREIGN, far / "day=1")
@@ -350,7 +352,7 @@ def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Pat
 
 
 def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None:
-    """Each heartbeat writes a new file, so it does not write to the file behind the hard link."""
+    """Each heartbeat writes a new file, so it never changes the file that the hard link shares."""
     precious = forgeable.parent / "victim" / "precious"
     precious.write_text("theirs")
     for run in (2, 3, 4):
@@ -364,7 +366,7 @@ def test_lease_that_is_a_hard_link(spark: SparkSession, forgeable: Path) -> None
 def test_records_of_what_is_no_data_file(
     spark: SparkSession, forgeable: Path, named: str, committed: bool
 ) -> None:
-    """Records cannot make readers see a folder, or files that listings hide."""
+    """Records cannot make readers read a folder as a file, or read files that listings hide."""
     (forgeable / "sub").mkdir()
     (forgeable / "sub" / "_part").write_text("no data")
     file = forgeable / named
@@ -414,8 +416,8 @@ def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path)
 
 
 def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
-    """RESTORE copies retired files. If it copied a folder that is in the place of a retired file,
-    it would follow the folder's links."""
+    """RESTORE copies retired files. If it also copied a folder that has replaced a retired file, it
+    would follow the links in that folder."""
     journal = forgeable / "_zorder" / "_journal"
     record = json.loads((journal / "_1.retire").read_text())
     for file in record["retire"]:
@@ -451,7 +453,7 @@ def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) 
 
 
 def differences(world: World) -> str:
-    """Differences between the victims' files now and before."""
+    """The differences between the victims' files now and before the attack."""
     now, before = tree(*world.folders), world.before
     changed = [path for path in now.keys() & before.keys() if now[path] != before[path]]
     gone, new = before.keys() - now.keys(), now.keys() - before.keys()
@@ -459,7 +461,7 @@ def differences(world: World) -> str:
 
 
 def folder_above(victim: Path, file: Path, substitute: Path) -> None:
-    """Forges a run in the folder above the victim that replaces one of the victim's files."""
+    """Forges a run in the victim's parent folder. The run replaces one of the victim's files."""
     above = victim.parent / "_zorder"
     staged = above / "_staging" / "_9" / f"_{victim.name}" / "_x.parquet.staged"
     retired = above / "_retired" / "_9" / f"_{victim.name}" / f"_{file.name}.retired"

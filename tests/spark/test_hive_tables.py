@@ -1,4 +1,4 @@
-"""Hive's own tables, STORED AS PARQUET or ORC, in a metastore: OPTIMIZE and pruned queries."""
+"""OPTIMIZE and file skipping on Hive's own tables (STORED AS PARQUET or ORC) in a metastore."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def rows(cursor: Any, statement: str) -> list[Any]:
 def test_optimize(
     cursor: Any, tmp_path: Path, provider: str, partitioned: bool, converted: bool, external: str
 ) -> None:
-    """With `converted`, Spark reads the table with its own reader, otherwise with Hive's SerDe."""
+    """With `converted`, Spark reads the table with its own reader; otherwise, it uses Hive's
+    SerDe."""
     columns = "a BIGINT, b STRING, id BIGINT" + ("" if partitioned else ", day INT")
     location = f" LOCATION '{tmp_path}/t'" if external else ""
     keys = " PARTITIONED BY (day INT)" if partitioned else ""
@@ -75,7 +76,8 @@ def test_optimize(
 def test_files_that_hive_writes_are_seen_at_once(
     cursor: Any, tmp_path: Path, partitioned: bool
 ) -> None:
-    """Queries see such files at once, even if they may use an earlier listing."""
+    """Queries immediately see files that Hive has written, even if they may use an earlier
+    listing."""
     pq.write_table(pa.table({"id": pa.array([100, 102], pa.int64())}), tmp_path / "new.parquet")
     keys, partition = (" PARTITIONED BY (p INT)", " PARTITION (p = 1)") if partitioned else ("", "")
     cursor.execute("DROP TABLE IF EXISTS loaded")

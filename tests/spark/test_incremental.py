@@ -1,4 +1,4 @@
-"""Repeated OPTIMIZE: it rewrites new files and the files that they overlap, and leaves the rest."""
+"""A repeated OPTIMIZE rewrites new files and the files that they overlap, and leaves the rest."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ROWS, FILES, ROUNDS = 60_000, 32, 3
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows spread over the whole space, different in each round; round 0 is the initial table."""
+    """Rows spread over the whole space, different in each round. Round 0 is the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 2).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
 
 def later(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Rows whose `a` is like a time: each round has higher values than the one before."""
+    """Rows whose `a` grows like a timestamp: each round has higher values than the one before."""
     start, length = (0, 1_000_000) if round_ == 0 else (950_000 + 50_000 * round_, 50_000)
     return uniform(spark, rows, round_).withColumn("a", (F.col("a") % length + start).cast("int"))
 
@@ -34,8 +34,8 @@ def optimize(spark: SparkSession, folder: Path, *columns: str, full: bool = Fals
 
 
 def clustered_table(spark: SparkSession, folder: Path, rows: DataFrame, files: int) -> Any:
-    """Writes the rows, clusters them by a and b in about this many files, and
-    returns OPTIMIZE's metrics."""
+    """Writes the rows, clusters them by a and b into about this many files, and returns OPTIMIZE's
+    metrics."""
     rows.write.parquet(str(folder))
     aim_at(spark, folder, files)
     return optimize(spark, folder, "a", "b")
@@ -82,7 +82,7 @@ def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -
 
 def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> None:
     """All new files are rewritten, together with clustered files of at most `rewriteFactor` times
-    their size."""
+    the new files' size."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 50_000, 0), 32)
     clustered = set(data_files(folder))
@@ -101,8 +101,8 @@ def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_files_that_gain_nothing_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """If new rows lie beyond all others, no file is rewritten with them, even if the
-    limit allows more."""
+    """If the values of new rows are higher than all others, no clustered file is rewritten with the
+    new ones, even if the limit would allow it."""
     folder = tmp_path / "t"
     uniform(spark, 50_000, 0).write.parquet(str(folder))
     aim_at(spark, folder, 32)

@@ -1,4 +1,4 @@
-"""Snapshots of the index table: what is published is what is loaded, whatever fails in between."""
+"""Snapshots of the index table are loaded as they were published, whatever fails in between."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks import jvm_loops
 from tests.support import indexes
 from tests.support.scans import opened, settings
 
-# SQL type, a low and a high value as SQL literals.
+# (SQL type, a low value and a high value as SQL literals)
 TYPES: list[tuple[str, str, str]] = [
     ("boolean", "false", "true"),
     ("tinyint", "-128Y", "127Y"),
@@ -120,8 +120,8 @@ def test_versions_count_up_and_old_ones_go(spark: SparkSession, folder: Path) ->
 
 
 def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: Path) -> None:
-    """Each of several concurrent writers removes one entry; in the end, all of these
-    entries are gone."""
+    """Each of several concurrent writers removes one entry. In the end, all of these entries are
+    gone."""
     for i in range(4):
         write(spark, folder, f"SELECT id, 'x' AS s FROM range({i}, {i + 3})")
     indexes.build(spark, folder, "parquet")
@@ -141,8 +141,8 @@ def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: P
 def test_threads_that_load_at_the_same_time_see_the_same(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
-    """Each thread is the first to read the index of its own copy; threads must not share
-    a reader's state."""
+    """Each thread is the first to read the index of its own copy of the table. Threads must not
+    share a reader's state."""
     indexes.build(spark, folder, "parquet")
     expected = indexes.loaded(spark, folder)
     copies = [tmp_path / f"copy {i}" for i in range(40)]
@@ -162,8 +162,8 @@ def test_threads_that_load_at_the_same_time_see_the_same(
 
 
 def test_the_row_groups_of_a_large_index(spark: SparkSession) -> None:
-    """Spark filters row groups one by one, and the driver all at once; both select
-    the same files."""
+    """Spark filters row groups one by one, and the driver filters all at once. Both select the same
+    files."""
     helpers = jvm_loops.load(spark)
     made = helpers.skipping.files.PlanningBenchmark(spark._jsparkSession, 150_000)
     assert made.rowGroups() > 1
@@ -239,7 +239,7 @@ def test_damaged_snapshot_is_no_index(spark: SparkSession, folder: Path, damage)
 
 
 def test_names_that_need_care(spark: SparkSession, tmp_path: Path) -> None:
-    """Dots, quotes, spaces, and names like those of the index table's own columns."""
+    """Names with dots, quotes and spaces, and names like those of the index table's own columns."""
     path = tmp_path / "a t%20:b"
     write(
         spark,

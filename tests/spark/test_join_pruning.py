@@ -69,7 +69,7 @@ def keeps(name: str, sql: str, *opened: int) -> Case:
 
 SOME = "(SELECT * FROM dim WHERE tag IN (5, 7, 105))"
 CASES = [
-    # Joins that drop rows of fact without a match.
+    # Joins that drop rows of `fact` without a match.
     prunes("inner", f"SELECT fact.k, fact.s FROM fact JOIN {SOME} q ON fact.k = q.k"),
     prunes("inner, fact on the right", f"SELECT fact.k FROM {SOME} q JOIN fact ON fact.k = q.k"),
     prunes("comma", f"SELECT fact.k FROM fact, {SOME} q WHERE fact.k = q.k AND fact.m >= 0"),
@@ -80,7 +80,7 @@ CASES = [
     prunes("another condition", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND m < q.l"),
     prunes("an aggregate above", f"SELECT sum(m), count(*) FROM fact JOIN {SOME} q ON fact.k = q.k"),
     prunes("a window above", f"SELECT k, rank() OVER (ORDER BY k) r FROM fact JOIN {SOME} USING (k)"),
-    prunes("the fact's own filter too",
+    prunes("a filter of fact as well as join keys",
            f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k WHERE fact.k < 50", 1),
     # Operators that may stand between the scan and the join.
     prunes("renamed", f"SELECT a FROM (SELECT k + 0 AS z, k AS a FROM fact) JOIN {SOME} q ON a = q.k"),
@@ -123,7 +123,7 @@ CASES = [
     prunes("wide decimal", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.wide = q.wide"),
     prunes("struct field", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.st.k = q.st.k"),
     # Bounds never include NaN: file 5, which contains one, is read if NaN is among the keys. Files
-    # 6 and 7 start at -0.0 and 0.0, so their ranges include 5 and 7 as well.
+    # 6 and 7 start at -0.0 and 0.0, so their ranges also include 5 and 7.
     prunes("double", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.x = q.x", 4),
     prunes("NaN", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 50) q "
            "ON fact.x = q.x", 1),
@@ -145,12 +145,12 @@ CASES = [
     prunes("cast of the dimension's key", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.l = q.k"),
     prunes("decimals of two precisions", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.c = q.c12"),
     prunes("date as timestamp", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.d = q.midnight"),
-    keeps("a string as a number", f"SELECT fact.k FROM fact JOIN {SOME} q ON substr(fact.s, 2) = q.k"),
+    keeps("a string cast to a number", f"SELECT fact.k FROM fact JOIN {SOME} q ON substr(fact.s, 2) = q.k"),
     keeps("a narrowing cast", f"SELECT fact.k FROM fact JOIN {SOME} q ON CAST(fact.l AS INT) = q.k"),
     keeps("an expression", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k + 1 = q.k"),
     keeps("no equality", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k < q.k"),
     keeps("null-safe keys", f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.n <=> q.n"),
-    keeps("null-safe keys that meet", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim "
+    keeps("null-safe keys that match nulls", "SELECT fact.k FROM fact JOIN (SELECT * FROM dim "
           "WHERE tag IN (3, 5)) q ON fact.n <=> q.n"),
     prunes("null-safe beside =",
            f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.n <=> q.n"),
@@ -168,7 +168,7 @@ CASES = [
          "SELECT k FROM fact WHERE n NOT IN (SELECT n FROM dim WHERE tag < 9)", ()),
     keeps("not exists", f"SELECT k FROM fact WHERE NOT EXISTS (SELECT 1 FROM {SOME} q WHERE q.k = fact.k)"),
     keeps("existence", f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})"),
-    keeps("existence as a value", f"SELECT k, k IN (SELECT k FROM {SOME}) AS found FROM fact"),
+    keeps("the existence of a match as a value", f"SELECT k, k IN (SELECT k FROM {SOME}) AS found FROM fact"),
     keeps("scalar subquery", f"SELECT k, (SELECT max(l) FROM {SOME} q WHERE q.k = fact.k) AS v FROM fact"),
     # Operators below which no file may be skipped: their results depend on rows without a match.
     keeps("limit", f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)"),
@@ -204,7 +204,7 @@ CASES = [
         UNION ALL
         SELECT 2, sum(fact.k) FROM fact JOIN (SELECT * FROM dim WHERE tag IN (25, 45, 65)) q
             ON fact.k = q.k GROUP BY fact.m""", 1, 3),
-    prunes("one of them without a join", """
+    prunes("one of several scans without a join", """
         SELECT 1 AS side, sum(fact.k) AS v FROM fact JOIN (SELECT * FROM dim WHERE tag = 5) q
             ON fact.k = q.k GROUP BY fact.m
         UNION ALL SELECT 2, sum(k) FROM fact GROUP BY m""", 1, ALL),
@@ -214,19 +214,19 @@ CASES = [
                 ON f.k = q.k GROUP BY m) a JOIN
             (SELECT m, sum(f.k) AS v FROM fact f JOIN (SELECT * FROM dim WHERE tag > 169) q
                 ON f.k = q.k GROUP BY m) b ON a.m = b.m""", 2, 3),
-    prunes("the joined fact beside itself, unjoined", f"""
+    prunes("fact with a join and without one", f"""
         SELECT k FROM fact WHERE k IN (SELECT k FROM {SOME}) UNION ALL SELECT k FROM fact""", 2, ALL),
     # Broadcast sides.
-    prunes("a dimension that is a join itself", f"""
+    prunes("a dimension that is itself a join", f"""
         SELECT /*+ BROADCAST(z) */ fact.k FROM fact JOIN (SELECT q.k FROM {SOME} q
         JOIN dim r ON q.k = r.k WHERE r.l > 100) z ON fact.k = z.k""", 1),
-    prunes("rows that a query lists", "SELECT fact.k FROM fact JOIN (VALUES (5), (105)) AS q (k) "
+    prunes("rows listed in the query", "SELECT fact.k FROM fact JOIN (VALUES (5), (105)) AS q (k) "
            "ON fact.k = q.k"),
     Case("an empty dimension: Spark scans nothing",
          "SELECT fact.k FROM fact JOIN (SELECT * FROM dim WHERE tag = 5000) q ON fact.k = q.k", ()),
     prunes("an aggregated dimension",
            f"SELECT fact.k FROM fact JOIN (SELECT max(k) AS k FROM {SOME}) q ON fact.k = q.k", 1),
-    prunes("many rows of few keys",
+    prunes("many rows with few keys",
            "SELECT count(*) FROM fact JOIN (SELECT k % 2 + 5 AS k FROM dim) q ON fact.k = q.k", 1),
     prunes("every key", "SELECT fact.k FROM fact JOIN dim ON fact.k = dim.k", ALL),
 ]  # fmt: skip

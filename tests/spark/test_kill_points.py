@@ -1,6 +1,8 @@
-"""SIGKILL at every step of a run: each row exists once, before and after the next writer runs.
+"""A run is killed by SIGKILL at every step. Each row exists once, before and after the next writer
+runs.
 
-Also SIGSTOP: a writer is stopped, declared dead, and resumes after others have continued.
+In other tests, a writer is stopped by SIGSTOP, declared dead, and resumed after others have
+continued.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert not list(table.rglob("_zorder.*"))
 
 
-#: Points that a recovery passes if the run was killed before COMMIT, and if it was killed later.
+#: Points that a recovery passes if the run was killed before COMMIT (UNDOING) or later
+#: (COMPLETING).
 UNDOING = ("recovery-decided", "recovery-undoing", "recovery-moved")
 COMPLETING = ("recovery-decided", "recovery-completing", "recovery-moved")
 TWICE = [
@@ -93,7 +96,7 @@ TWICE = [
 @pytest.mark.crash
 @pytest.mark.parametrize(("first", "second"), TWICE)
 def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: str) -> None:
-    """The second process is killed while it recovers from the first kill, or after that."""
+    """The second process is killed while it recovers from the first kill, or afterwards."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -181,8 +184,8 @@ def check(spark: SparkSession, table: Path, frame: DataFrame) -> None:
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("point", POINTS)
 def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other: str) -> None:
-    """Another process takes over the lock of a stopped writer, which then cannot
-    change anything more."""
+    """Another process takes over the lock of a stopped writer, which can then no longer change
+    anything."""
     table = tmp_path / "t"
     frame = create(spark, table)
     with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -211,8 +214,8 @@ def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other
 def test_two_recover(
     spark: SparkSession, tmp_path: Path, first: str, point: str, other: str
 ) -> None:
-    """Two processes recover from a dead writer; one of them is stopped until the
-    other has continued."""
+    """Two processes recover from a dead writer. One of them is stopped until the other has
+    continued."""
     table = tmp_path / "t"
     frame = create(spark, table)
     killed(table, first, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
@@ -231,8 +234,8 @@ def test_two_recover(
 @pytest.mark.crash
 @pytest.mark.parametrize("point", ["mid-retire", "mid-move-in", "before-done"])
 def test_a_first_record_that_is_deleted(spark: SparkSession, tmp_path: Path, point: str) -> None:
-    """A run's first record is deleted by mistake, but the table exists: cleaning up
-    loses no row."""
+    """If a run's first record is deleted by mistake while the table still exists, cleaning up loses
+    no row."""
     table = tmp_path / "t"
     frame = create(spark, table)
     several = "spark.sql.zorder.optimize.targetFileSize=400"
@@ -256,7 +259,7 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """The other process sees no RETIRE when it takes over the lock; the writer writes RETIRE before
+    """The other process sees no RETIRE when it takes over the lock. The writer writes RETIRE before
     the other process undoes the run."""
     table = tmp_path / "t"
     frame = create(spark, table)

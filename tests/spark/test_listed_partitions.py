@@ -1,4 +1,4 @@
-"""A query lists only the partitions that its scans select, and each of them once."""
+"""A query lists only the partitions that its scans select, and lists each of them once."""
 
 from __future__ import annotations
 

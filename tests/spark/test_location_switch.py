@@ -1,4 +1,5 @@
-"""OPTIMIZE that fills a new folder and switches the table's location to it in the catalog.
+"""OPTIMIZE with the publishing method that fills a new folder and switches the table's location to
+it in the catalog.
 
 Besides Spark, PyArrow reads the table, like an engine that takes a table's location from the
 catalog and reads every data file there.
@@ -36,7 +37,7 @@ def location(spark: SparkSession, table: str = "switched") -> Path:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows as read by an engine that does not know pyzorder."""
+    """The rows that an engine without pyzorder reads."""
     folder = location(spark)
     form = "orc" if any(p.suffix == ".orc" for p in data_files(folder)) else "parquet"
     found = pyarrow.dataset.dataset(str(folder), format=form).to_table(columns=["id"])
@@ -70,7 +71,7 @@ def optimize(spark: SparkSession, how: str = "ZORDER BY (id, other)") -> DataFra
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
 def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
-    """The old folder stays unchanged; the new folder has its own index."""
+    """The old folder stays unchanged, and the new folder has its own index."""
     home = make(spark, tmp_path, provider)
     old = {path: path.stat().st_mtime_ns for path in data_files(home)}
     planned, made = spark.table("switched"), spark.read.format(provider).load(str(home))
@@ -175,7 +176,8 @@ def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """A path does not identify a catalog table, and the table has left its old folder."""
+    """OPTIMIZE of a path is refused: a path does not identify the catalog table whose location
+    would be switched, and after a switch the table is no longer in its old folder."""
     home = make(spark, tmp_path)
     with (
         pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*named by its path"),
@@ -188,7 +190,7 @@ def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
-    """The location is switched again and again; readers always get all rows."""
+    """The location is switched repeatedly, and readers always get all rows."""
     make(spark, tmp_path)
     wrong: list[object] = []
     seen: set[Path] = set()
@@ -224,8 +226,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Files are added to the folder that the catalog named a moment ago: none is
-    lost or duplicated."""
+    """Files that are added to the folder that the catalog named a moment ago are neither lost nor
+    duplicated."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []
@@ -255,7 +257,8 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(pyspark.__version__ < "4", reason="Spark 3.5 has no rule that runs so early")
 def test_session_that_has_used_the_table(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark caches a table's location in each session; pyzorder notices that it has changed."""
+    """Spark caches a table's location in each session, but pyzorder notices that the location has
+    changed."""
     make(spark, tmp_path)
     writer, reader, overwriter = (spark.newSession() for _ in range(3))
     for session in (writer, reader, overwriter):
@@ -274,7 +277,8 @@ def test_session_that_has_used_the_table(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_rows_written_to_the_old_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """So does a session that still knows the old location."""
+    """Rows that another session writes to the old folder are copied once to the new one. That
+    session, which has used the old location, then notices the new one."""
     make(spark, tmp_path)
     other = spark.newSession()
     old = location(spark)
@@ -392,7 +396,8 @@ IN_METASTORE = {
 @pytest.mark.parametrize("table", ["USING parquet", "STORED AS PARQUET"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """Spark without pyzorder sees each row once, both after the kill and after the next writer."""
+    """Spark without pyzorder sees each row once, both after the kill and after the next writer has
+    run."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 8).write.parquet(str(home))
     external = "EXTERNAL " if "STORED" in table else ""

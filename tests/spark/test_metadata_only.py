@@ -1,4 +1,5 @@
-"""COUNT, MIN and MAX from the index: which files are still read, and whether answers are right."""
+"""COUNT, MIN and MAX answered from the index: which files are still read, and whether the answers
+are right."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ ANSWERED = [
     ("WITH c AS (SELECT count(*) AS n FROM {t}) SELECT a.n, b.n FROM c a JOIN c b", 0),
 ]  # fmt: skip
 
-# Not answered: no file is answered from the index, whatever the query reads.
+# Queries for which no file is answered from the index.
 UNANSWERED = [
     "SELECT k, count(*) FROM {t} GROUP BY k",
     "SELECT count(DISTINCT id) FROM {t}",

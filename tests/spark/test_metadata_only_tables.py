@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX on partitioned tables, and on tables that change in the meantime."""
+"""COUNT, MIN and MAX on partitioned tables, and on tables that change after they were indexed."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_files_changed_after_planning(spark: SparkSession, tmp_path: Path, fmt: 
     query = f"SELECT count(*), max(id) FROM {held}"
     assert answered(spark.sql(query)) == 4
 
-    # A file is replaced in place after the query was planned and explained, before it runs.
+    # A file is replaced in place after the query was planned and explained, but before it runs.
     planned = spark.sql(query)
     planned.explain()
     assert answered(planned) == 4
@@ -108,8 +108,8 @@ def test_files_changed_after_planning(spark: SparkSession, tmp_path: Path, fmt: 
     fresh = view(spark, path, fmt, "fresh_files")
     assert tuple(same(spark, f"SELECT count(*) FROM {fresh}").first() or ())[0] == 130
 
-    # A file is deleted: the query fails, as without an index, or skips the file if the user asks
-    # for that.
+    # A file is deleted. The query fails, as it would without an index, or skips the file if the
+    # user asks for that.
     planned = spark.sql(f"SELECT count(*) FROM {fresh}")
     planned.explain()
     sorted(path.glob("part-00001-*"))[0].unlink()

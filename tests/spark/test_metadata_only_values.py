@@ -1,4 +1,4 @@
-"""COUNT, MIN and MAX of difficult values and types: which ones the index can answer."""
+"""The values and types for which the index can answer COUNT, MIN and MAX."""
 
 from __future__ import annotations
 
@@ -155,7 +155,8 @@ def test_char_and_columns_with_a_default(spark: SparkSession) -> None:
             "SELECT count(*) FROM {t} WHERE c = 'x'",
             "SELECT count(*) FROM {t} WHERE g IS NULL",
         ]
-        # Indexed with a schema that has the default and with one that does not; read with both.
+        # The files are indexed with a schema that has the default and with one that does not, and
+        # read with both.
         for schema in (spark.table("answers_added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             reader = spark.read.schema("a INT, c STRING, v STRING, e INT, g INT").parquet(str(path))

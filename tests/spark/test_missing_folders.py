@@ -76,7 +76,7 @@ def insert(spark: SparkSession, first: int, parted: bool) -> None:
 
 
 def condition_of(spark: SparkSession, statement: str) -> str | None:
-    """The condition of the statement's error; None if it succeeds."""
+    """The condition of the statement's error, or None if the statement succeeds."""
     try:
         spark.sql(statement).collect()
     except AnalysisException as error:
@@ -218,7 +218,8 @@ def test_a_file_in_place_of_the_folder(
 def test_a_file_in_place_of_a_folder_above(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Nothing can be created below a file: the results are as without a folder, except CREATE's."""
+    """Nothing can be created below a file, so the results are the same as without a folder, except
+    for CREATE."""
     (tmp_path / "file").write_text("no folder")
     created(spark, tmp_path / "file" / "t", "parquet", False, False)
     assert {s: condition_of(spark, s.format("t")) for s in STATEMENTS} == STATEMENTS
@@ -230,7 +231,7 @@ def test_a_file_in_place_of_a_folder_above(
 def test_a_store_that_spark_does_not_know(
     spark: SparkSession, database: str, path: str, statement: str
 ) -> None:
-    """The tests' Spark has no jars for S3."""
+    """The tests' Spark installation has no jars for S3."""
     target = path if "('" in statement else f"'{path}'"
     with pytest.raises(AnalysisException, match=f"ZORDER_NO_SUCH_STORE.*{path}: .*jars") as error:
         spark.sql(statement.format(target)).collect()

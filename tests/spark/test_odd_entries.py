@@ -1,5 +1,5 @@
-"""Files and folders of any name below `_zorder`: queries return the table's rows, and
-no statement breaks."""
+"""Whatever files and folders exist below `_zorder`, queries return the table's rows and no
+statement breaks."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from tests.support.tables import ids
 
 ROWS = list(range(60))
 
-#: pyzorder's folders, relative to the table's.
+#: pyzorder's folders, relative to the table's folder.
 PLACES = [
     f"_zorder{below}"
     for below in ("", "/_journal", "/_index", "/_retired", "/_staging", "/_carried",
                   "/_retired/_1", "/_staging/_2", "/_carried/_1")
 ]  # fmt: skip
 
-#: Names that belong to no run, and once broke queries or statements.
+#: Names that belong to no run and that once broke queries or statements.
 ODD = [
     "_zorder/_journal/_99999999999999999999.done",
     "_zorder/_journal/_9223372036854775807.done",
@@ -160,7 +160,7 @@ def test_any_names(
     added: list[tuple[str, str, bytes | str]],
     order: list[str],
 ) -> None:
-    """Statements may be refused with an error; targets of links stay unchanged."""
+    """Statements may be refused with an error, but the targets of links stay unchanged."""
     for old in tmp_path.iterdir():
         shutil.rmtree(old)
     table, elsewhere = shutil.copytree(source, tmp_path / "t"), tmp_path / "elsewhere"
@@ -183,7 +183,7 @@ def test_any_names(
 
 @pytest.mark.parametrize("instead", ["folder", "link to nothing"])
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
-    """Each of pyzorder's files in turn is replaced by something that is not a file.
+    """Each of pyzorder's files in turn is replaced with something that is not a file.
 
     DONE is not replaced by a dangling link: listings do not show such a link, so this would amount
     to deleting DONE, the only record that the run has ended.
@@ -216,7 +216,7 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
     b'{"record": "retire", "incarnation": "a/../..", "add": [], "folders": [], "retire": []}',
 ])  # fmt: skip
 def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
-    """Python's reader has its own errors for deep nesting, infinities and lone surrogates."""
+    """Python's reader raises its own errors for deep nesting, infinities and lone surrogates."""
     table = tmp_path / "t"
     (table / "_zorder" / "_journal").mkdir(parents=True)
     (table / "a.parquet").write_bytes(b"abc")
@@ -403,7 +403,8 @@ def test_snapshot_with_holes(
 
 @pytest.mark.parametrize("what", ["folders", "something"])
 def test_record_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """Jackson would expand a text of 48 MB to a tree that does not fit into a driver of 1 GiB."""
+    """Jackson would expand a text of 48 MB to a tree that does not fit into a driver with 1 GiB of
+    memory."""
     table = shutil.copytree(source, tmp_path / "t")
     life = (table / "_zorder" / "_incarnation").read_text()
     inner = b",".join([b'"a"' if what == "folders" else b"[]"] * (12 << 20))
@@ -436,7 +437,8 @@ def run(spark: SparkSession, table: Path, statement: str | None) -> None:
 def test_reads_that_fail_or_wait(
     spark: SparkSession, source: Path, tmp_path: Path, instead: str, begun: bool
 ) -> None:
-    """Each of pyzorder's files in turn is a pipe, or has a checksum that does not match."""
+    """In turn, each of pyzorder's files is replaced with a pipe, or its checksum file with a pipe
+    or with a checksum that does not match."""
     life = (source / "_zorder" / "_incarnation").read_text()
     records: dict[str, dict[str, object]] = {
         "prepare": {"operation": "OPTIMIZE", "owner": "x", "host": "elsewhere", "pid": 1,
@@ -532,7 +534,7 @@ def test_pipe_as_checksum_of_a_retired_file(
     assert rows(spark, table) == ROWS
 
 
-#: Folders of pyzorder that are replaced with links to a folder that contains the same names.
+#: pyzorder's folders. Each is replaced with a link to a folder that contains the same names.
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 
 

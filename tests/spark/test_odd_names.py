@@ -1,4 +1,4 @@
-"""Tables, partitions and columns with names that other programs stumble over or execute."""
+"""Tables, partitions and columns with names that a program might mishandle or execute."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ FOLDERS = [
     "a:b",
 ]
 
-#: A sibling of the folder "[a-c]{x,y}*?". It matches that folder's name, read as a pattern.
+#: A sibling of the folder "[a-c]{x,y}*?", whose name would match it if the name were read as a
+#: pattern.
 NEIGHBOUR = "axaz"
 
 
@@ -56,7 +57,8 @@ def ids(df: DataFrame) -> set[int]:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders(spark: SparkSession, tmp_path: Path, others: Path, name: str) -> None:
-    """Folders named by their paths; one with `=` in its name counts as a partition's folder."""
+    """Folders that are named by their paths. A folder with `=` in its name counts as a partition's
+    folder."""
     folder = tmp_path / "in" / name
     expected = filled(spark, folder)
     # By default, plain Spark also interprets a table's or DataFrame's path as a pattern.
@@ -79,7 +81,8 @@ def test_folders(spark: SparkSession, tmp_path: Path, others: Path, name: str) -
 
 @pytest.mark.parametrize("fmt", ["parquet", "orc"])
 def test_ways_to_a_folder(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """`..`, doubled slashes, and links to the folder, to one above it, and to a file's folder."""
+    """Paths with `..`, with doubled slashes, and with links to the folder, to one above it, and to
+    a file's folder."""
     folder = tmp_path / "a" / "t"
     expected = filled(spark, folder, fmt)
     (tmp_path / "link").symlink_to(folder)
@@ -102,7 +105,8 @@ def test_ways_to_a_folder(spark: SparkSession, tmp_path: Path, fmt: str) -> None
 
 
 def test_links_to_files(spark: SparkSession, tmp_path: Path) -> None:
-    """The rows of a data file that is a link are rewritten; the file it points to is unchanged."""
+    """The rows of a data file that is a link are rewritten, and the file that it points to is
+    unchanged."""
     table, real = tmp_path / "t", tmp_path / "real"
     spark.range(0, 20, 1, 2).write.parquet(str(real))
     table.mkdir()
@@ -125,7 +129,7 @@ VALUES = ["a/b=c", "50% %2F", "ü 🦆", "", None, """it's "b" `c`""", " ", "a:b
 
 
 def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> None:
-    """Names of 255 bytes for a file and a partition's folder: pyzorder derives shorter
+    """If the names of a file and of a partition's folder have 255 bytes, pyzorder derives shorter
     names from them."""
     folder = tmp_path / "t"
     filled(spark, folder / f"p={'ü' * 126}x")
@@ -146,7 +150,8 @@ def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_partition_values(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """All values are in one table; OPTIMIZE of one value's partition rewrites only its folder."""
+    """All values are in one table. OPTIMIZE of one value's partition rewrites only that partition's
+    folder."""
     spark.sql("CREATE TABLE t (id BIGINT, p STRING) USING parquet PARTITIONED BY (p)")
     rows = [(10 * i + k, p) for i, p in enumerate(VALUES) for k in range(4)]
     frame = spark.createDataFrame(rows, "id BIGINT, p STRING")
@@ -242,7 +247,7 @@ def test_advice_can_be_pasted(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_a_comment_hides_nothing(spark: SparkSession, database: str) -> None:
-    """A comment in `where` ends where the condition ends, and does not hide DRY RUN."""
+    """A comment in `where` ends where the condition ends, so it does not hide DRY RUN."""
     spark.range(0, 20, 1, 2).selectExpr("id", "0 AS p").write.partitionBy("p").saveAsTable("t")
     dry = pyzorder.ZOrderTable.forName(spark, "t").optimize().where("p = 0 -- x").dryRun()
     assert metrics(dry.executeZOrderBy("id"))["numFilesRemoved"] == 2

@@ -35,9 +35,9 @@ PAIRS = {
     "a subquery beside a scan": "SELECT sum(1), (SELECT count(slow(id)) FROM {t}) FROM {t}",
     "NOT IN": "SELECT count(*), 0 FROM {t} WHERE id NOT IN (SELECT slow(id) FROM {t})",
     "NOT EXISTS": "SELECT count(*), 0 FROM {t} a WHERE NOT EXISTS (SELECT 1 FROM {t} b WHERE slow(b.id) = a.id)",
-    "an answer of the index": "SELECT n, m FROM (SELECT count(*) n FROM {t})"
+    "an answer from the index": "SELECT n, m FROM (SELECT count(*) n FROM {t})"
     " JOIN (SELECT count(slow(id)) m FROM {t}) ON true",
-    "the first of an order": "SELECT x, y FROM (SELECT max(id) x FROM (SELECT id FROM {t} ORDER BY id DESC LIMIT 1))"
+    "the first row in an order": "SELECT x, y FROM (SELECT max(id) x FROM (SELECT id FROM {t} ORDER BY id DESC LIMIT 1))"
     " JOIN (SELECT max(slow(id)) y FROM {t}) ON true",
     "stages far apart": "SELECT a.n, b.n FROM (SELECT count(*) n, max(c) FROM {t} JOIN (SELECT count(slow(id)) c"
     " FROM {t}) ON id < c + 100) a JOIN (SELECT count(*) n FROM {t} WHERE id >= 0) b ON true",
@@ -104,7 +104,7 @@ def test_rows_appended_meanwhile(spark, table, held, pair, adaptive) -> None:
     assert spark.sql(f"SELECT count(*) FROM {table.name}").first()[0] == 30
 
 
-@pytest.mark.parametrize("pair", ["a join", "an answer of the index", "scalar subqueries"])
+@pytest.mark.parametrize("pair", ["a join", "an answer from the index", "scalar subqueries"])
 def test_without_skipping(spark, table, held, pair) -> None:
     with settings(spark, spark__sql__zorder__skipping__enabled="false"):
         df = spark.sql(PAIRS[pair].format(t=table.name))
@@ -263,8 +263,8 @@ def test_a_partition_elsewhere_by_its_path(spark, parts, held, turned, filtered)
 
 
 def test_around_a_location_switch(spark, tmp_path) -> None:
-    """A DataFrame created before the switch reads the folder that the table left, as
-    in plain Spark."""
+    """As in plain Spark, a DataFrame created before the switch reads the folder that the table has
+    left."""
     made = Table("one_state", tmp_path / "t", "")
     spark.sql(
         f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet LOCATION '{made.path}'"
@@ -283,8 +283,8 @@ def test_around_a_location_switch(spark, tmp_path) -> None:
 
 
 def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
-    """An option leaves files out of one listing, so the two always differ, but they show the same
-    state."""
+    """An option leaves files out of one of two listings. The listings always differ, but they must
+    show the same state."""
     made = Table(f"parquet.`{tmp_path / 't'}`", tmp_path / "t", "")
     made.write(spark, 0, 20)
     spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()

@@ -1,4 +1,4 @@
-"""OPTIMIZE end to end: every kind of table keeps its rows, and files get narrow ranges."""
+"""OPTIMIZE from end to end: every kind of table keeps its rows, and files get narrow ranges."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def test_only_the_partitions_of_where(spark: SparkSession, database: str, tmp_pa
 def test_batches_are_published_one_by_one(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """If a batch fails, the batches before it stay; the next OPTIMIZE continues with the rest."""
+    """If a batch fails, the batches before it remain published, and the next OPTIMIZE continues
+    with the rest."""
     sales(spark).write.format("parquet").partitionBy("day").saveAsTable("t")
     before = rows_of(spark.table("t"))
     old = {day: data_files(tmp_path / "db" / "t" / f"day={day}") for day in range(3)}
@@ -115,7 +116,7 @@ def test_compaction_keeps_the_order_of_rows(spark: SparkSession, database: str) 
 
 
 def test_jobs_are_described(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Jobs are described in Spark's UI; later jobs get the user's description again."""
+    """Jobs are described in Spark's UI, and later jobs get the user's description again."""
     context = spark.sparkContext
     sales(spark).write.format("parquet").saveAsTable("t")
     context.setJobDescription("mine")

@@ -1,4 +1,5 @@
-"""Parquet files of PyArrow, DuckDB and Polars: their index entries, and which files are skipped."""
+"""Parquet files written by PyArrow, DuckDB and Polars: their index entries, and which files are
+skipped."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def utc(*parts: int) -> datetime:
     return datetime(*parts, tzinfo=timezone.utc)  # type: ignore[misc,arg-type]
 
 
-# Column: its type, its values in three files, predicates that each skip one of the files.
+# For each column: its type, its values in three files, and predicates that each skip one of the
+# files.
 COLUMNS: dict[str, tuple[pa.DataType, list[list[Any]], list[str]]] = {
     "i8": (pa.int8(), [[-128, None], [0, 5], [127, 6]], ["{} < -5", "{} = 127"]),
     "u8": (pa.uint8(), [[0, 1], [127, 128], [255, None]], ["{} > 200", "{} IN (0, 3)"]),

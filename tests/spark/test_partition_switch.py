@@ -1,4 +1,5 @@
-"""OPTIMIZE that fills new folders and switches partitions' locations to them in the catalog."""
+"""OPTIMIZE with the publishing method that fills new folders and switches the partitions' locations
+to them in the catalog."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ pytestmark = pytest.mark.usefixtures("parted")
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
 def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
-    """The old folders stay unchanged; the table's index has the files in the new ones."""
+    """The old folders stay unchanged, and the table's index has entries for the files in the new
+    ones."""
     home = make(spark, tmp_path, provider)
     old, before = places(spark), data_files(tmp_path)
     times = {path: path.stat().st_mtime_ns for path in before}
@@ -149,7 +151,7 @@ def test_two_partitions_in_one_folder(spark: SparkSession, tmp_path: Path, metho
 
 @pytest.mark.parametrize("way", ["SET LOCATION", "DROP and ADD"])
 def test_a_partition_that_comes_back(spark: SparkSession, tmp_path: Path, way: str) -> None:
-    """A partition returns to the folder it was switched from; rows inserted there afterwards are
+    """A partition returns to the folder it was switched from. Rows inserted there afterwards are
     not copied as late rows of that switch."""
     make(spark, tmp_path)
     old = places(spark)["1"]
@@ -184,7 +186,7 @@ def test_another_table_in_an_old_folder(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
-    """Partitions are switched again and again; readers always get all rows."""
+    """Partitions are switched repeatedly, and readers always get all rows."""
     make(spark, tmp_path)
     wrong: list[object] = []
     ended = threading.Event()
@@ -214,8 +216,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Files are added to the folders that the catalog named a moment ago: none is
-    lost or duplicated."""
+    """Files that are added to the folders that the catalog named a moment ago are neither lost nor
+    duplicated."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []
@@ -238,8 +240,8 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_written_behind(spark: SparkSession, tmp_path: Path) -> None:
-    """Files added to the old folder are copied once to the new one; an overwrite of
-    the old folder is reported."""
+    """Files added to the old folder are copied once to the new one. An overwrite of the old folder
+    is reported."""
     make(spark, tmp_path)
     old = places(spark)
     optimize(spark)

@@ -1,5 +1,5 @@
-"""SIGKILL of an OPTIMIZE that switches partitions, and of the next writer: each row exists once,
-even for readers without pyzorder."""
+"""An OPTIMIZE that switches partitions is killed, and so is the next writer. Each row still exists
+once, even for readers without pyzorder."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_killed(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert read_there(spark) == ids(spark.table("parted")) == ALL
 
 
-#: Changes between COMMIT and the switch: statement, ids that remain, partitions that are not moved.
+#: Changes between COMMIT and the switch: (statement, ids that remain, partitions that do not move).
 MEANWHILE: dict[str, tuple[str, Callable[[int], bool], set[str]]] = {
     "append": ("INSERT INTO parted VALUES (1000, 1, '1')", lambda id: True, set()),
     "overwrite": (
@@ -113,7 +113,8 @@ TABLES = [
 @pytest.mark.parametrize("table", TABLES, ids=["Spark's", "Hive's"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """Spark without pyzorder sees each row once, both after the kill and after the next writer."""
+    """Spark without pyzorder sees each row once, both after the kill and after the next writer has
+    run."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day").write.partitionBy("day").parquet(
         str(home)

@@ -1,5 +1,5 @@
-"""Links planted where a command is about to write, read or move: in the table's folder, or in that
-of a partition stored elsewhere."""
+"""Links that somebody plants where a command is about to write, read or move files: in the table's
+folder, or in the folder of a partition that is stored elsewhere."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def write_rows(spark: SparkSession, numbers: list[int], folder: Path) -> None:
 
 
 def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
-    """Writes the records of a dead run; each keyword is a kind of record."""
+    """Writes the records of a dead run. The name of each keyword argument is the kind of the
+    record."""
     life = (journal.parent / "_incarnation").read_text()
     for kind, fields in records.items():
         record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
@@ -53,7 +54,8 @@ def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
 
 
 def refs(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The data files of a folder, as listed by records that use this name for the folder."""
+    """The data files of a folder, as a record that uses this name for the folder would list
+    them."""
     return [
         {"path": f"{name}/{file.name}", "size": file.stat().st_size,
          "modificationTime": file.stat().st_mtime_ns // 1_000_000}
@@ -98,7 +100,8 @@ def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("kind", ["symbolic", "to nothing", "hard", "checksum"])
 def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """The journal reveals the names of the copies, so anybody can create these names first."""
+    """The journal reveals the names of the copies, so anybody can create files with these names
+    first."""
     table, precious = tmp_path / "t", tmp_path / "precious"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -158,8 +161,8 @@ def switch(spark: SparkSession, home: Path) -> Path:
 def test_whole_paths_through_links(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, place: str, state: str
 ) -> None:
-    """Absolute paths below a partition's folder are accepted, and its writers can
-    create links there."""
+    """Records may contain absolute paths below a partition's folder, and whoever writes to the
+    partition can create links there."""
     link = tmp_path / place
     if "switched" in place:
         link = switch(spark, parted) / place.removeprefix("switched/")
@@ -211,7 +214,7 @@ def test_late_files_behind_links(
 
 
 def linked(spark: SparkSession, home: Path, place: str) -> Path:
-    """The path at which to create a link, after deleting what is there."""
+    """Deletes what is at a place, and returns the path at which to create a link."""
     link = home.parent / place
     if "switched" in place:
         link = switch(spark, home) / place.removeprefix("switched/")

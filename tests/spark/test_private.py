@@ -1,4 +1,4 @@
-"""What the index reveals, and to whom: denied columns, permissions and ownership, secrets."""
+"""What the index reveals and to whom: denied columns, permissions and ownership, and secrets."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def mode(path: Path) -> int:
 
 @pytest.mark.parametrize("given", [0o700, 0o711, 0o777])
 def test_permissions(spark: SparkSession, tmp_path: Path, given: int) -> None:
-    """pyzorder's folders have the table's permissions, and its files have the same ones without
-    the permission to execute."""
+    """pyzorder's folders have the permissions of the table's folder, and its files have the same
+    permissions except for the permission to execute."""
     table = tmp_path / "t"
     spark.range(0, 20, 1, 2).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(
         str(table)

@@ -1,4 +1,4 @@
-"""Files that queries open: every kind of predicate on every type, in Parquet and ORC."""
+"""The files that queries open, for every kind of predicate on every type, in Parquet and ORC."""
 
 from __future__ import annotations
 
@@ -168,9 +168,9 @@ PREDICATES = [
     ("id = 5 AND NULL", 0),
 ]
 
-# File g has the ids 4 g to 4 g + 3. The files hold: only NaN, one value, one value and NaN, one
-# value and null, nulls, several values, zeros, NaN and null. In another time zone, the index knows
-# only the nulls of `t` and `u`.
+# File g has the ids 4 g to 4 g + 3. In order, the files contain: only NaN, one value, one value and
+# NaN, one value and null, nulls, several values, zeros, NaN and null. In another time zone, the
+# index knows only the nulls of `t` and `u`.
 ODD_ROWS = 4
 ODD_COLUMNS = """
     CASE id div 4 WHEN 0 THEN double('NaN') WHEN 2 THEN if(id = 10, double('NaN'), 5D) WHEN 3 THEN if(id = 13, NULL, 5D) WHEN 4 THEN NULL WHEN 5 THEN (id - 20) * 2 + 1D WHEN 6 THEN if(id % 2 = 0, 0D, -0D) WHEN 7 THEN if(id = 30, NULL, double('NaN')) ELSE 5D END AS d,
@@ -290,7 +290,7 @@ def odd(
 
 
 def rebased(spark: SparkSession) -> AbstractContextManager[None]:
-    """Writes timestamps in such a way that their values depend on the time zone."""
+    """Settings with which the values of written timestamps depend on the time zone."""
     return settings(
         spark,
         spark__sql__parquet__outputTimestampType="INT96",
@@ -373,7 +373,8 @@ def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -
 
 
 def test_constant_files_that_do_not_tell_all(spark: SparkSession, tmp_path: Path) -> None:
-    """A column is not indexed, a column is not constant, or the predicate fails."""
+    """Covers a column that is not indexed, a column that is not constant, and a predicate that
+    fails."""
     path = tmp_path / "t"
     for a, b in ((9, "3, 4"), (8, "4")):
         rows = spark.sql(f"SELECT {a} AS a, explode(array({b})) AS b")
@@ -415,7 +416,8 @@ def test_prefixes_of_strings_without_bounds(spark: SparkSession, predicate: str)
 
 @pytest.mark.parametrize("predicate", ["c LIKE 'ab%'", "c NOT LIKE 'x%'"])
 def test_prefixes_of_what_the_index_knows_as_char(spark: SparkSession, predicate: str) -> None:
-    """The index keeps nulls of CHAR columns but no bounds; here, the files are read as STRING."""
+    """For CHAR columns, the index records nulls but no bounds. Here, the files are read as
+    STRING."""
     spark.sql("CREATE TABLE padded (c CHAR(3)) USING parquet")
     try:
         spark.sql("INSERT INTO padded SELECT 'ab'")
@@ -462,7 +464,7 @@ def test_every_row_is_in_one_of_three_parts(spark: SparkSession, relation: str) 
 
 
 def test_an_index_too_large_for_the_driver(spark: SparkSession, relation: str) -> None:
-    """A Spark job filters the index instead, and selects the same files."""
+    """A Spark job filters the index in place of the driver, and selects the same files."""
     queries = [f"SELECT * FROM {relation} WHERE {p}" for p, _ in PREDICATES[::4]]
     expected = [opened(spark.sql(query)) for query in queries]
     with settings(spark, spark__sql__zorder__index__driverLimit="1"):

@@ -70,7 +70,7 @@ def test_a_query_planned_before_still_answers(spark: SparkSession, table: Path, 
 
 
 def test_a_folder_that_got_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """A DataFrame made when the folder had no partitions, or other ones, reads what
+    """A DataFrame that was created when the folder had no partitions, or different ones, reads what
     plain Spark reads."""
     table = tmp_path / "t"
     table.mkdir()

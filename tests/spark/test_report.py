@@ -66,8 +66,8 @@ NUMBERS = "nullif(f, double('NaN'))"
 
 @pytest.fixture(scope="module")
 def rows_say(spark: SparkSession, reported: str) -> dict[str, dict[str, Any]]:
-    """Each file's least and greatest value of each column, without NaN and null, from
-    a single scan."""
+    """The minimum and maximum of each column in each file, without NaN and null, from a single
+    scan."""
     ends = [
         kept.format(f"{end}({NUMBERS if name == 'f' else sql_of(name)})")
         for name, _, kept in COLUMNS

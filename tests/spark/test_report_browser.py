@@ -1,4 +1,5 @@
-"""A report in a browser: nothing is loaded from elsewhere, no text is clipped or too pale."""
+"""In a browser, a report loads nothing from elsewhere, and none of its text is clipped or too
+pale."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def browser() -> Iterator[Any]:
 def page_file(
     browser: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The report of a table with an unusual column name and a file of nulls, and of a query.
+    """The report of a query, and of a table with an unusual column name and a file of nulls.
 
     Starts Spark only if there is a browser.
     """

@@ -49,7 +49,8 @@ def test_the_codec_stays(
 
 
 def test_row_groups_are_small(spark: SparkSession, tmp_path: Path) -> None:
-    """Small row groups get narrow ranges, as rows are in order; a size set by the table is kept."""
+    """Small row groups get narrow ranges, because rows are in order. A row group size that the
+    table sets is kept."""
     folder = tmp_path / "t"
     spark.range(0, 60_000, 1, 2).selectExpr(
         "xxhash64(id) AS a",

@@ -36,7 +36,7 @@ ODD_PARTITION = (
 
 
 def through(folder: str, statement: str = "INSERT INTO part VALUES (41), (43)") -> str:
-    """Statements that write to a folder as to a table of its own."""
+    """Statements that create a separate table on a folder, write to that table and drop it."""
     create = f"CREATE TABLE part (id BIGINT) USING parquet LOCATION '{folder}'"
     return f"{create}; {statement}; DROP TABLE part"
 
@@ -53,7 +53,7 @@ class Case:
     :param table:  creates the table
     :param before: gives it an index, or removes the index
     :param change: changes the table in another session
-    :param rows:   how many rows the table has then
+    :param rows:   how many rows the table has afterwards
     """
 
     table: str
@@ -127,7 +127,8 @@ def run(spark: SparkSession, statements: str, folder: str) -> None:
 
 
 def assert_seen(spark: SparkSession, readers: list[SparkSession], rows: int) -> None:
-    """The readers and new sessions see this many rows, in a scan and from the index."""
+    """Asserts that the readers and new sessions see this many rows, in a scan and from the
+    index."""
     for session in (*readers, bound(fresh(spark), "1h"), fresh(spark)):
         assert session.sql("SELECT count(*) FROM stale").collect() == [(rows,)]
         assert count(session) == rows
@@ -145,7 +146,7 @@ def test_a_change_by_another_session(spark: SparkSession, case: Case, folder: st
     assert_seen(spark, [reader], case.rows)
 
 
-#: The first statements that give the table an index.
+#: The statements that create the table and its first index.
 FIRST = {
     "OPTIMIZE": (FLAT, OPTIMIZE),
     "OPTIMIZE of partitions": (PARTITIONED, OPTIMIZE),
@@ -178,7 +179,7 @@ def test_an_append_that_began_before_the_first_index(
 
 
 def test_a_partition_dropped_before_optimize(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE does not list it, and the index no longer covers its folder."""
+    """OPTIMIZE does not list the dropped partition, and the index no longer covers its folder."""
     spark.sql(PARTITIONED.format(tmp_path / "t"))
     try:
         insert(spark, 0, 40)

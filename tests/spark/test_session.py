@@ -25,8 +25,8 @@ def plain():
 
 
 def run(script: str, tmp_path: Path, **environment: str) -> str:
-    """The output of a script in a separate process; an uncaught ZOrderError is printed
-    as a line."""
+    """The output of a script that runs in a separate process. An uncaught ZOrderError is printed as
+    a line."""
     body = textwrap.indent(textwrap.dedent(script), "    ")
     text = f"{PRELUDE}\ntry:\n{body}\nexcept pyzorder.ZOrderError as error:\n    print(error)\n"
     done = subprocess.run(
@@ -125,7 +125,7 @@ def test_jars_overridden(tmp_path: Path) -> None:
 
 
 def test_running_without_pyzorder(tmp_path: Path) -> None:
-    """A single process, in the order in which a notebook's user meets these errors."""
+    """Runs in a single process, in the order in which a notebook user encounters these errors."""
     said = run(
         """
         spark = plain().getOrCreate()

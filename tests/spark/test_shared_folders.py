@@ -1,4 +1,5 @@
-"""Folders that belong to two tables: what works, and what is refused with the rows unchanged."""
+"""Folders that belong to two tables: what works, and what is refused and leaves the rows
+unchanged."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path
 
 
 def test_another_default(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Rows in files without the column are 5 for one table and null for the other."""
+    """For rows of files without the column, one table returns 5 and the other null."""
     table = tmp_path / "t"
     spark.range(0, ROWS, 1, 2).write.option("path", str(table)).saveAsTable("one")
     spark.sql("ALTER TABLE one ADD COLUMN c INT DEFAULT 5")
@@ -122,7 +123,7 @@ def test_a_table_with_a_partition_that_is_optimized(spark: SparkSession, outer: 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_both_at_once(spark: SparkSession, outer: Path, tmp_path: Path, elsewhere: bool) -> None:
-    """Each run has its own lock and has written its files: one of them gives up."""
+    """Each run has its own lock and has written its files, but one of them must give up."""
     inner = outer / "day=1"
     if elsewhere:
         inner = tmp_path / "elsewhere"
@@ -151,7 +152,7 @@ KILLED_AT = ["after-markers", "after-retire", "after-commit", "before-done"]
     "point", [KILLED_AT[0], *(pytest.param(p, marks=pytest.mark.crash) for p in KILLED_AT[1:])]
 )
 def test_the_other_was_killed(spark: SparkSession, outer: Path, point: str) -> None:
-    """The killed run has left its markers, and must first be finished through its own table."""
+    """The killed run has left its markers, so it must first be finished through its own table."""
     killed(outer, point)
     inner = Rewrite(spark, outer / "day=1")
     with refused("ZORDER_SHARED_FOLDER"):

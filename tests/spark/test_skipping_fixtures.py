@@ -26,7 +26,8 @@ LEAVES = {"AttributeReference", "BoundReference", "Expression", "Literal", "Pret
 
 
 class Fixture(NamedTuple):
-    """A line of a fixture file. A filter is a set, with its text in each Spark version."""
+    """A line of a fixture file. Each filter is the set of the texts that it has in different Spark
+    versions."""
 
     columns: str
     predicate: str

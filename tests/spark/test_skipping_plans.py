@@ -144,7 +144,8 @@ def test_the_pruned_size_reaches_the_cost_model(
 def test_the_size_of_the_selected_partitions_reaches_the_cost_model(
     spark: SparkSession, database: str, analyzed: bool, indexed: bool
 ) -> None:
-    """With the size of the whole table, Spark would shuffle a partition that it can broadcast."""
+    """If the cost model used the size of the whole table, Spark would shuffle a partition that it
+    can broadcast."""
     spark.sql("CREATE TABLE parts (id BIGINT, p INT) USING parquet PARTITIONED BY (p)")
     spark.sql("INSERT INTO parts SELECT id, id % 8 FROM range(800)")
     if indexed:

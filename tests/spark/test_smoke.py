@@ -1,4 +1,5 @@
-"""The main functions in one test, fast enough for every supported Spark (`make smoke-matrix`)."""
+"""The main functions in one test, fast enough to run on every supported Spark version (`make
+smoke-matrix`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Planning from the index without a listing: spark.sql.zorder.index.maxStaleness.
 
-By default, queries see at once what another engine writes to a table's folder; with a bound,
-they see it when the bound has passed. They always see at once what sessions with pyzorder write.
+By default, queries see at once what another engine writes to a table's folder. With a bound, they
+see it once the bound has passed. What sessions with pyzorder write is always seen at once.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def test_an_insert_while_another_process_optimizes(
 def test_a_refresh_that_listed_before(
     spark: SparkSession, table: Path, statement: str, indexed: str
 ) -> None:
-    """Another session changes the table after REFRESH has listed it and before it publishes."""
+    """Another session changes the table after REFRESH has listed it and before REFRESH
+    publishes."""
     spark.sql("DROP SKIPPING INDEX ON stale")
     spark.sql("CREATE SKIPPING INDEX ON stale (id)")
     append(table, [200, 202])
@@ -155,7 +156,8 @@ def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path) -> None
     assert count(reader, "id >= 0") == 2
 
 
-#: Queries with several scans of a table, one of whose files has gone, and their answers.
+#: Queries that scan a table several times after one of its files has disappeared, and their
+#: answers.
 SEVERAL_SCANS = {
     "SELECT (SELECT count(*) FROM stale), (SELECT sum(1) FROM stale WHERE id % 2 >= 0)": (42, 42),
     "SELECT n, m FROM (SELECT count(*) n FROM stale)"
@@ -177,7 +179,7 @@ SEVERAL_SCANS = {
 def test_several_scans_and_a_file_that_has_gone(
     spark: SparkSession, table: Path, tmp_path: Path, query: str, adaptive: str
 ) -> None:
-    """Another engine has replaced a file: first with a file of another name, then in place."""
+    """Another engine has replaced a file, first with a file of another name and then in place."""
     spark.sql(f"CREATE TABLE other (id BIGINT) USING parquet LOCATION '{tmp_path / 'other'}'")
     try:
         spark.sql("INSERT INTO other VALUES (100), (102)")

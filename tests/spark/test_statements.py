@@ -1,4 +1,5 @@
-"""sql/statements: accepted statements reach their command, rejected ones give a reason."""
+"""The statements of sql/statements: accepted ones reach their command, and rejected ones give a
+reason."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def tables(spark: SparkSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def folder(tables: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder for {folder}: it contains folders of files, some of them truncated."""
+    """The folder that replaces {folder}. It contains folders of files, some of which are
+    truncated."""
     folder = Path(tmp_path_factory.mktemp("folders"))
     for fmt in ("parquet", "orc"):
         tables.range(0, 4, 1, 1).write.format(fmt).save(str(folder / fmt))

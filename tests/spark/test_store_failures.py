@@ -1,7 +1,5 @@
-"""A disk that becomes full at some step of a command, or is read-only.
-
-The error is one sentence that says so, every row exists once, and the next writer deletes what
-is left.
+"""If the disk is read-only or becomes full at any step of a command, the error is one sentence that
+says so, every row exists once, and the next writer deletes what is left.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ def by_extension(spark: SparkSession, table: Path) -> list[int]:
 
 
 def by_others(spark: SparkSession, table: Path) -> list[int]:
-    """The ids that are read without the journal and the index."""
+    """The ids that an engine reads without the journal and the index."""
     off = {"journal__overlay": "false", "skipping__enabled": "false"}
     with scans.settings(spark, **{f"spark__sql__zorder__{k}": v for k, v in off.items()}):
         return by_extension(spark, table)
@@ -72,7 +70,8 @@ def leftovers(table: Path) -> list[Path]:
 
 
 def refused(spark: SparkSession, statement: str, condition: str) -> bool:
-    """Whether the command fails; if so, its error is one sentence with this condition."""
+    """Whether the command fails. Asserts that its error, if any, is one sentence with this
+    condition."""
     try:
         spark.sql(statement).collect()
     except AnalysisException as error:
@@ -137,7 +136,8 @@ def test_vacuum_makes_room_for_itself(spark: SparkSession, disk: Disk) -> None:
     assert not refused(spark, f"OPTIMIZE '{table}' FULL ZORDER BY (id)", "")
 
 
-#: (what is locked, the error of RESTORE, the error of OPTIMIZE); locking a folder locks its names.
+#: (what is locked, the error of RESTORE, the error of OPTIMIZE); in a locked folder, no name can be
+#: added or removed.
 LOCKED = [
     ("", "", "ZORDER_NOT_WRITABLE"),
     ("_zorder", "", "ZORDER_NOT_WRITABLE"),

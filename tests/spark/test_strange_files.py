@@ -1,4 +1,5 @@
-"""Files in a table's folder that do not match the others: other types, or not data at all."""
+"""Files in a table's folder that do not match the others, because they have other types or are not
+data at all."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def write(folder: Path, provider: str, *columns: object) -> None:
 
 
 def narrowed(array: pa.Array) -> pa.Array:
-    """Converts integers to 32 bits; PyArrow reads Python's integers as 64 bits."""
+    """Converts integers to 32 bits, because PyArrow reads Python's integers as 64 bits."""
     narrow = {
         pa.int64(): pa.int32(),
         pa.list_(pa.int64()): pa.list_(pa.int32()),
@@ -109,7 +110,7 @@ def test_types_that_fit(
     declared: str,
     provider: str,
 ) -> None:
-    """After a column was widened, OPTIMIZE rewrites the files that still have the old type."""
+    """After a column has been widened, OPTIMIZE rewrites the files that still have the old type."""
     if provider == "parquet" and declared != "INT" and spark.version < "4":
         pytest.skip("Spark 3.5 cannot read Parquet files as these types")
     write(tmp_path / "t", provider, one, other)

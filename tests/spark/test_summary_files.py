@@ -161,8 +161,8 @@ def test_killed(spark: SparkSession, tmp_path: Path, statement: str, point: str)
 
 
 def test_location_switch(spark: SparkSession, tmp_path: Path) -> None:
-    """The new folder has no summaries; RESTORE brings them back; VACUUM deletes the
-    whole old folder."""
+    """The new folder has no summaries. RESTORE copies the old ones to a third folder, and VACUUM
+    then deletes the other two folders."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"CREATE TABLE summarized USING parquet LOCATION '{folder}'")
     try:
@@ -183,7 +183,8 @@ def test_location_switch(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_partition_switch(spark: SparkSession, tmp_path: Path) -> None:
-    """Summaries above the partitions are retired; a partition's own stay in its old folder."""
+    """Summaries above the partitions are retired, but a partition's own summaries stay in its old
+    folder."""
     folder = made(spark, tmp_path / "t", parted=True)
     spark.sql("CREATE TABLE summarized (id BIGINT, a BIGINT, p BIGINT, q BIGINT) USING parquet "
               f"PARTITIONED BY (p, q) LOCATION '{folder}'")  # fmt: skip

@@ -1,5 +1,5 @@
-"""BI tools' entry point: Spark's Thrift server with the extension, used through
-beeline and PyHive."""
+"""Spark's Thrift server with the extension, to which BI tools connect, used through beeline and
+PyHive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ORDER BY c LIMIT n and LIMIT n: how many files are opened, and that the rows are right."""
+"""ORDER BY c LIMIT n and LIMIT n: how many files are opened, and whether the rows are right."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""After a retention time, VACUUM deletes the files that OPTIMIZE replaced; until then, RESTORE
-brings them back."""
+"""After a retention time, VACUUM deletes the files that OPTIMIZE replaced. Until then, RESTORE can
+bring them back."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_vacuum(
 def test_the_index_forgets_what_is_erased(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """Older snapshots of the index are deleted with the files that they describe."""
+    """Older snapshots of the index are deleted together with the files that they describe."""
     created(spark)
     spark.sql("CREATE SKIPPING INDEX ON t (a)")
     for _ in range(3):
@@ -170,7 +170,7 @@ def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: 
 def test_restore_without_a_dropped_partition(
     spark: SparkSession, database: str, tmp_path: Path
 ) -> None:
-    """An external table's files stay where they are when a partition is dropped."""
+    """When a partition of an external table is dropped, its files stay where they are."""
     sales(spark, 300).write.partitionBy("day").option("path", str(tmp_path / "x")).saveAsTable("t")
     spark.sql("OPTIMIZE t ZORDER BY (a)")
     spark.sql("ALTER TABLE t DROP PARTITION (day = 1)")

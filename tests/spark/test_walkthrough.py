@@ -1,5 +1,5 @@
-"""sql/walkthrough.sql in a session, with spark-sql of a Spark installed without pip,
-and with beeline."""
+"""Runs sql/walkthrough.sql in a session, with the spark-sql of a Spark distribution that pip did
+not install, and with beeline."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def spark_home(folder: Path, defaults: str) -> Path:
 
 
 def run(command: list[str], folder: Path, **environment: str) -> str:
-    """The output of a command, run in a folder and without the Spark of a Python environment."""
+    """Runs a command in a folder, without the Spark of a Python environment; returns its output."""
     ours = ("SPARK_CONF_DIR", "SPARK_HOME", "PYSPARK_PYTHON", "PYTHONPATH")
     kept = {key: value for key, value in os.environ.items() if key not in ours}
     done = subprocess.run(

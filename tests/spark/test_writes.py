@@ -105,8 +105,8 @@ def test_files_are_indexed(
 def test_partitions_that_lie_elsewhere(
     spark: SparkSession, database: str, tmp_path: Path, write: Callable[[SparkSession, Path], None]
 ) -> None:
-    """Two of three partitions are elsewhere; one task writes files of the same name to
-    each of them."""
+    """Two of three partitions are stored elsewhere. One task writes files of the same name to each
+    partition."""
     sales(spark, 300).write.format("parquet").partitionBy("day").saveAsTable("t")
     for day in (1, 2):
         place = (tmp_path / f"elsewhere {day}").as_uri()
@@ -142,7 +142,8 @@ def test_an_index_without_room_for_new_files(
 
 
 def test_buckets(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Their files are indexed, but not clustered: Spark sorts the rows of a bucketed table."""
+    """The files of bucketed tables are indexed but not clustered, because Spark sorts their
+    rows."""
     spark.sql(
         "CREATE TABLE t (a BIGINT, b BIGINT) USING parquet CLUSTERED BY (a) SORTED BY (a) INTO 3 BUCKETS"
         f" {CLUSTERED}"
@@ -290,7 +291,8 @@ def test_many_partitions(spark: SparkSession, database: str, tmp_path: Path) -> 
 
 
 def test_a_value_heavier_than_a_file(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Rows with the value are distributed by their contents, not by the order of their arrival."""
+    """Rows with the value are distributed by their contents, not by the order in which they
+    arrive."""
     spark.sql(f"CREATE TABLE t (a INT, b STRING, m MAP<INT, BIGINT>) USING parquet {CLUSTERED}")
     target_size(spark, 4000)
     rows = spark.range(0, 2000, 1, 4).selectExpr("1 AS a", "'x' AS b", "map(1, id) AS m")

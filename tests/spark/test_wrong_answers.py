@@ -77,7 +77,8 @@ def test_an_added_column_reads_as_its_default(spark: SparkSession) -> None:
         location = spark.sql("DESCRIBE FORMATTED added").where("col_name = 'Location'")
         path = Path(location.first()["data_type"].removeprefix("file:"))  # type: ignore[index]
         predicates = ["c = 5", "c IS NULL", "c = 7", "c IS NOT NULL", "e IS NULL", "e = 8", "c < 6"]
-        # Indexed with a schema that has the default and with one that does not; read with both.
+        # The files are indexed with a schema that has the default and with one that does not, and
+        # read with both.
         for schema in (spark.table("added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             check_sound(spark, "added", predicates)
@@ -176,7 +177,8 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     fresh = spark.read.format(fmt).load(str(path)).where("id = 105")
     assert explain(fresh)[0]["unindexed"] == 1 and fresh.count() == 1
 
-    # A file is replaced under the same name; a DataFrame that listed it before notices that, too.
+    # A file is replaced with another of the same name, which a DataFrame that listed the old file
+    # also notices.
     held = spark.read.format(fmt).load(str(path))
     assert held.where("id = 5").count() == 1
     victim = sorted(path.glob("part-00000-*"))[0]
@@ -281,7 +283,8 @@ def test_a_broken_index_breaks_no_query(spark: SparkSession, tmp_path: Path) -> 
     assert query.count() == 1 and len(opened(query)) == 4
 
 
-#: Time zone and three instants in order, between which the local day advances and goes back.
+#: (time zone, three instants in ascending order, between which the local day advances and goes
+#: back)
 REPEATED_DAYS = [
     ("America/St_Johns", ["2010-11-07 02:30:30", "2010-11-07 02:31:30", "2010-11-07 03:31:00"]),
     ("America/Juneau", ["1867-10-18 08:57:41", "1867-10-18 10:00:00", "1867-10-19 08:57:41"]),
@@ -414,13 +417,14 @@ def test_only_a_trusted_index_is_believed_without_asking(
     shutil.copy(other, replaced)
     (path / f".{replaced.name}.crc").unlink()
     with settings(spark, spark__sql__zorder__index__trusted="true"):
-        # The setting asserts that the index knows every file and that no file is ever replaced.
+        # With this setting, the user asserts that the index knows every file and that no file is
+        # ever replaced.
         assert listed.where("id = 100").collect() == []
     assert [tuple(row) for row in listed.where("id = 100").collect()] == [(100,)]
 
 
 def attempt(df: DataFrame) -> list[Row] | None:
-    """The rows; None if the query fails."""
+    """The rows, or None if the query fails."""
     try:
         return df.collect()
     except FAILURES:

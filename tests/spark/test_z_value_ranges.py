@@ -1,4 +1,4 @@
-"""With the direct method, files are also skipped by their least and greatest z-values."""
+"""With the direct method, files are also skipped by their smallest and largest z-values."""
 
 from __future__ import annotations
 

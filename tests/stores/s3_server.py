@@ -1,9 +1,10 @@
-"""An S3 server for tests: moto's server, with requests that fail when a test wants them to.
+"""An S3 server for tests: moto's server, in which a test can make a request fail.
 
     python tests/stores/s3_server.py PORT
 
-It logs all requests for tests that count them, and handles one request at a time. moto checks whether an object exists and writes it in two
-steps; handled one by one, requests for an object take effect atomically, as they do in S3.
+It handles one request at a time. moto checks whether an object exists and writes it in two steps,
+so this is what makes conditional requests for an object atomic, as they are in S3. The server keeps
+a log of the requests for tests that count them.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ REQUESTS = "/_requests"
 #: The request is carried out, but its response is lost.
 LOSE = "lose"
 
-#: The request is rejected, as S3 rejects a conditional put during another put of the same object.
+#: The request is rejected, as S3 rejects a conditional put while another put of the same object is
+#: in progress.
 CONFLICT = "conflict"
 
 
 def fail(endpoint: str, how: str, request: str) -> None:
-    """Makes the next request that matches, such as `PUT .*prepare`, fail in this way."""
+    """Makes the next request that matches a pattern, such as `PUT .*prepare`, fail in this way."""
     urlopen(Request(endpoint + FAIL, f"{how} {request}".encode(), method="POST")).close()
 
 

@@ -41,8 +41,8 @@ class Table:
         (writer.partitionBy("day") if self.partitioned else writer).save(self.folder.url)
 
     def write_partitions(self, rows: DataFrame) -> None:
-        """Overwrites the partitions of these rows with Spark. Unlike appends, several such writes
-        may run at once: the committers of appends would share a folder."""
+        """Overwrites the partitions of these rows with Spark. Several such writes may run at once,
+        whereas the committers of concurrent appends would share a folder."""
         writer = rows.write.mode("overwrite").format(self.provider).partitionBy("day")
         writer.option("partitionOverwriteMode", "dynamic").save(self.folder.url)
 

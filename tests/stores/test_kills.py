@@ -1,4 +1,5 @@
-"""A process is killed while it changes a table on a store, and another one recovers."""
+"""A process is killed while it changes a table on a store, and another process recovers the
+table."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.stores
 
 OPTIMIZE = "OPTIMIZE {} FULL ZORDER BY (id)"
 
-#: The point at which OPTIMIZE is killed, and whether it has committed by then.
+#: The points at which OPTIMIZE is killed, and whether it has committed by then.
 POINTS = {
     "after-prepare": False,
     "after-markers": False,
@@ -28,7 +29,8 @@ POINTS = {
 }
 
 
-#: Other points run with `make test-hdfs` and `make test-s3`, unless crash tests are left out.
+#: The points that `make test-cluster` runs, which leaves out crash tests. `make test-hdfs` and
+#: `make test-s3` run all points.
 SAMPLE = ("mid-retire", "before-commit", "mid-move-in", "before-done")
 
 

@@ -1,4 +1,4 @@
-"""Runs every statement on a table on a store, one after the other."""
+"""Runs every statement in turn on a table on a store."""
 
 from __future__ import annotations
 

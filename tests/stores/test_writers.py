@@ -1,5 +1,5 @@
-"""Several writers on one folder of a store: one lock, no lost index entries,
-no overwritten rows."""
+"""Several writers of one folder on a store respect one lock, and lose neither index entries nor
+rows."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def at_once(count: int, work: Callable[[int], Any]) -> list[Any]:
 
 
 def test_one_winner(folder: Folder) -> None:
-    """When many create a file at the same time, exactly one succeeds, and the file has the bytes
-    of that one."""
+    """When many threads create a file at the same time, exactly one succeeds, and the file has that
+    thread's bytes."""
     folder.write("other", b"")
     primitive = getattr(getattr(package(folder.spark), "CreateIfAbsent$"), "MODULE$")
     for race in range(RACES):
@@ -85,8 +85,8 @@ def test_two_optimize_at_once(folder: Folder) -> None:
 
 
 def test_entries_of_all_who_write_at_once(folder: Folder) -> None:
-    """A writer that publishes an index snapshot after another writer adds its entries to the
-    other's."""
+    """Of several writers that publish index snapshots at the same time, the later ones keep the
+    entries of the earlier ones."""
     table = Table(folder, partitioned=True)
     table.run("CREATE SKIPPING INDEX ON {}")
     at_once(4, lambda n: table.write_partitions(folder.spark.sql(f"SELECT 10{n}L id, 10{n}L day")))

@@ -28,8 +28,8 @@ class Disk:
         self.folder = folder
 
     def leave(self, *, files: int | None = None, pages: int | None = None) -> None:
-        """Leaves room for this many new files, folders and names, or pages of
-        data; None: plenty."""
+        """Limits the free space to this many new inodes (files, folders and hard links) or pages of
+        data. None restores the initial amount."""
         if files is None:
             inodes = 100_000
         else:
@@ -44,7 +44,7 @@ class Disk:
 
     @contextmanager
     def room(self, **left: int) -> Iterator[None]:
-        """Leaves this much room inside the block, and plenty afterwards."""
+        """Limits the free space inside the block, and restores it afterwards."""
         self.leave(**left)
         try:
             yield
@@ -74,7 +74,8 @@ def small_disk(folder: Path) -> Iterator[Disk]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Prevents changes to a file; in a folder, prevents names from being added or removed."""
+    """Makes a file immutable inside the block. In an immutable folder, no name can be added or
+    removed."""
     run("chattr", "+i", path)
     try:
         yield

@@ -27,7 +27,7 @@ class Folder:
         return self._hadoop.fs.Path(f"{self.url}/{name}") if name else self._root
 
     def everything(self) -> dict[str, tuple[int, int]]:
-        """Size and modification time of all files below, by relative name."""
+        """The size and modification time of each file below the folder, by relative name."""
         if not self._fs.exists(self._root):
             return {}
         prefix = self._fs.makeQualified(self._root).toString() + "/"
@@ -51,7 +51,7 @@ class Folder:
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
     def copy(self, name: str, to: str) -> None:
-        """Copies a file; a rename on S3 starts with such a copy."""
+        """Copies a file, which is the first step of a rename on S3."""
         copied = self._hadoop.fs.FileUtil.copy(
             self._fs, self.path(name), self._fs, self.path(to), False, True, self.conf
         )

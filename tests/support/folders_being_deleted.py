@@ -17,7 +17,8 @@ def delete_all_but(table: Path, left: list[str]) -> None:
 
 
 def delete_all_but_record(table: Path, record: str) -> None:
-    """Deletes everything but one record, as if it had been written after the journal was listed."""
+    """Deletes everything except one record, as if that record had been written after the deleting
+    process listed the journal."""
     delete_all_but(table, ["_journal"])
     for path in (table / "_zorder" / "_journal").iterdir():
         if path.name != record:
@@ -38,7 +39,7 @@ def deleter_behind(table: Path) -> threading.Thread:
 
 
 def eventually_left(folder: Path) -> list[Path]:
-    """Waits until the folder is empty, but at most 15 seconds; returns what is left in it."""
+    """Waits up to 15 seconds for the folder to become empty, and returns what is left in it."""
     until = time.monotonic() + 15
     while list(folder.iterdir()) and time.monotonic() < until:
         time.sleep(0.1)

@@ -1,8 +1,8 @@
-"""Forged records in a table's journal: what an attacker who may write to the table's folder, and
-nowhere else, can make of genuine records.
+"""Forged records in a table's journal, as an attacker who can write only to the table's folder
+could create them from genuine records.
 
-Fields to attack are found by walking through the JSON of records that genuine runs have written,
-so fields added to a record later are attacked, too.
+The fields to attack are found by walking the JSON of records that genuine runs have written, so a
+field that is added to a record later is attacked too.
 """
 
 from __future__ import annotations
@@ -27,19 +27,21 @@ STATES: dict[str, tuple[str | None, bool, int]] = {
     "done long ago": ("COMMIT", True, 400),
 }
 
-#: Fields that give the kind of a record, or the table's incarnation.
+#: Fields that are never forged, because they only identify the record's kind, the table's
+#: incarnation or the run.
 KEPT = {"formatVersion", "record", "incarnation", "operation", "outcome", "by"}
 
 
 @dataclass(frozen=True)
 class Target:
-    """The target of an attack: a folder, and the catalog's name of the table there."""
+    """The target of an attack: a folder, and the name of its table in the catalog."""
 
     folder: Path
     table: str
 
     def names(self, home: Path) -> Iterator[str]:
-        """Names by which a record may refer to the folder; `home` is the forged table's folder."""
+        """Paths by which a record could refer to the folder; `home` is the folder of the forged
+        table."""
         yield f"file:{self.folder}"
         yield os.path.relpath(self.folder, home)
         yield f"file:{home}/../{self.folder.relative_to(home.parent)}"
@@ -48,7 +50,8 @@ class Target:
         yield self.folder.name
 
     def files(self, name: str) -> list[dict[str, Any]]:
-        """The target's data files, as listed in a record that calls the folder by this name."""
+        """The target's data files, as a record that uses this path for the folder would list
+        them."""
         return [
             {
                 "path": f"{name}/{file.relative_to(self.folder)}",
@@ -103,8 +106,8 @@ def forge(record: dict[str, Any], field: tuple[Any, ...], target: Target, name: 
 
 
 def cases(genuine: dict[str, dict[str, dict[str, Any]]]) -> Iterator[tuple[str, str, Any, int]]:
-    """Every attack, apart from its target: the genuine run, its state, the forged field (None: all
-    of them), and the number of the name that is used for the target."""
+    """Every attack, without its target: the genuine run, its state, the forged field (None for all
+    of them), and the index of the name that is used for the target."""
     for run, of_run in genuine.items():
         every = [
             (kind, field)
@@ -127,7 +130,7 @@ def write(
     name: int,
     number: int,
 ) -> None:
-    """Adds the forged run to the journal of the table in `home`, as its last run."""
+    """Adds the forged run to the journal of the table in `home`, after all other runs."""
     outcome, done, days = STATES[state]
     life = (home / "_zorder" / "_incarnation").read_text().strip()
     called = list(target.names(home))[name]

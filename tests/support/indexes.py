@@ -32,7 +32,7 @@ def build(
     options: Mapping[str, str] | None = None,
     columns: Sequence[Sequence[str]] = (),
 ) -> int:
-    """Indexes all files of a folder; without a schema, uses the one that Spark infers."""
+    """Indexes all files of a folder. Without a schema, the one that Spark infers is used."""
     given = dict(options or {})
     if schema is None:
         schema = spark.read.options(**given).format(fmt).load(str(path)).schema
@@ -54,12 +54,13 @@ def drop(spark: SparkSession, path: Path) -> None:
 
 
 def version(spark: SparkSession, path: Path) -> int:
-    """The version of the index that readers use; 0 if there is none."""
+    """The current version of the index, or 0 if there is none."""
     return int(_api(spark).version(spark._jsparkSession, str(path)))
 
 
 def table(spark: SparkSession, path: Path) -> list[Row]:
-    """The rows of the index table, which Spark reads from the snapshot's file, ordered by path."""
+    """The rows of the index table, ordered by path, as Spark reads them from the snapshot's
+    file."""
     return sorted(
         _frame(spark, _api(spark).table(spark._jsparkSession, str(path))).collect(),
         key=lambda row: row["path"],
@@ -67,12 +68,12 @@ def table(spark: SparkSession, path: Path) -> list[Row]:
 
 
 def loaded_frame(spark: SparkSession, path: Path) -> DataFrame:
-    """The rows of the index table, from the driver's arrays."""
+    """The rows of the index table as held in the driver's arrays."""
     return _frame(spark, _api(spark).loaded(spark._jsparkSession, str(path)))
 
 
 def loaded(spark: SparkSession, path: Path) -> list[Row]:
-    """The rows of the index table, from the driver's arrays, ordered by path."""
+    """The rows of the index table, ordered by path, as held in the driver's arrays."""
     return sorted(loaded_frame(spark, path).collect(), key=lambda row: row["path"])
 
 
@@ -130,5 +131,6 @@ def check_column(file: str, column: str, entry: Row, values: list[Any]) -> None:
 
 
 def known(entry: Row, column: str) -> bool:
-    """Whether the entry has bounds for the column, or says that there are no values to bound."""
+    """Whether the entry has bounds for the column, or states that the column has no values to
+    bound."""
     return entry[f"{column}_minValue"] is not None or entry[f"{column}_empty"]

@@ -1,4 +1,4 @@
-"""Files that join keys skip in a table; answers are compared with plain Spark's."""
+"""Helpers that count the files skipped by join keys, and compare answers with plain Spark's."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def counts(df: DataFrame, table: str = "fact") -> tuple[int, ...]:
 
 
 def rows(df: DataFrame) -> list[str]:
-    """The rows in a fixed order; NaN equals itself."""
+    """The rows in a fixed order, in which NaN equals itself."""
     return sorted(map(str, df.collect()))
 
 
 def checked(spark: SparkSession, sql: str) -> DataFrame:
-    """Runs the query and checks its answer against the one without skipping."""
+    """Runs the query, and checks that skipping does not change its answer."""
     with plain(spark):
         expected = rows(spark.sql(sql))
     df = spark.sql(sql)

@@ -1,4 +1,4 @@
-"""Layouts of tables made without Spark, to draw pictures of them."""
+"""Table layouts created without Spark, for tests that draw pictures of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def layout(
     columns: Sequence[tuple[str, str]] = (("a", "INT"), ("b", "INT")),
     **more: Any,
 ) -> Layout:
-    """A layout of files given by their bounds, one pair per column; None: unknown,
-    (): only nulls."""
+    """A layout of files with these bounds, one pair per column. None stands for unknown bounds, and
+    () for a column that is null in every row."""
     told = [
         DataFile(
             path=f"file:/t/{i}",

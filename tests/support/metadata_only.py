@@ -1,5 +1,5 @@
-"""COUNT, MIN and MAX from the index alone: which files a query still reads, and whether
-it is right."""
+"""Helpers for queries that the index answers (COUNT, MIN and MAX): they find the files that a query
+still reads, and check its answer."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 
 
 def same(spark: SparkSession, query: str) -> DataFrame:
-    """Asserts that the query has the same answer with skipping off; returns it as
-    a new DataFrame."""
+    """Asserts that the query has the same answer with skipping off, and returns a new DataFrame of
+    the query."""
     with plain(spark):
         expected = repr(sorted(spark.sql(query).collect(), key=repr))
     assert repr(sorted(spark.sql(query).collect(), key=repr)) == expected, query
@@ -28,7 +28,7 @@ def read(df: DataFrame) -> int:
 
 
 def answered(df: DataFrame) -> int:
-    """The number of files for which the index provides the answer."""
+    """The number of files that are answered from the index instead of being read."""
     return sum(scan["answered"] for scan in explain(df))
 
 
@@ -39,7 +39,7 @@ def write(spark: SparkSession, path: Path, fmt: str, *selects: str) -> None:
 
 
 def view(spark: SparkSession, path: Path, fmt: str, name: str) -> str:
-    """A view of the folder's current files."""
+    """Creates a view of the folder's current files, and returns its name."""
     spark.read.format(fmt).load(str(path)).createOrReplaceTempView(name)
     return name
 
@@ -48,9 +48,9 @@ def check_strict(spark: SparkSession, relation: str, predicates: list[str]) -> i
     """
     Checks the strict filter against plain Spark.
 
-    In a file that count(*) does not open, the predicate must be TRUE for all rows or for none,
-    and the index must answer for exactly those files where it is TRUE for all. Returns the
-    number of files for which the index answered.
+    In a file that count(*) does not open, the predicate must be TRUE for all rows or for none.
+    Exactly those files where it is TRUE for all rows must be answered from the index; returns their
+    number.
     """
     wrong, count = [], 0
     for predicate, files in zip(predicates, truth(spark, relation, predicates), strict=True):

@@ -1,5 +1,5 @@
-"""The external table `parted`, the locations of its partitions, and a reader besides Spark:
-PyArrow, with the partitions' locations from the catalog."""
+"""Helpers for the external table `parted`: they create it, look up its partitions' locations in the
+catalog, and read its rows with PyArrow instead of Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ ALL = list(range(400))
 SCHEMA = "id BIGINT, other BIGINT, day STRING"
 BY_LOCATION = "TBLPROPERTIES ('zorder.publish.method' = 'location')"
 
-#: The partition of a row: ordinary, with an escaped name, null, or stored elsewhere.
+#: A row's partition: an ordinary one, one with an escaped name, the null partition, or one that is
+#: stored outside the table's folder.
 DAY = "element_at(array('1', 'a b/c:%', NULL, '4'), 1 + int(id % 4)) AS day"
 
 
@@ -31,7 +32,7 @@ def places(spark: SparkSession) -> dict[str, Path]:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows as read by an engine that does not know pyzorder."""
+    """The rows that an engine without pyzorder reads."""
     found: list[int] = []
     for place in places(spark).values():
         form = "orc" if any(p.suffix == ".orc" for p in data_files(place)) else "parquet"
@@ -74,7 +75,7 @@ def vacuumed(spark: SparkSession) -> set[str]:
 
 
 def append(place: Path, row: int) -> None:
-    """Adds a file as another engine would; its partition is that of the folder."""
+    """Adds a file with one row to a partition's folder, as another engine would."""
     file = place / f"_by-hand-{row}.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"id": [row], "other": [row]}), file)
     file.rename(file.with_name(file.name[1:]))

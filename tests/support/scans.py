@@ -33,8 +33,8 @@ def explain(df: DataFrame) -> list[dict[str, Any]]:
 
 
 def some(queries: Sequence[_Query], relation: str) -> Sequence[_Query]:
-    """All queries for Parquet, every third for ORC, which differs only in where
-    statistics come from."""
+    """All queries for Parquet, but only every third for ORC, where only the source of the
+    statistics is different."""
     return queries[::3] if relation.endswith("_orc") else queries
 
 
@@ -45,7 +45,8 @@ def opened(df: DataFrame) -> set[str]:
 
 @contextmanager
 def settings(spark: SparkSession, **values: str) -> Iterator[None]:
-    """Sets these values (two underscores stand for a dot), and restores the old ones afterwards."""
+    """Changes these settings, in whose names two underscores stand for a dot, and restores the old
+    values afterwards."""
     before = {
         key.replace("__", "."): spark.conf.get(key.replace("__", "."), None) for key in values
     }
@@ -69,10 +70,10 @@ def plain(spark: SparkSession) -> Any:
 def truth(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, set[str]]]:
-    """For each predicate, the files with rows that make it TRUE, FALSE and NULL, by plain Spark.
+    """For each predicate, the files with rows for which it is TRUE, FALSE and NULL in plain Spark.
 
-    A single scan evaluates all predicates, unless it fails: Spark may evaluate a subexpression that
-    several predicates share on rows for which none of them needs it.
+    A single scan evaluates all predicates. If it fails, two scans evaluate half of them each, and
+    so on: Spark may have evaluated a shared subexpression on rows for which no predicate needs it.
     """
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     try:
@@ -97,8 +98,8 @@ def truth(
 def judgements(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The judgement of each predicate: its three filters, and in `files` the outcomes
-    by file name."""
+    """The judgement of each predicate: its three filters and, in `files`, the possible outcomes by
+    file name."""
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     df = spark.sql(f"SELECT {columns} FROM {relation}")
     jvm: Any = spark._jvm
@@ -131,7 +132,7 @@ def check_judged(spark: SparkSession, relation: str, predicates: Sequence[str]) 
 
 
 def opened_or_none(spark: SparkSession, query: str) -> set[str] | None:
-    """The files that a query opens; None if plain Spark cannot plan the query either."""
+    """The files that a query opens, or None if plain Spark also fails to plan the query."""
     try:
         return opened(spark.sql(query))
     except FAILURES:
@@ -145,9 +146,11 @@ def opened_or_none(spark: SparkSession, query: str) -> set[str] | None:
 
 def check_sound(spark: SparkSession, relation: str, predicates: Sequence[str]) -> dict[str, int]:
     """
-    Asserts that no predicate, its negation or its IS NULL skips a file with a matching row.
+    Asserts that each predicate, its negation and its IS NULL form open every file with a matching
+    row.
 
-    Returns the number of files that each predicate opens, for those that can be planned.
+    Returns the number of files that each predicate opens. Predicates that Spark cannot plan are
+    left out.
     """
     counts, unsound = {}, []
     for predicate, files in zip(predicates, truth(spark, relation, predicates), strict=True):

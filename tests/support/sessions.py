@@ -1,6 +1,6 @@
-"""The tests' Spark sessions: small and, unless told otherwise, local; with pyzorder.
+"""The tests' Spark sessions: small, with pyzorder, and local by default.
 
-Environment variables, which processes started by tests inherit: PYZORDER_TEST_MASTER is the
+Processes that tests start inherit these environment variables: PYZORDER_TEST_MASTER is the
 Spark master (set by `make test-cluster`), PYZORDER_TEST_REMOTE the address of a Spark Connect
 server to use instead (`make test-connect`), and PYZORDER_TEST_SETTINGS holds further settings as
 JSON (`make test-hdfs` and `make test-s3`).
@@ -32,8 +32,8 @@ SUBMIT_OPTIONS = (
 
 
 def session(threads: int = 1, memory: str = "1g", **settings: str) -> SparkSession:
-    """A session with these settings (two underscores stand for a dot); a remote server
-    keeps its own."""
+    """A session with these settings, in whose names two underscores stand for a dot. A remote
+    server keeps its own settings."""
     remote = os.environ.get("PYZORDER_TEST_REMOTE")
     if remote is not None:
         return SparkSession.builder.remote(remote).getOrCreate()
@@ -65,7 +65,7 @@ def zorder_settings(spark: SparkSession) -> dict[str, str]:
 
 
 def initial_settings(spark: SparkSession) -> dict[str, str]:
-    """The settings of pyzorder that the session began with; none for Spark Connect."""
+    """The settings of pyzorder that the session began with, or none for Spark Connect."""
     if bridge.is_connect(spark):
         return {}
     settings = dict(spark.sparkContext.getConf().getAll())

@@ -21,7 +21,7 @@ def insert(spark: SparkSession, first: int, end: int) -> None:
 
 
 def append(folder: Path, numbers: list[int]) -> Path:
-    """Adds rows to partition 0 as an engine that does not know pyzorder."""
+    """Adds rows to partition 0, as an engine without pyzorder would."""
     place = folder / "p=0" if (folder / "p=0").exists() else folder
     columns = {"id": pa.array(numbers, pa.int64())}
     if place == folder:
@@ -32,7 +32,7 @@ def append(folder: Path, numbers: list[int]) -> Path:
 
 
 def count(spark: SparkSession, where: str = "true") -> int:
-    """The number of rows, from a scan."""
+    """The number of rows, counted by a scan."""
     return int(spark.sql(f"SELECT sum(1) FROM stale WHERE {where}").collect()[0][0] or 0)
 
 

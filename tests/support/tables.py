@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 
 def rows_of(df: DataFrame) -> Counter[str]:
-    """The rows as a multiset; NaN equals itself. PySpark cannot collect year-month intervals."""
+    """The rows as a multiset, in which NaN equals itself. Year-month intervals, which PySpark
+    cannot collect, become strings."""
     names = [(f"`{f.name.replace('`', '``')}`", f.dataType.simpleString()) for f in df.schema]
     readable = [
         F.col(name).cast("string") if "year" in data_type else name for name, data_type in names
@@ -35,7 +36,7 @@ def metrics(df: DataFrame) -> Any:
 
 
 def sales(spark: SparkSession, rows: int = 6000) -> DataFrame:
-    """Rows with keys of several types; every column except `day` has nulls."""
+    """Rows with keys of several types. Every column except `day` has nulls."""
     df = spark.range(0, rows, 1, 3).select(
         (F.xxhash64("id") % 1000).cast("int").alias("a"),
         F.concat(F.lit("key-"), F.hash("id") % 500).alias("b"),

@@ -34,7 +34,7 @@ def test_the_committed_picture_is_what_is_drawn(path: Path, draw: Callable[[], s
 
 
 def test_the_filter_that_is_shown_keeps_the_files_that_are_shown() -> None:
-    """The filter is the jar's, from sql/skipping; the files come from the Python package."""
+    """The filter is the jar's, from sql/skipping, and the files come from the Python package."""
     names = "path, day_minValue, day_maxValue, day_num_nulls, store_minValue, store_maxValue, store_num_nulls"
     with duckdb.connect() as engine:
         engine.execute("CREATE TABLE s(path TEXT, a DATE, b DATE, c INT, d INT, e INT, f INT)")
@@ -52,7 +52,8 @@ def test_the_query_that_is_shown_is_the_one_that_is_judged() -> None:
 
 
 def test_files_are_opened_if_both_columns_can_match() -> None:
-    """Checks the ranges value by value: a file is opened if and only if both columns match."""
+    """Checks value by value that a file is opened if and only if its ranges match in both
+    columns."""
     (first, last), store = skipping.DAYS, skipping.STORE
     for entry in skipping.INDEX:
         days = range(entry.day[0], entry.day[1] + 1)

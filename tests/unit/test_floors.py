@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 SCALA = ROOT / "jvm" / "src" / "main" / "scala" / "io" / "pyzorder"
 MOST_FILES = 20
 
-#: A package name, then the class that an import or a qualified name takes from it.
+#: A package name up to the class that follows it, in an import or a qualified name.
 NAME = re.compile(r"\bio\.pyzorder((?:\.[a-z]\w*)+)\.(?=[A-Z{_])")
 
 

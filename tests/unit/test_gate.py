@@ -1,4 +1,4 @@
-"""benchmarks/gate.py: which changes count as a loss."""
+"""Which changes benchmarks/gate.py counts as a loss."""
 
 from __future__ import annotations
 

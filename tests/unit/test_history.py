@@ -1,4 +1,4 @@
-"""Rows of optimize_history as runs, and the summary of what a run did."""
+"""The rows of optimize_history become runs, each with a summary of what it did."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROW: dict[str, Any] = {
     "seconds": 1.5,
 }
 
-# (fields that differ from the row above, the result)
+# (fields that differ from the row above, the summary)
 RESULTS: list[tuple[dict[str, Any], str]] = [
     ({}, "replaced 1,200 files with 8"),
     ({"committed": False}, "replaced no files"),

@@ -1,4 +1,4 @@
-"""Tables in notebooks: text in results is never interpreted as HTML."""
+"""Text in results is never interpreted as HTML when a notebook shows them as a table."""
 
 from __future__ import annotations
 

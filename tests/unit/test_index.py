@@ -31,7 +31,7 @@ def test_no_spark_is_imported() -> None:
 
 
 def test_no_file_speaks_of_the_fallback() -> None:
-    """Imports go one way: the fallback imports this package."""
+    """The fallback imports this package, but not the other way round."""
     assert len(list(PACKAGE.rglob("*.py"))) > 10
     for path in PACKAGE.rglob("*.py"):
         lines = path.read_text().splitlines()

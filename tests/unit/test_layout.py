@@ -1,4 +1,4 @@
-"""The notes of a layout on files that a picture cannot show."""
+"""A layout's notes about files that a picture cannot show."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 JVM = ROOT / "jvm" / "src"
 
-#: Folders of tests/ that mirror pyzorder/. Others, such as fallback/, mirror a single package.
+#: Folders of tests/ that mirror all of pyzorder/. Others, such as fallback/, mirror a single
+#: package.
 KINDS = ("unit", "property", "spark")
 
 PYTHON = sorted(
@@ -31,7 +32,7 @@ SUITES = sorted(
 
 
 def rows() -> dict[str, list[str]]:
-    """The table of tests/README.md: a module, or a package ending in `/` → its tests."""
+    """The table of tests/README.md: each module, or package ending in `/`, and its tests."""
     page = (TESTS / "README.md").read_text(encoding="utf-8")
     section = re.search(
         r"^## Modules without a test of their name$(.*?)(?=^## |\Z)", page, re.M | re.S
@@ -57,7 +58,7 @@ def mirrors(module: str) -> list[str]:
 
 
 def is_mirrored(module: str) -> bool:
-    """Whether a test has the module's name."""
+    """Whether a test file is named after the module."""
     tests = JVM / "test" / "scala" if module.endswith(".scala") else TESTS
     return any((tests / mirror).exists() for mirror in mirrors(module))
 

@@ -1,4 +1,4 @@
-"""Pictures of layouts: which ones are refused, and how they are saved."""
+"""Pictures of layouts: what cannot be drawn, and how pictures are saved."""
 
 from __future__ import annotations
 

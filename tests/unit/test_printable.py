@@ -1,4 +1,5 @@
-"""Text from a table's folder, which others can write to, before it reaches a terminal or a log."""
+"""Text from a table's folder, which others can write to, is sanitized before it is printed or
+logged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions of Spark and of pyzorder, in the names of jars."""
+"""The versions of Spark and pyzorder in the names of jars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Links between documents, in the repository and on the site."""
+"""Links between documents, as written in the repository and as rewritten for the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts, sizes and shares as text."""
+"""How counts, sizes and shares are written."""
 
 from __future__ import annotations
 

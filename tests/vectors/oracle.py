@@ -37,12 +37,13 @@ def parse(text: str | None, data_type: str) -> Any:
 
 
 def bias(number: int, width: int) -> str:
-    """A signed number of `width` bits, shifted to begin at 000…0 for the least number."""
+    """A signed number in `width` bits, offset so that the least number becomes 000…0."""
     return format(number + 2 ** (width - 1), f"0{width}b")
 
 
 def float_bits(number: float, code: str, width: int) -> str:
-    """IEEE bits that sort: positive numbers with the sign bit set, negative ones inverted."""
+    """IEEE bits in sortable form: positive numbers have the sign bit set, and negative ones are
+    inverted."""
     if number != number:
         return "1" * (10 if width == 32 else 13) + "0" * (width - (10 if width == 32 else 13))
     raw = "".join(format(byte, "08b") for byte in struct.pack(">" + code, number or 0.0))

@@ -1,7 +1,7 @@
 """Draws docs/optimize.svg, which shows what OPTIMIZE does to a table's folder.
 
-Each stage is a case in sql/journal/stages.json. Both journal readers, the jar's and Python's, are
-tested with these cases, so the tests also check what the diagram says about readers.
+Each stage is a case in sql/journal/stages.json. Both journal readers, the jar's and the Python
+package's, are tested with these cases, so the tests also check what the diagram says about readers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Stage:
     A table's folder at one moment.
 
     title     the step that led to it
-    record    path and name of the journal's last record; None if there is none
+    record    path and name of the journal's last record, or None if there is none
     files     paths of data files, including staged and retired ones
     visible   names of the files that a reader with pyzorder reads
     """
@@ -81,7 +81,7 @@ def _last(records: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def name_of(path: str) -> str:
-    """Returns the name of a data file that is staged, retired, or in its place."""
+    """Returns the name of a data file, which may be staged, retired or in place."""
     if not is_hidden(path):
         return path
     return Path(path).stem.removeprefix("_")
@@ -151,7 +151,8 @@ def look(name: str) -> Look:
 def _readers(
     drawing: Drawing, x: float, names_x: float, y: float, kind: str, names: list[str]
 ) -> float:
-    """Draws the names, without their endings, that one kind of reader sees; returns the next x."""
+    """Draws the names of the files that one kind of reader sees, without suffixes; returns the next
+    x."""
     drawing.text(x, y, kind, SMALL, opacity=PALE)
     for name in names:
         stem, (face, edge) = Path(name).stem, look(name)

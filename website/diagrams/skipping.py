@@ -83,7 +83,7 @@ def conditions() -> list[str]:
 
 
 def _rule(example: str, column: str, constants: dict[str, str]) -> list[str]:
-    """Returns the filter of a line of sql/skipping, for another column and other constants."""
+    """Returns the filter of a line of sql/skipping, with its column and its constants replaced."""
     lines = _RULES.read_text(encoding="utf-8").splitlines()
     (given,) = (line.split(" | ")[1] for line in lines if line.startswith(f"{example} | "))
     parts = re.sub(r"[()]", "", given).replace("i_", f"{column}_").split(" AND ")
@@ -133,7 +133,8 @@ _FLAGS = "SELECT path FROM (SELECT *, {} FROM index_rows)".format(
 
 # ---- drawn --------------------------------------------------------------------------------------
 
-#: Left and right end of both columns of bounds; right ends of the null counts beside them.
+#: The left and right ends of both columns of bounds, and the right ends of the null counts beside
+#: them.
 _DAY, _DAY_NULLS = (80, 246), 286
 _STORE, _STORE_NULLS = (306, 374), RIGHT - 8
 
@@ -236,7 +237,7 @@ def _row(drawing: Drawing, y: float, entry: Entry, kept: bool) -> None:
 
 
 def _span(bounds: Range, cell: tuple[float, float]) -> tuple[float, float]:
-    """Returns both ends of a range's bar: each value takes an equal share of the axis."""
+    """Returns both ends of a range's bar. Each value takes up an equal share of the axis."""
     share = (cell[1] - cell[0]) / (AXIS[1] - AXIS[0] + 1)
     return cell[0] + share * (bounds[0] - AXIS[0]), cell[0] + share * (bounds[1] + 1 - AXIS[0])
 

@@ -17,7 +17,7 @@ LEFT, RIGHT = MARGIN, WIDTH - MARGIN
 SMALL, NORMAL, TITLE, LARGE = 12.5, 13.5, 14.5, 17
 """Font sizes."""
 
-#: Width of a letter of code, as a share of the font size.
+#: The width of a letter in code, as a share of the font size.
 LETTER = 0.602
 
 PALE = 0.72
@@ -26,7 +26,7 @@ PALE = 0.72
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
-#: Face and edge of files that are opened or new, and of all others.
+#: The fill and edge colours of files that are opened or new, and of all others.
 ACCENT, PLAIN = (OPENED, OPENED_EDGE), (FILE, FILE_EDGE)
 
 #: Pixels per unit on wide screens.
@@ -45,7 +45,7 @@ class Drawing:
         self, x: float, y: float, width: float, height: float, face: str = "none",
         edge: str = "none", radius: float = 0, opacity: float = 1,
     ) -> None:  # fmt: skip
-        """Draws a rectangle; `opacity` applies to its face."""
+        """Draws a rectangle; `opacity` applies to its fill."""
         place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{radius:g}"'
         self._add(f"<rect {place} {_style(fill=face, fill_opacity=opacity, stroke=edge)}/>")
 

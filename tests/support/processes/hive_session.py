@@ -27,10 +27,11 @@ def run(
     killed_at: str = "",
     partition: str = "",
 ) -> tuple[list[int], Path]:
-    """The final ids and location of the table, or of a partition, as seen by that Spark.
+    """Runs the statements; returns the ids and the location of the table, or of a partition, as the
+    process sees them at the end.
 
-    With `plain`, Spark runs without pyzorder. A process that is killed returns nothing:
-    ([], the folder).
+    With `plain`, Spark runs without pyzorder. With `killed_at`, the process must be killed there,
+    and the result is ([], folder).
     """
     kind = "plain" if plain else "pyzorder"
     child = subprocess.run(

@@ -1,9 +1,9 @@
 """Drives a Writer and the reading side of the journal from Python, without SQL statements.
 
-Run as a program, it rewrites the table given as its first argument, or executes the statements
-given as its third (separated by `; `), and kills itself at the fail point given as its second:
-`python journal_driver.py /path/of/table after-commit`. Further arguments are settings,
-`key=value`. `killed` runs the program; `paused` runs it and stops it at fail points instead.
+`python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table, or
+executes the statements, which are separated by `; `. It kills itself at the fail point. The last
+arguments are settings. `killed` runs this program. `paused` also runs it, but stops it at fail
+points instead.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def read(spark: SparkSession, table: Path | str, fmt: str = "parquet") -> DataFr
 
 
 def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") -> DataFrame:
-    """A DataFrame on the same relation that lists files through the journal."""
+    """The same DataFrame, except that its files are listed through the journal."""
     session = spark._jsparkSession
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()
@@ -102,7 +102,7 @@ def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") ->
 
 
 class Rewrite:
-    """A run of a Writer that replaces all data files of each folder by one file.
+    """A run of a Writer that replaces all data files of each folder with one file.
 
     The table is a local folder, or a URL on any store.
     """
@@ -160,7 +160,8 @@ def killed(table: Path | str, point: str, *statement: str) -> None:
 
 
 class Paused:
-    """A stopped process; once it has ended, `said` and `succeeded` hold its output and result."""
+    """A stopped process. Once it has ended, `said` and `succeeded` hold its output and its
+    result."""
 
     said = ""
     succeeded = False
@@ -196,8 +197,8 @@ class Paused:
 
 @contextmanager
 def paused(table: Path | str, points: str, statement: str, *settings: str) -> Iterator[Paused]:
-    """Runs the statement in a process that stops at the fail points; lets it end
-    after the block."""
+    """Runs the statement in a process that stops at the fail points; after the block, lets it
+    finish."""
     process = Paused(
         _child(table, "", statement, f"spark.sql.zorder.test.pauseAt={points}", *settings)
     )

@@ -1,6 +1,7 @@
-"""Counts kills by point, and reads after them. pytest prints the table at the end of a run.
+"""Counts kills by fail point, and the reads that follow them. pytest prints the table at the end of
+a run.
 
-A cell counts the reads that returned every row exactly once, and separately the other reads.
+Each cell holds two counts: the reads that returned every row exactly once, and all other reads.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from contextlib import contextmanager
 
 from rich.table import Table
 
-#: When a table is read: before, during (or after recovery was killed, too) or after recovery.
+#: When a table is read: before recovery, during it (or after it was killed as well), or after it.
 STAGES = ("before", "during", "after")
 
-#: By point, stage and result: how often a process was killed at a point ("killed", no stage), and
-#: how often reads at a stage were "right" or "wrong".
+#: The counts by point, stage and result: "killed" (with an empty stage) for a kill, "right" or
+#: "wrong" for a read.
 cells: Counter[tuple[str, str, str]] = Counter()
 
 
@@ -26,7 +27,8 @@ def killed_at(point: str) -> None:
 
 @contextmanager
 def reads(stage: str, *points: str) -> Iterator[None]:
-    """Wraps the assertions on reads at a stage of recovery, after kills at these points."""
+    """Wraps the assertions on a read at this stage of recovery, and counts it for each of the
+    points."""
     told = "wrong"
     try:
         yield

@@ -37,7 +37,8 @@ def listens(port: int) -> bool:
 def spark_server(
     folder: Path, port: int, main_class: str, settings: dict[str, str], *arguments: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A Spark server in a separate process that works in `folder`; stopped after the block."""
+    """A Spark server in a separate process that works in `folder`. It is stopped after the
+    block."""
     command = [str(BIN / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
     command += ["--class", main_class, "--jars", str(session.jar())]
     common = {
@@ -58,8 +59,8 @@ def spark_server(
 
 @contextmanager
 def process(command: list[str], folder: Path, log: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that works in `folder` and writes its output to a file there; stopped
-    after the block."""
+    """A program that works in `folder` and writes its output to a file there. It is stopped after
+    the block."""
     with (folder / log).open("w") as output:
         started = subprocess.Popen(
             command,

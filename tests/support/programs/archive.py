@@ -2,7 +2,7 @@
 
     python -m tests.support.programs.archive
 
-The archive belongs to the environment; JVMs other than the one that wrote it ignore it.
+The archive belongs to the environment. JVM builds other than the one that wrote it ignore it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     python -m tests.support.programs.cluster tests/spark/test_optimize.py …
 
-Tasks of a test's session then run in processes other than the driver's. Each session uses one core
-of each worker. Each worker has further cores for two more sessions, such as those of a process
-that a test stops and of one that takes over its lock.
+Tasks of a test's session then run outside the driver's process. A session uses one core of each
+worker. Each worker has cores for two more sessions: for example, one of a process that a test
+stops, and one of a process that takes over its lock.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ DEPLOY = "org.apache.spark.deploy"
 
 @contextmanager
 def cluster(folder: Path, cores: int = 1) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
-    """The master's address and the two workers, each with this many cores; stopped
-    after the block."""
+    """The master's address and the two workers, each with this many cores. They are stopped after
+    the block."""
     with ExitStack() as stack:
 
         def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:

@@ -1,9 +1,10 @@
-"""Installs the wheel beside every Spark, and the sdist beside the newest, and optimizes a table.
+"""Installs the wheel with every PySpark version and the sdist with the newest, and optimizes a
+table with each.
 
     PYTHONPATH=jvm python -m tests.support.programs.wheel dist
 
-Each PySpark gets an environment of its own, which contains nothing else but the wheel. Commands
-run in an empty folder, where nothing of the source tree can be found.
+Each PySpark version gets its own environment, which contains nothing else but the wheel. Commands
+run in an empty folder, so they cannot import anything from the source tree.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ print("FOUND", spark.version, loaded, session.jar().name, scan.selected, scan.to
 
 
 def run(folder: Path, *command: str) -> str:
-    """The output of an environment's command, run in an empty folder; some variables are unset."""
+    """Runs a command of an environment in an empty folder, without some variables; returns its
+    output."""
     ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SPARK_HOME", "SPARK_CONF_DIR")
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What the advisor reads from statements on the table `sales` (filters, joins), and what it
+"""The filters and joins that the advisor finds in statements on the table `sales`, and what it
 ignores."""
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def read(*statements: str, database: str = "db") -> Workload:
     return workload
 
 
-#: A statement and, for each scan of the table, the filters that reach it with the way they use each
-#: column; then the joins, as `column < query of the other side`. The query is empty if that side
-#: has no filter.
+#: A statement; for each scan of the table, the filters that reach it and how they use each column;
+#: and the joins, as `column < query of the other side`. The query is empty if that side has no
+#: filter.
 READINGS: list[tuple[str, list[list[str]]]] = [
     ("SELECT * FROM sales", [[]]),
     ("SELECT * FROM dim", []),
@@ -130,7 +130,7 @@ def test_readings(statement: str, expected: list[list[str]]) -> None:
     assert workload.statements == 1
 
 
-#: A statement, why part of it is left out, and how many scans of the table still count.
+#: (a statement, the reason why part of it is left out, the number of scans that still count)
 LEFT_OUT = [
     ("SELEC (", "statements that sqlglot cannot parse", 0),
     ("SET x = y", "statements other than queries", 0),

@@ -1,4 +1,4 @@
-"""Exceptions as a sentence and an exit code."""
+"""Each exception becomes a sentence and an exit code."""
 
 from __future__ import annotations
 

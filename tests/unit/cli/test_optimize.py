@@ -1,4 +1,5 @@
-"""pyzorder optimize: sizes that it accepts and rejects, without starting Spark."""
+"""The target sizes that `pyzorder optimize` accepts, and those that it rejects before Spark
+starts."""
 
 from __future__ import annotations
 

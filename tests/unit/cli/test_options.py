@@ -1,4 +1,4 @@
-"""Options that every command takes."""
+"""Options that every command accepts."""
 
 from __future__ import annotations
 

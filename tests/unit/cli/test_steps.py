@@ -1,4 +1,4 @@
-"""Spark's jobs as the steps of a statement."""
+"""How Spark's jobs appear as the steps of a statement."""
 
 from __future__ import annotations
 

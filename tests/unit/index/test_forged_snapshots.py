@@ -1,4 +1,4 @@
-"""Snapshots that pyzorder cannot have written, with pointers that match them."""
+"""Snapshots that pyzorder would never write, with pointers that match them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def forge(
     replaced: tuple[bytes, bytes] = (b"", b""),
     **options: Any,
 ) -> None:
-    """Publishes a snapshot with any rows, and with some bytes of its file replaced."""
+    """Publishes a snapshot with these rows, after replacing some bytes of its file."""
     publish(STORE, folder, lambda _: columns)
     (file,) = Path(folder.index).glob("_snapshot-*")
     sink = io.BytesIO()
@@ -65,7 +65,8 @@ def warnings(folder: TableFolder, caplog: pytest.LogCaptureFixture) -> Callable[
 def test_rows_that_take_too_much_memory(
     folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that take too much memory are not decoded, nor are columns that the pointer lacks."""
+    """Columns that the pointer does not list are not decoded. Rows that would take too much memory
+    are not decoded either."""
     wide = [A, *(IndexedColumn((f"c{i}",), "long") for i in range(20))]
     rows = table_of(wide, entries(*map(str, range(1000))))
     monkeypatch.setattr(snapshots, "MOST_MEMORY", 300_000)
@@ -150,7 +151,7 @@ def test_cached_rows_take_no_more_memory(tmp_path: Path, monkeypatch: pytest.Mon
 def test_properties_of_files_that_are_damaged(
     folder: TableFolder, warnings: Callable[[], list[str]], name: str, values: list[object]
 ) -> None:
-    """A path that occurs twice, nulls, invalid characters and other types."""
+    """The damage: a path that occurs twice, nulls, invalid characters, and wrong types."""
     rows = table_of([A], entries("x", "y"))
     array = pa.array(values)
     if array.type == pa.binary():
@@ -181,8 +182,8 @@ def test_a_column_twice(folder: TableFolder, warnings: Callable[[], list[str]]) 
 def test_bounds_of_another_type(
     folder: TableFolder, warnings: Callable[[], list[str]], bounds: pa.Array | None
 ) -> None:
-    """Only the statistics of a column with such bounds are ignored. The next snapshot has the
-    column again."""
+    """Only the statistics of the column with such bounds are ignored. The next snapshot includes
+    the column again."""
     rows = table_of([A, D], entries("x"))
     at = rows.column_names.index("d_maxValue")
     rows = rows.remove_column(at) if bounds is None else rows.set_column(at, "d_maxValue", bounds)

@@ -1,4 +1,5 @@
-"""Names in a journal that are not records; test_visible_files.py tests what records mean."""
+"""Names in a journal that are not those of records. test_visible_files.py tests the records'
+meaning."""
 
 from __future__ import annotations
 

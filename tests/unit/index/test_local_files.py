@@ -1,4 +1,5 @@
-"""Index files on a local disk: complete or absent, one winner, no folder recreated."""
+"""An index file on a local disk is complete or absent, only one writer can create it, and no
+deleted folder is created again."""
 
 from __future__ import annotations
 

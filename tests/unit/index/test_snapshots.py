@@ -1,4 +1,4 @@
-"""An index that cannot be used is treated as missing, and causes no failure."""
+"""An unusable index is treated as missing and never causes a failure."""
 
 from __future__ import annotations
 
@@ -73,17 +73,17 @@ DAMAGE = {
     "pointer cut": cut("_v*.json", 40),
     "snapshot empty": cut("_snapshot-*", 0),
     "snapshot cut": cut("_snapshot-*", 100),
-    "a bit turned over": flipped,
+    "a flipped bit": flipped,
     "a later format": changed(formatVersion=3),
     "no format": changed(formatVersion=0),
-    "of another table": changed(incarnation="another"),
+    "the incarnation of another table": changed(incarnation="another"),
     "a file elsewhere": changed(file="../../other/_zorder/_index/_snapshot-1-x"),
     "no such file": changed(file="_snapshot-1-none"),
     "other rows": changed(numFiles=2),
     "no columns": changed(columns=None),
     "a type that is not atomic": changed(columns=[{"path": ["a"], "type": {"type": "array"}}]),
     "a long pointer": changed(more="x" * (8 << 20)),
-    "a pointer of many tokens": changed(more=[[]] * (1 << 20)),
+    "a pointer with many tokens": changed(more=[[]] * (1 << 20)),
     "another codec": recompressed("zstd"),
 }
 

@@ -1,4 +1,4 @@
-"""Column types, as sql/FORMAT.md names them → Arrow types."""
+"""Column types, as named in sql/FORMAT.md, become Arrow types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Truncated bounds: the lower one is not above any value, the upper one not below any."""
+"""A truncated lower bound is not above any value, and a truncated upper bound is not below any."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from pyzorder.index.truncated_bounds import MAX_BYTES, truncated
 
-#: Characters on both sides of each change in UTF-8 length, and of the surrogates.
+#: Characters on both sides of each change in the length of UTF-8, and on both sides of the
+#: surrogates.
 EDGES = "az\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010fffe\U0010ffff"
 TEXTS = st.text(st.sampled_from(EDGES) | st.characters(exclude_categories=["Cs"]), max_size=8)
 LONG = st.builds(lambda text, times: text * times, TEXTS, st.integers(1, 400))
 BYTES = st.builds(lambda part, times: part * times, st.binary(max_size=8), st.integers(1, 400))
 
-# (least value, greatest value, whether they are text, the bounds)
+# (minimum, maximum, whether they are text, the bounds)
 CASES = [
     (b"a", b"b", True, (b"a", b"b")),
     (b"a" * 300, b"b" * 300, True, (b"a" * 256, b"b" * 255 + b"c")),

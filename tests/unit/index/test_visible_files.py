@@ -42,7 +42,8 @@ class Moving(LocalStore):
 
 @pytest.mark.parametrize("case", ["retire, half moved", "commit, half moved in", "abort"])
 def test_files_move_meanwhile(tmp_path: Path, case: str) -> None:
-    """A file counts once, whether the listing found it under both names or under neither."""
+    """A file is read once, whether the listing found it under both of its names or under
+    neither."""
     (vector,) = (v for v in vectors() if v.name == case)
     table = tmp_path / "t"
     vector.make(table)
@@ -82,7 +83,8 @@ def test_a_journal_that_never_rests(tmp_path: Path) -> None:
 
 
 def test_links(tmp_path: Path) -> None:
-    """Links to partition folders are followed, even in a cycle; links in `_zorder` are ignored."""
+    """Links to partition folders are followed, even in a cycle, but links in `_zorder` are
+    ignored."""
     (vector,) = (v for v in vectors() if v.name == "retire, half moved")
     table, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
     vector.make(table)

@@ -1,4 +1,4 @@
-"""Curves through a grid: each cell once, in the order of the curve's definition."""
+"""Curves visit each cell of a grid once, in the order that defines the curve."""
 
 from __future__ import annotations
 

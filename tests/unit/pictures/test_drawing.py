@@ -85,7 +85,8 @@ DEPTHS: list[tuple[list[tuple[float, float]], float]] = [
 
 @pytest.mark.parametrize(("ranges", "step"), DEPTHS)
 def test_depths(ranges: list[tuple[float, float]], step: float) -> None:
-    """The depth at each value equals a plain count of the ranges that contain it."""
+    """The depth at each value equals the number of ranges that contain the value, counted one by
+    one."""
     x, y = drawing.depths(np.array(ranges, dtype=float).reshape(-1, 2), step)
     drawn = dict(zip(x[1:-1:3], y[1:-1:3], strict=True)) if not step else {}
     for value in np.arange(-1, 10, 0.25 if not step else 1):
@@ -103,7 +104,7 @@ def test_notes_of_several_panels() -> None:
 
 
 def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
-    """The grid with some files missing from the index, and those that a query opens."""
+    """The grid, with some files missing from the index and some opened by a query."""
     files = [replace(f, indexed=i not in unindexed) for i, f in enumerate(GRID.files)]
     lit = None if opened is None else frozenset(f"file:/t/{i}" for i in opened)
     return replace(GRID, files=tuple(files), opened=lit, **more)

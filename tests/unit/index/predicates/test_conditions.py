@@ -6,7 +6,7 @@ import pytest
 
 from pyzorder.index.predicates.conditions import NotUnderstood, Text, parse
 
-# condition | the same as passed to Spark; "-": not understood
+# condition | how it is passed to Spark, or "-" if it is not understood
 CASES = """
 a = 5 | (`a` = 5)
 NOT (a = 5 AND b.c < 'x') | (NOT ((((`a` = 5) AND (`b`.`c` < 'x')))))

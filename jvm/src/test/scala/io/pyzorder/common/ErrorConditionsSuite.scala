@@ -12,11 +12,11 @@ class ErrorConditionsSuite extends AnyFunSuite {
     assert(notFound.sentence(Map("path" -> "/a")).startsWith("The path /a does not exist. "))
   }
 
-  test("of a variant users see the condition") {
+  test("users see the condition of a variant, not the variant") {
     assert(ErrorConditions.entry("ZORDER_NO_SPACE.FULL").condition == "ZORDER_NO_SPACE")
   }
 
-  test("a value that looks like a placeholder or a group stays as it is") {
+  test("a value that looks like a placeholder or a group reference is kept as it is") {
     assert(notFound.sentence(Map("path" -> "/<path>/$1\\")).contains("/<path>/$1\\ does not"))
   }
 

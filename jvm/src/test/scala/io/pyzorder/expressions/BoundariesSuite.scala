@@ -12,11 +12,11 @@ class BoundariesSuite extends AnyFunSuite {
     "none" -> Nil,
     "one" -> Seq(5L),
     "the extremes" -> Seq(Long.MinValue, 0L, Long.MaxValue),
-    "doubled ones" -> Seq(3L, 1L, 3L, 2L, 1L),
-    "drawn ones" -> { val random = new Random(7); Seq.fill(500)(random.nextLong()) },
-    "close ones, one far away" -> (Long.MaxValue +: Seq.tabulate(300)(_.toLong)))
+    "duplicates" -> Seq(3L, 1L, 3L, 2L, 1L),
+    "random values" -> { val random = new Random(7); Seq.fill(500)(random.nextLong()) },
+    "close values and a distant one" -> (Long.MaxValue +: Seq.tabulate(300)(_.toLong)))
 
-  for ((name, values) <- longs) test(s"$name: a rank is 1 + the number of values up to it") {
+  for ((name, values) <- longs) test(s"$name: a range id is 1 + the number of boundaries <= it") {
     val boundaries = Boundaries.fromValues(LongType, values.iterator)
     val distinct = values.distinct
     assert(boundaries.size == distinct.length && boundaries.idCount == distinct.length + 2)
@@ -29,7 +29,7 @@ class BoundariesSuite extends AnyFunSuite {
   /** Sorted words, several of which share their first eight bytes. */
   private val words = Seq("", "a", "a\u0000", "aaaaaaaa", "aaaaaaaaa", "aaaaaaaab", "b", "\u00e9")
 
-  for (kept <- Seq(words, words.tail, Seq("aaaaaaaaa"))) test(s"strings among $kept") {
+  for (kept <- Seq(words, words.tail, Seq("aaaaaaaaa"))) test(s"range ids of strings among $kept") {
     val boundaries =
       Boundaries.fromValues(StringType, kept.reverse.iterator.map(UTF8String.fromString))
     for ((word, place) <- words.zipWithIndex) {

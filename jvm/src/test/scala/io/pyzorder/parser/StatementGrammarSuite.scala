@@ -32,5 +32,5 @@ class StatementGrammarSuite extends AnyFunSuite {
     "OPTIMIZE", "OPTIMIZE t ZORDER BY ()", "OPTIMIZE t ZORDER (a)", "OPTIMIZE t FULL FULL",
     "VACUUM t RETAIN HOURS", "RESTORE t TO", "CREATE SKIPPING INDEX t")
 
-  for (sql <- refused) test(s"not: $sql") { assert(StatementGrammar.parse(sql).isLeft) }
+  for (sql <- refused) test(s"refused: $sql") { assert(StatementGrammar.parse(sql).isLeft) }
 }

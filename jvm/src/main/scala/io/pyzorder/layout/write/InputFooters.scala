@@ -233,6 +233,7 @@ object InputFooters {
         case _ =>
       }
 
-    private def key(name: String): String = if (caseSensitive) name else name.toLowerCase(Locale.ROOT)
+    private def key(name: String): String =
+      if (caseSensitive) name else name.toLowerCase(Locale.ROOT)
   }
 }

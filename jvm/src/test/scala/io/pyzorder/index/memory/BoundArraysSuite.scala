@@ -24,7 +24,7 @@ class BoundArraysSuite extends AnyFunSuite {
     StringType -> Seq((UTF8String.fromString(""), UTF8String.fromString("\u00e9")),
       (UTF8String.fromString("a"), UTF8String.fromString("b"))))
 
-  for ((dataType, bounds) <- cases) test(s"bounds of ${dataType.sql} come back") {
+  for ((dataType, bounds) <- cases) test(s"bounds of ${dataType.sql} are read back") {
     val builder = BoundArrays.builder(dataType, bounds.length)
     bounds.zipWithIndex.foreach { case ((least, greatest), i) => builder.set(i, least, greatest) }
     val made = builder.result()

@@ -12,7 +12,7 @@ class SnapshotPagesSuite extends AnyFunSuite {
       .decompress(BytesInput.from(page, 0, page.length), length).toByteArray
 
   for (length <- Seq(0, 1, 1000, 1 << 20)) {
-    test(s"a page of $length equal bytes, which Snappy compresses most") {
+    test(s"a page of $length equal bytes, which Snappy compresses best") {
       val page = Array.fill(length)(7.toByte)
       assert(unpacked(Snappy.compress(page), length).sameElements(page))
     }
@@ -22,7 +22,7 @@ class SnapshotPagesSuite extends AnyFunSuite {
     assert(unpacked(Array.emptyByteArray, 0).isEmpty)
   }
 
-  test("a page of another length than its header says") {
+  test("a page whose length is not what its header says") {
     intercept[IllegalStateException](unpacked(Snappy.compress(new Array[Byte](100)), 99))
   }
 

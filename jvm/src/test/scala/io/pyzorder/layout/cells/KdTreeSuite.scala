@@ -14,7 +14,7 @@ class KdTreeSuite extends AnyFunSuite {
   private def skewed(random: Random): Array[Int] =
     Array.fill(rows)(if (random.nextInt(10) < 9) 5 else random.nextInt(50))
 
-  /** The name of each table, and a generator for each column of ids. */
+  /** The name of each table, and a generator for each of its columns of ids. */
   private val tables = Seq[(String, Seq[Random => Array[Int]])](
     "one even column" -> Seq(uniform(1000) _),
     "two even columns" -> Seq(uniform(1000) _, uniform(1000) _),
@@ -23,7 +23,7 @@ class KdTreeSuite extends AnyFunSuite {
     "a single value" -> Seq(uniform(1) _))
 
   for ((name, columns) <- tables; leaves <- Seq(1, 2, 7, 16); lexical <- Seq(false, true)) {
-    test(s"$name, $leaves leaves, ${if (lexical) "sorted" else "clustered"}: each gets rows") {
+    test(s"$name, $leaves leaves, ${if (lexical) "sorted" else "clustered"}: every leaf has rows") {
       val random = new Random(7)
       val ids = columns.map(_(random)).toArray
       val tree = KdTree.build(ids, leaves, lexical)
@@ -32,14 +32,14 @@ class KdTreeSuite extends AnyFunSuite {
     }
   }
 
-  test("the leaves of one column are in its order, and even") {
+  test("with one column, the leaves are in its order and have equally many rows") {
     val ids = Array.tabulate(1000)(identity)
     val leaf = KdTree.build(Array(ids), 8, lexical = false).leaves(Array(ids)).toSeq
     assert(leaf == leaf.sorted)
     assert(leaf.groupBy(identity).values.forall(_.length == 125))
   }
 
-  test("a plain sort cuts the first column only, as long as it can be cut") {
+  test("a plain sort cuts only the first column, as long as it can be cut") {
     val random = new Random(7)
     val ids = Array.fill(2)(uniform(1000)(random))
     val leaf = KdTree.build(ids, 8, lexical = true).leaves(ids)
@@ -47,7 +47,7 @@ class KdTreeSuite extends AnyFunSuite {
     assert(sorted == sorted.sorted)
   }
 
-  test("rows of one combination are dealt out by their turn") {
+  test("rows with equal ids go to the leaves in turn") {
     val tree = KdTree.build(Array(Array.fill(100)(3)), 4, lexical = false)
     assert((0 until 8).map(tree.leaf(Array(3), _)) == Seq(0, 1, 2, 3, 0, 1, 2, 3))
   }

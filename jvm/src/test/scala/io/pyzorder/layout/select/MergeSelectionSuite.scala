@@ -28,12 +28,12 @@ class MergeSelectionSuite extends AnyFunSuite {
   }
 
   /**
-   * The name of each case, the factor, the new files, the clustered files, and the positions of
-   * the clustered files that should be chosen. Clustered files are counted after the new ones.
+   * The name of each case, the factor, the new files, the clustered files, and the positions of the
+   * clustered files that should be chosen. Positions count the new files first.
    */
   private val cases = Seq[(String, Double, Seq[(Long, Long)], Seq[(Long, Long)], Seq[Int])](
-    ("no budget, nothing joins", 0.0, Seq((0L, 399L)), Seq.fill(4)((0L, 399L)), Nil),
-    ("new rows beyond all files leave them alone", 4.0, Seq((400L, 499L)), apart, Nil))
+    ("without a budget, no file joins", 0.0, Seq((0L, 399L)), Seq.fill(4)((0L, 399L)), Nil),
+    ("no file joins new rows beyond all files", 4.0, Seq((400L, 499L)), apart, Nil))
 
   for ((name, factor, fresh, old, expected) <- cases) test(name) {
     assert(chosen(factor, fresh, old) == expected)
@@ -45,7 +45,7 @@ class MergeSelectionSuite extends AnyFunSuite {
     assert(files.distinct == files && files.forall((1 to 6).contains(_)))
   }
 
-  test("excess is about 1 of files apart, and grows when all span everything") {
+  test("excess is about 1 for disjoint files, and higher for files that overlap") {
     def excess(ranges: Seq[(Long, Long)]): Double =
       MergeSelection.excess(space(ranges: _*), ranges.indices, target, lexical = false)
     assert(excess(apart) < 1.5)

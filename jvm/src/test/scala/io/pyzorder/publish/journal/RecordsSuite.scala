@@ -30,20 +30,20 @@ class RecordsSuite extends AnyFunSuite {
     ("outcome", Records.write(outcome), outcome, Records.outcome))
 
   for ((kind, bytes, record, read) <- records) {
-    test(s"$kind comes back") {
+    test(s"$kind is read back") {
       assert(read(bytes) == Some(record))
       assert(Records.whole(bytes, kind) && Records.incarnation(bytes) == Some("life"))
     }
-    test(s"$kind torn anywhere is no record") {
+    test(s"$kind is not a record if it is cut short anywhere") {
       assert(bytes.indices.forall(end => read(bytes.take(end)).isEmpty))
     }
-    test(s"$kind is not read as another") {
+    test(s"$kind is not read as a record of another kind") {
       for ((other, _, _, readOther) <- records if other != kind) assert(readOther(bytes).isEmpty)
     }
   }
 
   for (path <- Seq("../x", "/etc/x", "a/../b", "a//b", "./a", "")) {
-    test(s"a record that names the file [$path] is none") {
+    test(s"a record that names the file [$path] is rejected") {
       val hostile = Seq(file.copy(path = path))
       assert(Records.retire(Records.write(retire.copy(retire = hostile))).isEmpty)
       assert(Records.retire(Records.write(retire.copy(add = hostile))).isEmpty)
@@ -53,20 +53,20 @@ class RecordsSuite extends AnyFunSuite {
   }
 
   for (name <- Seq("sales", "..", "a/sales-zorder-0123abcd", "sales-zorder-0123abcdX")) {
-    test(s"a switch to the folder [$name] is none") {
+    test(s"a switch to the folder [$name] is rejected") {
       assert(Records.switch(Records.write(switch.copy(to = name))).isEmpty)
       assert(Records.partitions(Records.write(partitions.copy(to = name))).isEmpty)
     }
   }
 
-  test("files placed anew") {
+  test("DONE lists the files whose modification times have changed") {
     assert(Records.placed(Records.writeDone("life", Seq(file))) == Seq(file))
     assert(Records.isDone(Records.writeDone("life", Nil), "life"))
     assert(!Records.isDone(Records.writeDone("life", Nil), "another"))
   }
 
   for (text <- Seq("", "{}", "null", "[]", "7", "{\"record\":\"outcome\",\"outcome\":\"MAYBE\"}")) {
-    test(s"[$text] is no record") {
+    test(s"[$text] is not a record") {
       assert(records.forall { case (_, _, _, read) => read(text.getBytes(UTF_8)).isEmpty })
     }
   }
