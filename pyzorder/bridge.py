@@ -128,7 +128,7 @@ def is_jvm_gone(failure: Exception) -> bool:
 
 
 def jobs(spark: SparkSession, group: str, but: set[int]) -> list[JobStatus]:
-    """Returns the jobs of a group so far, ordered by number.
+    """Returns the jobs that a job group has started so far, ordered by number.
 
     Leaves out the jobs in `but`, and those that Spark has already dropped from its status store.
     """
@@ -188,7 +188,7 @@ def require_condition(spark: SparkSession, sql: str) -> None:
 
 
 def creates_if_absent(spark: SparkSession, path: str) -> bool:
-    """Whether the store lets a file be created at `path` only once; deletes the file afterwards.
+    """Whether the store refuses to create a file at `path` again. Deletes the file afterwards.
 
     Raises the JVM's exception if the file cannot be created or deleted.
     """
@@ -234,7 +234,7 @@ def rows(spark: SparkSession, target: str) -> DataFrame:
 def box(df: DataFrame, columns: list[str]) -> list[list[Any]]:
     """Returns the lower and upper limit that a query's filters set on each column.
 
-    A limit is None if the filters set none.
+    A limit is None if no filter sets it.
     """
     spark = df.sparkSession
     execution = df._jdf.queryExecution()

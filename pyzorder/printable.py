@@ -23,5 +23,5 @@ def _is_deceptive(c: str) -> bool:
 
 
 def on_one_line(text: str) -> str:
-    """Makes text printable, and replaces line breaks, which could forge a log line, with spaces."""
+    """Makes text printable on a single line, so that it cannot forge a second line of a log."""
     return printable(" ".join(text.splitlines()))

@@ -38,7 +38,7 @@ class ZOrderTable:
             AnalysisException: the table does not exist.
         """
         check_session(spark)
-        _ = spark.table(name).schema  # a Connect client resolves the name only for the schema
+        _ = spark.table(name).schema  # a Connect client resolves the name when it needs the schema
         return cls(spark, name)
 
     @classmethod
@@ -123,7 +123,9 @@ class OptimizeBuilder:
         self._dry_run = False
 
     def where(self, partition_predicate: str) -> OptimizeBuilder:
-        """Restricts the OPTIMIZE to partitions that match an SQL condition on partition columns.
+        """Restricts the OPTIMIZE to the partitions that satisfy an SQL condition.
+
+        The condition may refer only to partition columns.
 
         Raises:
             ZOrderError: the builder already has a condition.
@@ -134,7 +136,10 @@ class OptimizeBuilder:
         return self
 
     def full(self) -> OptimizeBuilder:
-        """Also rewrites files that are already clustered this way, even if lookups get slower."""
+        """Also rewrites files that are already clustered this way.
+
+        The OPTIMIZE then runs even if it makes lookups slower.
+        """
         self._full = True
         return self
 
@@ -160,8 +165,8 @@ class OptimizeBuilder:
     def executeCompaction(self) -> DataFrame:
         """Runs OPTIMIZE without ZORDER BY.
 
-        Clusters by the columns that the table declares or, failing that, those of the last
-        OPTIMIZE. Without either, merges small files.
+        Clusters by the columns that the table declares or, if it declares none, by those of the
+        last OPTIMIZE. If there are none at all, merges small files.
 
         Returns:
             The metrics of the OPTIMIZE.
@@ -170,7 +175,7 @@ class OptimizeBuilder:
 
     def _statement(self, z_order: str) -> str:
         full = " FULL" if self._full else ""
-        # The line feed ends any comment in the condition, which would hide the rest otherwise.
+        # The line feed ends a comment in the condition, which would otherwise hide what follows.
         where = f" WHERE {self._where}\n" if self._where is not None else ""
         dry_run = " DRY RUN" if self._dry_run else ""
         return f"OPTIMIZE {self._target}{full}{where}{z_order}{dry_run}"
