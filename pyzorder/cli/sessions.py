@@ -69,8 +69,8 @@ def session(settings: Settings) -> Iterator[SparkSession]:
 
 
 def _hush() -> None:
-    """Disables PySpark's logging of query failures to stderr, because they are also raised."""
-    with suppress(ImportError):  # PySpark is not installed, or is 3.5, which has no such loggers
+    """Disables PySpark's logging of query failures to stderr. Failures are raised anyway."""
+    with suppress(ImportError):  # PySpark is not installed, or is 3.5 and has no such loggers
         from pyspark.logger import PySparkLogger
 
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
