@@ -1,4 +1,4 @@
-"""Determines which files of a table a query's conditions rule out."""
+"""Determines which files of a table are ruled out by a query's conditions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Selection:
         table: the table's name as in SQL.
         indexed: number of files in the index.
         skipped: the files without matching rows.
-        reasons: why no more files are skipped.
+        reasons: the reasons why no more files are skipped.
     """
 
     table: str
@@ -102,7 +102,7 @@ def among(files: Iterable[SkippedFile]) -> str:
 
 
 def check_settled(table: Table) -> int:
-    """Returns the number of the table's last run, which must not be moving files.
+    """Returns the number of the table's last run, after checking that it is not moving files.
 
     While a run moves files, a listing may contain neither all of the old files nor all of the new
     ones.
@@ -125,7 +125,7 @@ def select_files(
     conditions: Sequence[exp.Expression],
     unqualified: Callable[[tuple[str, ...]], tuple[str, ...]],
 ) -> Selection:
-    """Selects the files that any of the conditions rules out.
+    """Selects the files that are ruled out by at least one of the conditions.
 
     Args:
         conditions: conditions that are all TRUE for relevant rows.
@@ -215,7 +215,7 @@ def _skipped(
         for i in sorted(ruled_out)
         if not leaves(rows["path"][i]) and (outside or not is_whole(rows["path"][i]))
     }
-    # Spark may use an older listing, so files that have changed since they were indexed are kept.
+    # Spark may use an older listing, so files that have changed since they were indexed are read.
     now = table.store.stats(known) if table.store is not None else {}
     named = [
         SkippedFile(path, *entry)
