@@ -96,7 +96,7 @@ def main() -> int:
     ]
     spark.stop()
     said = "Shares of a table's files that queries open; `make bench-curve`."
-    title = "What z-values save beside minima and maxima"
+    title = "What z-values save in addition to minima and maxima"
     report.write("curve_ranges", title, said, [header, *lines])
     return 0
 

@@ -121,7 +121,7 @@ def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:
 
 
 def is_jvm_gone(failure: Exception) -> bool:
-    """Whether a call failed because the JVM no longer responds, rather than with an exception."""
+    """Whether a call failed because the JVM no longer responds, not because of an exception."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     return isinstance(failure, Py4JError) and not isinstance(failure, Py4JJavaError)

@@ -11,8 +11,8 @@ REORDERING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", 
 def printable(text: str) -> str:
     """Replaces characters that could control a terminal or mislead a reader.
 
-    These are control characters other than line breaks, line separators, and characters that
-    reorder text. The text may come from a table's folder, where others can write.
+    These are control characters (except line breaks), line separators, and characters that reorder
+    text. The text may come from a table's folder, to which others can write.
     """
     return "".join("\ufffd" if _is_deceptive(c) else c for c in text)
 

@@ -176,7 +176,7 @@ def rows_of(found: Layout) -> int | None:
 
 
 def clustering(found: Layout) -> str:
-    """Describes how many files are clustered by which columns."""
+    """Describes the columns that files are clustered by, with the number of files for each."""
     orders = Counter(file.clustered_by for file in found.files)
     return "; ".join(
         f"{', '.join(order) or 'nothing'} ({counted(count, 'file')})"

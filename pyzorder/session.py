@@ -109,7 +109,7 @@ def check_version(found: dict[str, str]) -> None:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raises unless the session runs this version of pyzorder, built for its version of Spark."""
+    """Raises unless the session runs this release of pyzorder, built for the session's Spark."""
     if EXTENSION not in items(spark.conf.get("spark.sql.extensions", "") or ""):
         raise errors.not_configured(EXTENSION)
     if bridge.is_connect(spark):

@@ -19,7 +19,7 @@ _COLUMN = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*")
 
 
 class ZOrderTable:
-    """A plain Parquet or ORC table, in the catalog or at a path. Works with Spark Connect too."""
+    """A plain Parquet or ORC table, in the catalog or at a path. Also works with Spark Connect."""
 
     def __init__(self, spark: SparkSession, target: str) -> None:
         """Use `forName` or `forPath` instead. `target` is the table as written in SQL."""
@@ -56,11 +56,11 @@ class ZOrderTable:
         return OptimizeBuilder(self._spark, self._target)
 
     def createSkippingIndex(self, *columns: str) -> DataFrame:
-        """Creates the skipping index, without rewriting files.
+        """Creates the skipping index if there is none, without rewriting files.
 
         Args:
-            columns: the columns to collect statistics of, named as in SQL. By default, all that
-                can have statistics.
+            columns: the columns to collect statistics of, named as in SQL. By default, the first
+                columns that can have statistics, up to `spark.sql.zorder.index.maxColumns`.
 
         Raises:
             ZOrderError: an argument is not the name of a column.
@@ -155,7 +155,7 @@ class OptimizeBuilder:
             The metrics of the OPTIMIZE.
 
         Raises:
-            ZOrderError: there is no column, or an argument is not the name of a column.
+            ZOrderError: no columns are given, or an argument is not the name of a column.
         """
         names = [n for c in columns for n in (c if isinstance(c, (list, tuple)) else [c])]
         if not names:

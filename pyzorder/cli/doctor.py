@@ -68,7 +68,7 @@ def command(settings: Settings, target: Target | None) -> None:
 
 
 def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
-    """Yields the result of each check. Checks that need a session are left out without one."""
+    """Yields the result of each check. Without a session, leaves out the checks that need one."""
     yield Check("pyzorder", True, f"{__version__}, Python {platform.python_version()}")
     here = [checked("spark", installed_spark)]
     if not settings.remote:

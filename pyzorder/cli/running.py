@@ -45,7 +45,7 @@ def run(
         The result of the statement.
 
     Raises:
-        Interrupted: a signal arrived, even if the statement had ended by then.
+        Interrupted: a signal arrived, even if the statement had already finished.
         Exception: the statement raised it.
     """
     steps = steps_of(spark)

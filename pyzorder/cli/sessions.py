@@ -1,4 +1,4 @@
-"""Provides a command's Spark session: a new one, one on a Connect server, or the caller's own."""
+"""Provides a command's session: a new one, one on a Connect server, or one of the caller's."""
 
 from __future__ import annotations
 
