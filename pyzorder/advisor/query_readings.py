@@ -1,7 +1,7 @@
 """Determines how a query reads a table, through aliases, subqueries and joins.
 
-Filters are pushed down to the table, as Spark's optimizer does. So are join keys, as pyzorder does
-when a query runs. Filters and keys that do not reach the table are counted as left out.
+Pushes filters down to the table, as Spark's optimizer does, and join keys, as pyzorder does when a
+query runs. Filters and keys that do not reach the table are counted as left out.
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ def is_semi(join: exp.Join | None) -> bool:
 
 
 def is_strict(join: exp.Join | None) -> bool:
-    """Whether rows without a match are dropped, as by WHERE, inner joins and semi joins."""
+    """Whether rows without a match are dropped, as WHERE, inner joins and semi joins drop them."""
     return join is None or is_semi(join) or (not join.side and join.kind.upper() != "ANTI")
 
 

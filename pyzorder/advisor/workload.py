@@ -17,7 +17,7 @@ class NotUnderstood(Exception):
 
 @dataclass(frozen=True)
 class Predicate:
-    """A condition that all rows that a query uses satisfy."""
+    """A condition that every row used by a query satisfies."""
 
     sql: str
     """The condition in Spark's dialect, with only the table's columns."""

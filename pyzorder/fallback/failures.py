@@ -200,7 +200,7 @@ def changed(table: str, copy: str) -> ZOrderError:
 
 
 def row_count(table: str, read: int, written: int) -> ZOrderError:
-    """The copy does not have as many rows as the table."""
+    """The copy and the table differ in their number of rows, in total or in a partition."""
     return error("ZORDER_ROW_COUNT.COPY", table=table, read=read, written=written)
 
 

@@ -44,7 +44,7 @@ def create_index(
     Args:
         table: the table's name as in SQL, or the path of its folder.
         columns: dotted names of the columns to index. By default, those of the existing index or,
-            failing that, the first 32 columns of the table.
+            if there is none, the table's first columns, up to `spark.sql.zorder.index.maxColumns`.
         format: the format of the files if `table` is a path, either parquet or orc.
 
     Returns:

@@ -7,7 +7,7 @@ In each SELECT, the relevant rows of a table are restricted by
 - ON: each conjunct must be TRUE. This holds only if rows of the table that do not match cannot
   affect the result.
 
-Columns of the right side of a SEMI or ANTI join are visible only in its own ON. Conditions on a
+Columns of the right side of a SEMI or ANTI join are visible only in that join's ON. Conditions on a
 subquery in FROM, or on a WITH that is referenced once, also restrict the sources of the subquery,
 provided that it passes their columns through unchanged.
 """

@@ -104,8 +104,7 @@ def among(files: Iterable[SkippedFile]) -> str:
 def check_settled(table: Table) -> int:
     """Returns the number of the table's last run, after checking that it is not moving files.
 
-    While a run moves files, a listing may contain neither all of the old files nor all of the new
-    ones.
+    While a run moves files, a listing may lack some of the old files and some of the new ones.
 
     Raises:
         ZOrderError: the run is moving files (ZORDER_FALLBACK_UNFINISHED).
@@ -188,8 +187,8 @@ def _skipped(
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
     """Returns unchanged files for which a test is false, and reasons why there are no others."""
-    # Only catalog tables have partitions outside of their folder. For other tables, absolute paths
-    # are not trusted.
+    # Only catalog tables have partitions outside their folder. For other tables, absolute paths are
+    # not trusted.
     outside = table.is_catalog and bool(table.partitions)
     statistics = SnapshotStatistics(snapshot, read_settings(spark))
     rows = snapshot.rows.select(["path", "size", "modification_time", "num_records"]).to_pydict()

@@ -110,7 +110,7 @@ def entries(
     found: Mapping[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]],
     settings: ReadSettings,
 ) -> list[FileEntry]:
-    """Returns entries for files in the table's folder that have not changed since the read."""
+    """Returns entries for the files in a table's folder that are unchanged since they were read."""
     now = store.stats([path for path, _ in found])
     inside = folder.root + "/"
     return [

@@ -30,12 +30,12 @@ NEVER = "false"
 
 
 def both(left: Filter, right: Filter) -> Filter:
-    """Combines filters for `a AND b`. One of them is enough."""
+    """Combines filters for `a AND b`. If one of them is None, returns the other."""
     return f"({left} AND {right})" if left and right else left or right
 
 
 def either(left: Filter, right: Filter) -> Filter:
-    """Combines filters for `a OR b`. Both are needed."""
+    """Combines filters for `a OR b`. If one of them is None, returns None."""
     return f"({left} OR {right})" if left and right else None
 
 
