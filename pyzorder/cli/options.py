@@ -55,7 +55,7 @@ OPTIONS = [
     click.option(
         "--metastore", metavar="thrift://…", help="Use the Hive metastore at this address."
     ),
-    click.option("--warehouse", metavar="DIR", help="Folder of the catalog's tables."),
+    click.option("--warehouse", metavar="DIR", help="Folder for the catalog's tables."),
     click.option(
         "--conf",
         type=SettingType(),
