@@ -82,7 +82,7 @@ def connected(settings: Settings) -> SparkSession:
     url = urlsplit(settings.remote or "")
     if url.scheme != "sc" or not url.hostname:
         raise click.BadParameter(
-            f"{settings.remote!r} is not a server address: write --remote sc://host:port"
+            f"{settings.remote!r} is not a server address: write --remote sc://host:port."
         )
     address = (url.hostname, url.port or 15002)
     try:  # gRPC itself would retry for minutes
