@@ -192,8 +192,8 @@ def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
         print("  ".join(rows[-1]), flush=True)
         report.write(
             "optimize_peers", "OPTIMIZE against others",
-            "TPC-H lineitem at scale factor 1, in turns on the peer's Spark; "
-            "`make peers bench-optimize`.",
+            "TPC-H lineitem at scale factor 1; pyzorder and the peer alternate on the peer's Spark "
+            "version; `make peers bench-optimize`.",
             [PEERS_HEADER, *rows])  # fmt: skip
 
 

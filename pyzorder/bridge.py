@@ -121,14 +121,14 @@ def launch_jvm(options: dict[str, Any], output: IO[bytes]) -> None:
 
 
 def is_jvm_gone(failure: Exception) -> bool:
-    """Whether a call failed because the JVM no longer responds, rather than with an exception."""
+    """Whether a call failed because the JVM no longer responds, not because of an exception."""
     from py4j.protocol import Py4JError, Py4JJavaError
 
     return isinstance(failure, Py4JError) and not isinstance(failure, Py4JJavaError)
 
 
 def jobs(spark: SparkSession, group: str, but: set[int]) -> list[JobStatus]:
-    """Returns the jobs of a group so far, ordered by number.
+    """Returns the jobs that a job group has started so far, ordered by number.
 
     Leaves out the jobs in `but`, and those that Spark has already dropped from its status store.
     """
@@ -188,7 +188,7 @@ def require_condition(spark: SparkSession, sql: str) -> None:
 
 
 def creates_if_absent(spark: SparkSession, path: str) -> bool:
-    """Whether the store lets a file be created at `path` only once; deletes the file afterwards.
+    """Whether the store refuses to create a file at `path` again. Deletes the file afterwards.
 
     Raises the JVM's exception if the file cannot be created or deleted.
     """
@@ -234,7 +234,7 @@ def rows(spark: SparkSession, target: str) -> DataFrame:
 def box(df: DataFrame, columns: list[str]) -> list[list[Any]]:
     """Returns the lower and upper limit that a query's filters set on each column.
 
-    A limit is None if the filters set none.
+    A limit is None if no filter sets it.
     """
     spark = df.sparkSession
     execution = df._jdf.queryExecution()

@@ -62,7 +62,7 @@ class Answer:
 def queries(lowest: tuple[int, int], highest: tuple[int, int]) -> list[Query]:
     """Returns lookups of two values, ranges of 1 %, and boxes of 10 % by 10 %.
 
-    The looked-up values are those of Impala's article on Z-ordering.
+    The looked-up values come from an article on Z-ordering in Impala.
     """
     (a, b), spans = COLUMNS, [high - low for low, high in zip(lowest, highest, strict=True)]
 
@@ -92,7 +92,7 @@ def step(what: str) -> Iterator[None]:
 
 
 def generate(*paths: Path, scale: float = 1) -> None:
-    """Generates the TPC-DS tables that the Parquet files are named after, unless all exist."""
+    """Generates the TPC-DS table that each Parquet file is named after, unless all files exist."""
     if all(path.exists() for path in paths):
         return
     import duckdb

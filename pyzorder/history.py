@@ -40,10 +40,10 @@ class Run:
     operation: str
     """`OPTIMIZE`, `RESTORE` or `VACUUM`; empty if the run's record is torn."""
     began: datetime | None
-    """Start by the writer's clock; None if the run's record is torn."""
+    """Start time by the writer's clock; None if the run's record is torn."""
     ended: datetime | None
-    """End by the store's clock. None if the run is in progress, or died and will be finished or
-    undone by the next writing command."""
+    """End time by the store's clock. None if the run is in progress, or if its process died and the
+    next writing command will complete or undo it."""
     committed: bool
     """Whether the run replaced files."""
     removed: int
@@ -54,7 +54,7 @@ class Run:
     """Number of removed files that VACUUM has not deleted."""
     keptBytes: int
     partitions: int
-    """Number of folders with data files that the run processed."""
+    """Number of folders whose data files the run processed."""
     seconds: float | None
     """Time from `began` to `ended`; None if the run has not ended, or its record is torn."""
 

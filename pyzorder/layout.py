@@ -1,4 +1,4 @@
-"""The value ranges that a table's data files cover. Pictures are drawn from them."""
+"""The value ranges that a table's data files cover, from which pictures are drawn."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Layout:
-    """A table's files. With a query, also the files that it opens and the box it searches."""
+    """A table's files and, for a query, the files that it opens and the box that it searches."""
 
     table: str
     target: str
@@ -121,7 +121,7 @@ class Layout:
         head = ["", "rows", "bytes", "indexed", *(column.name for column in self.columns)]
         caption = f"{self.table}: {counted(len(self.files), 'file')}"
         if len(rows) < len(self.files):
-            caption += f", of which the first {len(rows)}"
+            caption += f" (the first {len(rows)} are shown)"
         return html_table.table(caption, head, rows)
 
 
@@ -187,7 +187,7 @@ def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
 
 
 def data_file(found: dict[str, Any], types: Sequence[str]) -> DataFile:
-    """Converts one file of the JVM's answer."""
+    """Converts one file in the JVM's answer."""
     bounds = [
         None if pair is None else (value(pair[0], type_), value(pair[1], type_))
         for pair, type_ in zip(found["bounds"], types, strict=True)
@@ -204,7 +204,7 @@ def data_file(found: dict[str, Any], types: Sequence[str]) -> DataFile:
 
 
 def value(told: Any, type_: str) -> Any:
-    """Converts a value of the JVM's answer.
+    """Converts a value in the JVM's answer.
 
     Decimals and infinities arrive as text, because JSON numbers cannot represent them exactly.
     """

@@ -1,8 +1,8 @@
 """A table's health in the OpenMetrics text format, for Prometheus.
 
 All metrics are gauges, which OpenMetrics and the older Prometheus text format write in the same
-way. The textfile collector of node_exporter, which reads the older format, therefore accepts the
-text too.
+way. The textfile collector of node_exporter, which reads the older format, therefore also accepts
+the text.
 """
 
 from __future__ import annotations

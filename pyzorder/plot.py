@@ -65,7 +65,8 @@ def rectangles(
             crowded. Strings are always drawn this way.
 
     Raises:
-        ZOrderError: more than two columns are named, or `pyzorder.layout.read` raises it.
+        ZOrderError: more than two columns are named, the session does not run pyzorder, or it is a
+            Spark Connect session.
         AnalysisException: the table or a column does not exist, or the condition is invalid.
     """
     if columns is not None and len(columns) > 2:

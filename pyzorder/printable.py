@@ -11,8 +11,8 @@ REORDERING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", 
 def printable(text: str) -> str:
     """Replaces characters that could control a terminal or mislead a reader.
 
-    These are control characters other than line breaks, line separators, and characters that
-    reorder text. The text may come from a table's folder, where others can write.
+    These are control characters (except line breaks), line separators, and characters that reorder
+    text. The text may come from a table's folder, to which others can write.
     """
     return "".join("\ufffd" if _is_deceptive(c) else c for c in text)
 
@@ -23,5 +23,5 @@ def _is_deceptive(c: str) -> bool:
 
 
 def on_one_line(text: str) -> str:
-    """Makes text printable, and replaces line breaks, which could forge a log line, with spaces."""
+    """Makes text printable on a single line, so that it cannot forge a second line of a log."""
     return printable(" ".join(text.splitlines()))

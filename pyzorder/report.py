@@ -61,7 +61,7 @@ class Health:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the layout is good, and a sentence that says so."""
+    """Whether the layout is good, and a sentence that describes it."""
 
     good: bool
     says: str
@@ -69,7 +69,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Advice:
-    """A recommendation with its reason, and the statement to run, if there is one."""
+    """A recommendation with its reason, and the statement to run if there is one."""
 
     says: str
     statement: str = ""
@@ -176,7 +176,7 @@ def rows_of(found: Layout) -> int | None:
 
 
 def clustering(found: Layout) -> str:
-    """Describes how many files are clustered by which columns."""
+    """Describes the columns that files are clustered by, with the number of files for each."""
     orders = Counter(file.clustered_by for file in found.files)
     return "; ".join(
         f"{', '.join(order) or 'nothing'} ({counted(count, 'file')})"
@@ -201,11 +201,12 @@ def verdict(found: Layout, columns: Sequence[Health]) -> Verdict:
         if health.lookup_share is not None
     )
     if not by:
-        known = opens or "no bounds are known"
-        return Verdict(False, f"Indexed, but not clustered: at best, {known}.")
+        known = f"at best, {opens}" if opens else "no bounds are known"
+        return Verdict(False, f"Indexed, but not clustered: {known}.")
+    known = opens or "no bounds are known"
     if unindexed:
-        return Verdict(False, f"{unindexed:,} of {count} unindexed: {opens}.")
-    return Verdict(True, f"Clustered and indexed: {opens}.")
+        return Verdict(False, f"{unindexed:,} of {count} unindexed: {known}.")
+    return Verdict(True, f"Clustered and indexed: {known}.")
 
 
 def best(columns: Sequence[Health]) -> list[Health]:
@@ -260,7 +261,8 @@ def advice(
     if runs.kept_bytes:
         todo += [
             Advice(
-                f"Retired files take {size(runs.kept_bytes)}. To delete those that have expired:",
+                f"Retired files take up {size(runs.kept_bytes)}. To delete those that have "
+                "expired:",
                 f"VACUUM {found.target}",
             ),
             Advice(
@@ -272,7 +274,7 @@ def advice(
 
 
 def clustered_first(columns: Sequence[Health]) -> list[Health]:
-    """Sorts columns: clustering columns first, and then by the share of files a lookup opens."""
+    """Sorts clustering columns first, and then by the share of files that a lookup opens."""
 
     def place(health: Health) -> tuple[bool, float]:
         share = health.lookup_share

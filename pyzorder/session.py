@@ -15,8 +15,8 @@ from pyzorder.bridge import EXTENSION
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Extensions that must come after pyzorder's. The last extension's parser is the session's parser,
-#: and Iceberg's statements work only if that is Iceberg's. Delta's extension plans every scan that
+#: Extensions that must come after pyzorder's. The session's parser is that of the last extension,
+#: and Iceberg's statements work only with Iceberg's parser. Delta's extension plans every scan that
 #: no earlier extension has planned.
 LATER = (
     "io.delta.sql.DeltaSparkSessionExtension",
@@ -85,7 +85,10 @@ def check_running(path: Path) -> None:
 
 
 def check_submit_arguments(path: Path) -> None:
-    """Raises if PYSPARK_SUBMIT_ARGS has `--jars`, which overrides spark.jars, without our jar."""
+    """Raises if PYSPARK_SUBMIT_ARGS has a `--jars` that lacks pyzorder's jar.
+
+    `--jars` overrides the builder's `spark.jars`.
+    """
     if bridge.running_jvm() is not None:
         return
     arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
@@ -106,7 +109,7 @@ def check_version(found: dict[str, str]) -> None:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raises unless the session runs this version of pyzorder, built for its version of Spark."""
+    """Raises unless the session runs this release of pyzorder, built for the session's Spark."""
     if EXTENSION not in items(spark.conf.get("spark.sql.extensions", "") or ""):
         raise errors.not_configured(EXTENSION)
     if bridge.is_connect(spark):

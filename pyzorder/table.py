@@ -19,7 +19,7 @@ _COLUMN = re.compile(rf"\s*{_PART}(?:\s*\.\s*{_PART})*\s*")
 
 
 class ZOrderTable:
-    """A plain Parquet or ORC table, in the catalog or at a path. Works with Spark Connect too."""
+    """A plain Parquet or ORC table, in the catalog or at a path. Also works with Spark Connect."""
 
     def __init__(self, spark: SparkSession, target: str) -> None:
         """Use `forName` or `forPath` instead. `target` is the table as written in SQL."""
@@ -38,7 +38,7 @@ class ZOrderTable:
             AnalysisException: the table does not exist.
         """
         check_session(spark)
-        _ = spark.table(name).schema  # a Connect client resolves the name only for the schema
+        _ = spark.table(name).schema  # a Connect client resolves the name when it needs the schema
         return cls(spark, name)
 
     @classmethod
@@ -56,11 +56,11 @@ class ZOrderTable:
         return OptimizeBuilder(self._spark, self._target)
 
     def createSkippingIndex(self, *columns: str) -> DataFrame:
-        """Creates the skipping index, without rewriting files.
+        """Creates the skipping index if there is none, without rewriting files.
 
         Args:
-            columns: the columns to collect statistics of, named as in SQL. By default, all that
-                can have statistics.
+            columns: the columns to collect statistics of, named as in SQL. By default, the first
+                columns that can have statistics, up to `spark.sql.zorder.index.maxColumns`.
 
         Raises:
             ZOrderError: an argument is not the name of a column.
@@ -123,7 +123,9 @@ class OptimizeBuilder:
         self._dry_run = False
 
     def where(self, partition_predicate: str) -> OptimizeBuilder:
-        """Restricts the OPTIMIZE to partitions that match an SQL condition on partition columns.
+        """Restricts the OPTIMIZE to the partitions that satisfy an SQL condition.
+
+        The condition may refer only to partition columns.
 
         Raises:
             ZOrderError: the builder already has a condition.
@@ -134,7 +136,10 @@ class OptimizeBuilder:
         return self
 
     def full(self) -> OptimizeBuilder:
-        """Also rewrites files that are already clustered this way, even if lookups get slower."""
+        """Also rewrites files that are already clustered this way.
+
+        The OPTIMIZE then runs even if it makes lookups slower.
+        """
         self._full = True
         return self
 
@@ -150,7 +155,7 @@ class OptimizeBuilder:
             The metrics of the OPTIMIZE.
 
         Raises:
-            ZOrderError: there is no column, or an argument is not the name of a column.
+            ZOrderError: no columns are given, or an argument is not the name of a column.
         """
         names = [n for c in columns for n in (c if isinstance(c, (list, tuple)) else [c])]
         if not names:
@@ -160,8 +165,8 @@ class OptimizeBuilder:
     def executeCompaction(self) -> DataFrame:
         """Runs OPTIMIZE without ZORDER BY.
 
-        Clusters by the columns that the table declares or, failing that, those of the last
-        OPTIMIZE. Without either, merges small files.
+        Clusters by the columns that the table declares or, if it declares none, by those of the
+        last OPTIMIZE. If there are none at all, merges small files.
 
         Returns:
             The metrics of the OPTIMIZE.
@@ -170,7 +175,7 @@ class OptimizeBuilder:
 
     def _statement(self, z_order: str) -> str:
         full = " FULL" if self._full else ""
-        # The line feed ends any comment in the condition, which would hide the rest otherwise.
+        # The line feed ends a comment in the condition, which would otherwise hide what follows.
         where = f" WHERE {self._where}\n" if self._where is not None else ""
         dry_run = " DRY RUN" if self._dry_run else ""
         return f"OPTIMIZE {self._target}{full}{where}{z_order}{dry_run}"

@@ -6,7 +6,7 @@ import math
 
 
 def counted(count: int, noun: str) -> str:
-    """Formats a number of things as in `1 file` or `2,000 files`."""
+    """Formats a count with its noun, as in `1 file` or `2,000 files`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 

@@ -1,4 +1,4 @@
-"""Hooks for MkDocs, which add the pages outside of docs/ and fill in the reference."""
+"""Hooks for MkDocs, which add pages from outside docs/ and fill in the reference."""
 
 from __future__ import annotations
 

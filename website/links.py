@@ -6,7 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable
 
-#: Files outside of docs/ that are pages of the site, and the paths of these pages.
+#: Files outside docs/ that are pages of the site, and the paths of these pages.
 ELSEWHERE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing/code.md",

@@ -1,6 +1,6 @@
-"""Recommends the columns to cluster a table by: pyzorder.advisor.advise.
+"""Recommends clustering columns for a table: pyzorder.advisor.advise.
 
-`statements` and `event_log` read a workload, as defined in `workload`. `what_if` evaluates
+`statements` and `event_log` read a workload, which `workload` defines. `what_if` evaluates
 candidate layouts on a sample. `advice` defines the result.
 """
 

@@ -15,7 +15,7 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout of the table, and how much of it the workload's readings open."""
+    """A layout of the table, and how much of the table the workload's readings would open."""
 
     name: str
     """`ZORDER BY (a, b)`, `sorted by (a, b)`, or a description of the current files."""
@@ -27,12 +27,12 @@ class Layout:
     """Average bytes of the files that a reading opens."""
 
     share_of_present: float
-    """`bytes_opened` relative to that of the current files and index, which is 1."""
+    """`bytes_opened` divided by the bytes opened with the current files and index."""
 
     growth: float
-    """Size of the table in this layout relative to its current size. The order of rows affects how
-    well files compress. Measured for this layout, or for the best one with the same number of
-    columns; 1 if not measured."""
+    """Size of the table in this layout divided by its current size, because the order of rows
+    affects how well files compress. Measured for this layout, or for the best layout with the same
+    number of columns; 1 if not measured."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ColumnUse:
     other: int
     rows_left: float | None
     """Share of the rows that filters on the column keep, as the median over the readings. None if
-    the filters skip no file, or if it is a partition column."""
+    the filters skip no file, or if the column is a partition column."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Advice:
         )
         yield (
             f"{counted(self.statements, 'statement')}, {self.reading_statements:,} of which scan "
-            f"it, {counted(self.readings, 'time')} in total"
+            f"the table, {counted(self.readings, 'time')} in total"
         )
 
     def _tables(self) -> Iterator[tuple[str, list[list[str]]]]:

@@ -16,9 +16,10 @@ from pyzorder.advisor.advice import Layout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Number of columns to combine, which are those that save most on their own; and number of layouts
-#: with equally many columns that are extended by another column.
+#: Number of columns to combine. They are the columns that save the most on their own.
 MOST_COLUMNS = 6
+
+#: Number of layouts with the same number of columns that are extended by one more column.
 BEAM = 3
 
 
@@ -46,8 +47,8 @@ class LayoutSearch:
     ) -> tuple[list[Layout], list[Layout]]:
         """Returns layouts for ZORDER BY, and layouts that sort rows by the columns of the best one.
 
-        Combines the columns that save most on their own, and extends the best layouts of each
-        number of columns by another one. Both lists are sorted, best first.
+        Combines the columns that save the most on their own, and extends the best layouts with each
+        number of columns by one more column. Both lists are sorted, best first.
 
         Args:
             columns: the columns that the table can be clustered by.

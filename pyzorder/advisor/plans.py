@@ -77,7 +77,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Key:
-    """A join, and the attribute that its key belongs to, such as `b#10L`."""
+    """The attribute of a join's key, such as `b#10L`, and the join."""
 
     attribute: str
     join: KeyJoin
@@ -165,7 +165,7 @@ def key_of(text: str) -> tuple[str, str]:
 
 
 def split_keys(text: str) -> list[str]:
-    """Splits the keys of a join at commas outside of parentheses."""
+    """Splits the keys of a join at commas that are outside parentheses."""
     return re.split(r", (?=[^()]*(?:\(|$))", text)
 
 
@@ -243,13 +243,13 @@ def predicates_of(scan: Scan, workload: Workload | None) -> Iterator[Predicate]:
 
     told = 0
     for part in parts_of(scan.filters[1:-1]):
-        if part.startswith("IsNotNull("):  # Spark adds them to every comparison
+        if part.startswith("IsNotNull("):  # Spark adds one to every comparison
             told += 1
             continue
         try:
             sql = sql_of(part, scan.types)
         except NotUnderstood as failure:
-            leave_out(f"filters of plans with {failure}", part)
+            leave_out(f"filters in physical plans: {failure}", part)
             continue
         tree = parse_one(sql, dialect=DIALECT)
         told += sum(1 for _ in tree.find_all(exp.Column))
@@ -257,7 +257,7 @@ def predicates_of(scan: Scan, workload: Workload | None) -> Iterator[Predicate]:
     if len(scan.data_filters) > told:
         leave_out("filters that a plan shows only in part", scan.filters)
     if scan.partition_filters not in ("[]", ""):
-        leave_out("filters of plans on partition columns", scan.partition_filters)
+        leave_out("filters in physical plans on partition columns", scan.partition_filters)
 
 
 def parts_of(text: str) -> list[str]:
@@ -280,14 +280,14 @@ def sql_of(text: str, types: dict[str, str]) -> str:
     """
     match = NAME.match(text)
     if match is None or not text.endswith(")"):
-        raise NotUnderstood("an unknown structure")
+        raise NotUnderstood("the filter has an unknown structure")
     name, body = match.group(1), text[match.end() : -1]
     if name in ("And", "Or"):
         for cut in (m.start() for m in NAME.finditer(body) if m.start() > 0):
             left, right = body[: cut - 1], body[cut:]
             if body[cut - 1] == "," and is_closed(left):
                 return f"({sql_of(left, types)} {name.upper()} {sql_of(right, types)})"
-        raise NotUnderstood("an unknown structure")
+        raise NotUnderstood("the filter has an unknown structure")
     if name == "Not":
         return f"(NOT {sql_of(body, types)})"
     if name in ("AlwaysTrue", "AlwaysFalse"):
@@ -297,7 +297,7 @@ def sql_of(text: str, types: dict[str, str]) -> str:
     column, _, value = body.partition(",")
     kind = types.get(column)
     if kind is None:
-        raise NotUnderstood("columns whose type the plan does not show")
+        raise NotUnderstood("the plan does not show the type of a column")
     if name == "In":
         values = value.strip().removeprefix("[").removesuffix("]").split(",")
         return f"{quoted(column)} IN ({', '.join(literal(v, kind) for v in values)})"
@@ -318,6 +318,6 @@ def literal(value: str, kind: str) -> str:
         NotUnderstood: the type is binary, whose values plans do not show.
     """
     if kind == "binary":
-        raise NotUnderstood("binary values, which the plan does not show")
+        raise NotUnderstood("the plan does not show binary values")
     text = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{text}'" if kind == "string" else f"CAST('{text}' AS {kind})"

@@ -1,7 +1,7 @@
 """Determines how a query reads a table, through aliases, subqueries and joins.
 
-Filters are pushed down to the table as Spark's optimizer does, and join keys as pyzorder does when
-a query runs. Filters and keys that do not reach the table are counted as left out.
+Pushes filters down to the table, as Spark's optimizer does, and join keys, as pyzorder does when a
+query runs. Filters and keys that do not reach the table are counted as left out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class WorkloadFilters:
 
 
 class QueryReadings:
-    """Pushes the conditions of a query down to the sources that are the table."""
+    """Pushes the conditions of a query down to the sources that refer to the table."""
 
     def __init__(self, table: TableNames, workload: Workload, scopes: list[Scope]) -> None:
         self._table = table
@@ -45,7 +45,7 @@ class QueryReadings:
         self._filters: dict[int, WorkloadFilters] = {}
 
     def readings(self) -> list[Reading]:
-        """Returns one reading for each source that is the table."""
+        """Returns one reading for each source that refers to the table."""
         for scope in self._scopes:
             for source in scope.sources.values():
                 if source.table is not None and self._table.match(source.table):
@@ -99,7 +99,7 @@ class QueryReadings:
     def _lower(
         self, scope: Scope, source: Source, bound: exp.Expression, branch: int
     ) -> exp.Expression | None:
-        """Translates a condition on a subquery to one inside of it; returns None if impossible."""
+        """Translates a condition on a subquery to one inside it; returns None if impossible."""
         inner = source.branches[branch]
         select = inner.select
         name = next(n for n, s in scope.sources.items() if s is source)
@@ -109,7 +109,10 @@ class QueryReadings:
             or any(item.find(exp.Window) is not None for item in select.selects)
         )
         if blocked:
-            self._leave_out("filters above LIMIT, a window, EXCEPT or similar", bound, name, scope)
+            self._leave_out(
+                "filters on a subquery with LIMIT, a window function, EXCEPT or similar",
+                bound, name, scope,
+            )  # fmt: skip
             return None
         outer, projections = scope.columns(name), inner.projections()
         if outer is None or projections is None or len(outer) > len(projections):
@@ -149,7 +152,7 @@ class QueryReadings:
         if not self._leads(source) or (is_semi(join) and source.join is join):
             return
         own = [part for part, on in scope.conditions() if self._is_of(scope, part, on, other)]
-        for part in own:  # Spark's optimizer infers the same filters on our side
+        for part in own:  # Spark's optimizer infers the same filters for this side
             bound = bind(part, scope)
             if bound is not None and isinstance(theirs, exp.Column):
                 same = theirs.meta[PATH]
@@ -161,7 +164,10 @@ class QueryReadings:
         self._push_join(scope, ours, query, is_hinted(scope, other))
 
     def _is_of(self, scope: Scope, part: exp.Expression, on: exp.Join | None, name: str) -> bool:
-        """Whether a condition, which may contain uncorrelated subqueries, filters only a source."""
+        """Whether a condition filters only the source with this name.
+
+        The condition may contain uncorrelated subqueries.
+        """
         bound = bind(part, scope)
         if bound is None or sources_in(bound) != {name} or not applies(on, scope.sources[name]):
             return False
@@ -177,7 +183,9 @@ class QueryReadings:
         for i, inner in enumerate(source.branches):
             grouped = inner.select.args.get("group") or inner.select.args.get("distinct")
             if grouped or len(source.branches) > 1:
-                self._leave_out("join keys above GROUP BY, DISTINCT or UNION", ours, name, scope)
+                self._leave_out(
+                    "join keys on a subquery with GROUP BY, DISTINCT or UNION", ours, name, scope
+                )
                 return
             lowered = self._lower(scope, source, ours, i)
             if lowered is not None and len(sources_in(lowered)) == 1:
@@ -205,7 +213,7 @@ class QueryReadings:
             elif isinstance(condition, exp.Exists) and self._exists(scope, condition.this):
                 return
         if any(self._leads(source) for source in scope.sources.values()):
-            self._leave_out("filters by a subquery other than IN or EXISTS", condition)
+            self._leave_out("filters with a subquery other than IN or EXISTS", condition)
 
     def _exists(self, scope: Scope, query: exp.Expression) -> bool:
         """Handles EXISTS (SELECT … WHERE inner = outer AND …) as a join on the outer columns.
@@ -242,7 +250,7 @@ class QueryReadings:
         return Predicate(named.sql(DIALECT), tuple(uses_of(named)))
 
     def _leads(self, source: Source) -> bool:
-        """Whether the source is the table, or a query that reads it."""
+        """Whether the source refers to the table, or is a query that reads it."""
         if id(source) in self._filters:
             return True
         return any(
@@ -294,7 +302,10 @@ def sources_in(bound: exp.Expression) -> set[str]:
 
 
 def plain(bound: exp.Expression, qualifier: str | None = None) -> exp.Expression:
-    """Returns a bound expression with columns named by their paths, after `qualifier` if given."""
+    """Returns a bound expression whose columns are named by their paths.
+
+    If `qualifier` is given, it precedes each path.
+    """
 
     def named(node: exp.Expression) -> exp.Expression:
         if isinstance(node, exp.Column) and PATH in node.meta:
@@ -322,12 +333,12 @@ def is_semi(join: exp.Join | None) -> bool:
 
 
 def is_strict(join: exp.Join | None) -> bool:
-    """Whether rows without a match are dropped, as by WHERE, inner joins and semi joins."""
+    """Whether rows without a match are dropped, as WHERE, inner joins and semi joins drop them."""
     return join is None or is_semi(join) or (not join.side and join.kind.upper() != "ANTI")
 
 
 def rejects_null(bound: exp.Expression) -> bool:
-    """Whether a row of nulls fails the condition, by a heuristic that is good enough for advice."""
+    """Whether a row of nulls fails the condition. This is a heuristic, good enough for advice."""
     return bound.find(exp.Is, exp.Coalesce, exp.Case, exp.If, exp.NullSafeEQ) is None
 
 

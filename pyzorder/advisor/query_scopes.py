@@ -80,7 +80,7 @@ class Expansion:
         depth: int,
     ) -> None:
         if depth > DEPTH:
-            raise NotUnderstood("views or WITH nested too deeply")
+            raise NotUnderstood("views or WITH clauses that are nested too deeply")
         with_ = arg(node, "with")
         if isinstance(with_, exp.With):
             known = dict(known)
@@ -145,7 +145,10 @@ class Expansion:
         self._put(table, holder.this, exp.TableAlias(columns=columns))
 
     def _put(self, table: exp.Table, query: exp.Expression, named: exp.TableAlias) -> None:
-        """Replaces a table with a query that has its alias, and the column names in `named`."""
+        """Replaces a table with a query, which gets the table's alias and column names.
+
+        If the table has no column names, the query gets those in `named`.
+        """
         columns = table.alias_column_names or [c.name for c in named.args.get("columns") or []]
         alias = exp.TableAlias(
             this=exp.to_identifier(table.alias or table.name, quoted=True),
@@ -165,7 +168,7 @@ class Source:
         table: the parts of its name if it is a table.
         branches: the SELECTs that make up the query if it is a subquery. A UNION has several.
             Empty for tables, and for sources that are not understood.
-        whole: whether each row of the branches is returned, independently of other rows.
+        whole: whether every row of the branches is returned, independently of other rows.
     """
 
     node: exp.Expression
@@ -217,7 +220,7 @@ class Scope:
         # Columns cannot be qualified with the generated name of a source without an alias.
         name = node.alias_or_name.lower() or f" {len(self.sources)}"
         if name in self.sources:
-            raise NotUnderstood("two sources with the same name")
+            raise NotUnderstood("two tables or subqueries of the same name")
         self.sources[name] = source
 
     def columns(self, name: str) -> list[str] | None:
@@ -255,9 +258,9 @@ class Scope:
         return found
 
     def resolve(self, column: exp.Column) -> tuple[str, list[str]] | None:
-        """Returns a column's source, and its path in the source, with several parts for fields.
+        """Returns a column's source, and the column's path in that source.
 
-        Returns None if the source is unknown.
+        The path of a struct field has several parts. Returns None if the source is unknown.
         """
         parts = [part.name for part in column.parts]
         for i in range(len(parts) - 1):
@@ -324,7 +327,7 @@ class Scope:
 
 
 def branches_of(query: exp.Expression, catalog: Catalog) -> tuple[list[Scope], bool]:
-    """Returns the scopes of the SELECTs that make up a query, and whether it returns all rows."""
+    """Returns the scopes of a query's SELECTs, and whether the query returns all of their rows."""
     whole = not any(query.args.get(name) for name in ("limit", "offset"))
     if isinstance(query, exp.Subquery):
         branches, inner = branches_of(query.this, catalog)

@@ -98,5 +98,5 @@ class StatementReader:
         expansion = Expansion(self._table, self._catalog, self._database)
         scopes = branches_of(expansion.expand(query), self._catalog)[0]
         for name in expansion.opaque:
-            found.leave_out("temporary views of DataFrames, which have no text", name)
+            found.leave_out("temporary views of DataFrames, which have no SQL text", name)
         found.add(QueryReadings(self._table, found, scopes).readings())

@@ -44,7 +44,7 @@ def advise(
     sample_rows: int = 500_000,
     weigh: bool = True,
 ) -> Advice:
-    """Recommends the columns to cluster a table by for a workload, if clustering is worth it.
+    """Recommends clustering columns for a table and a workload, if clustering is worth it.
 
     For each candidate, lays out a sample of the table as OPTIMIZE would. Then evaluates the
     workload's filters and join keys on the bounds of the resulting files, with the same code that
@@ -340,7 +340,7 @@ class WhatIf:
 
 
 def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
-    """Returns the statements of a file or a list. Text that cannot be split is one statement.
+    """Returns the statements in a file or a list. Text that cannot be split is one statement.
 
     Raises:
         ZOrderError: the file cannot be read.
@@ -354,7 +354,7 @@ def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
             raise errors.unreadable_queries(str(queries), str(failure)) from None
         try:
             return split(text)
-        except NotUnderstood:  # for example an open quote; split after lines that end with `;`
+        except NotUnderstood:  # for example, an open quote: split after lines that end with `;`
             queries = re.split(r"(?<=;)[ \t]*\n", text)
     return [statement for text in queries for statement in _split_or_whole(text)]
 

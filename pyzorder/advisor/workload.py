@@ -1,4 +1,4 @@
-"""The workload of one table: its readings, and what was left out."""
+"""The workload of one table: how queries read it, and the parts that were left out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-#: Name of the key column in queries for a join's other side, which the JVM expects.
+#: Name that the JVM expects for the key column in queries for a join's other side.
 KEY = "_zorder_key"
 
 
@@ -17,7 +17,7 @@ class NotUnderstood(Exception):
 
 @dataclass(frozen=True)
 class Predicate:
-    """A condition that all rows used by a query satisfy."""
+    """A condition that every row used by a query satisfies."""
 
     sql: str
     """The condition in Spark's dialect, with only the table's columns."""
@@ -50,7 +50,7 @@ class Reading:
 
 @dataclass
 class Workload:
-    """Counts of readings, and counts of what was left out with an example for each reason."""
+    """Counts of readings, and of parts that were left out, with an example for each reason."""
 
     readings: Counter[Reading] = field(default_factory=Counter)
     statements: int = 0
@@ -82,7 +82,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Relation:
-    """The relation that a name in a query refers to. `columns` is None if it does not exist."""
+    """The relation that a name in a query refers to.
+
+    `columns` is None if the relation does not exist.
+    """
 
     columns: tuple[str, ...] | None
     is_view: bool = False

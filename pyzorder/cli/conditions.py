@@ -17,7 +17,7 @@ def check_condition(spark: SparkSession, where: str | None) -> None:
     """Checks that text is a single SQL condition, before it becomes part of a statement.
 
     Raises:
-        click.BadParameter: the text is not a condition, or has something after it.
+        click.BadParameter: the text is not a condition, or more text follows the condition.
     """
     from pyspark.errors import AnalysisException, ParseException
 

@@ -63,7 +63,7 @@ def command(settings: Settings, target: Target, metrics: bool, where: Sequence[s
     if metrics and settings.json:
         raise click.UsageError("--json and --openmetrics are two output formats: choose one.")
     if where and not metrics:
-        raise click.UsageError("--where adds a gauge to --openmetrics: add that option, too.")
+        raise click.UsageError("--where requires --openmetrics, to which it adds a gauge.")
     with session(settings) as spark:
         for condition in where:
             check_condition(spark, condition)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Check:
-    """The result of a check. `says` is what was found or, if not `ok`, what to do."""
+    """The result of a check. `says` tells what was found or, if not `ok`, what to do."""
 
     name: str
     ok: bool
@@ -68,7 +68,7 @@ def command(settings: Settings, target: Target | None) -> None:
 
 
 def all_checks(settings: Settings, target: Target | None) -> Iterator[Check]:
-    """Yields the result of each check. Checks that need a session are left out without one."""
+    """Yields the result of each check. Without a session, leaves out the checks that need one."""
     yield Check("pyzorder", True, f"{__version__}, Python {platform.python_version()}")
     here = [checked("spark", installed_spark)]
     if not settings.remote:
@@ -123,7 +123,7 @@ def master(spark: SparkSession) -> str:
 
 
 def matching(spark: SparkSession) -> str:
-    """Checks that the extension is loaded, and is of this release and for this Spark version."""
+    """Checks that the extension is loaded, from this release and for this Spark version."""
     check_session(spark)
     if bridge.is_connect(spark):
         return "the server has pyzorder's extension"

@@ -33,7 +33,7 @@ TAIL = re.compile(
 
 
 class Interrupted(Exception):
-    """A signal stopped the command. The message says what happened to its work."""
+    """A signal stopped the command. The message says what happened to the command's work."""
 
     def __init__(self, message: str, signal: int = 2) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""pyzorder history: lists the runs that rewrote a table."""
+"""pyzorder history: lists the past runs of OPTIMIZE, RESTORE and VACUUM on a table."""
 
 from __future__ import annotations
 

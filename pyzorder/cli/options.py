@@ -1,4 +1,4 @@
-"""The options that all commands share, which choose the Spark to use and the form of the output."""
+"""The options that all commands share. They select the Spark session and the form of the output."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SettingType(click.ParamType[tuple[str, str]]):
 
 OPTIONS = [
     click.option(
-        "--master", metavar="URL", help="Spark master; default: from spark-defaults.conf."
+        "--master", metavar="URL", help="Spark master; default: the one in spark-defaults.conf."
     ),
     click.option(
         "--remote",
@@ -55,7 +55,7 @@ OPTIONS = [
     click.option(
         "--metastore", metavar="thrift://…", help="Use the Hive metastore at this address."
     ),
-    click.option("--warehouse", metavar="DIR", help="Folder of the catalog's tables."),
+    click.option("--warehouse", metavar="DIR", help="Folder for the catalog's tables."),
     click.option(
         "--conf",
         type=SettingType(),
@@ -74,7 +74,7 @@ OPTIONS = [
 
 
 def session_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the shared options, which the command receives as a `Settings`, its first argument."""
+    """Adds the shared options. The command receives them as its first argument, a `Settings`."""
 
     @functools.wraps(command)
     def with_settings(

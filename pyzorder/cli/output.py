@@ -63,7 +63,7 @@ def cell(value: Any) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Checks that a result can be written to a file, before the work that produces it.
+    """Checks that a result can be written to a file, before the result is computed.
 
     Raises:
         click.BadParameter: the file cannot be written.

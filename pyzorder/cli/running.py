@@ -32,19 +32,20 @@ def run(
 ) -> T:
     """Runs a statement and shows its steps as they progress.
 
-    On SIGINT or SIGTERM, cancels the statement's jobs and waits for the statement to end. As it
-    ends, it undoes everything that it has not published. A second signal exits the process
+    On SIGINT or SIGTERM, cancels the statement's jobs and waits for the statement to end, which
+    undoes everything that the statement has not published. A second signal exits the process
     immediately, like a kill.
 
     Args:
         what: the name of the statement, such as OPTIMIZE.
-        stopped: the message if a signal stops the statement, which says what happened to its work.
+        stopped: the message for a statement that a signal stopped. It says what happened to the
+            statement's work.
 
     Returns:
         The result of the statement.
 
     Raises:
-        Interrupted: a signal arrived, even if the statement had ended by then.
+        Interrupted: a signal arrived, even if the statement had already finished.
         Exception: the statement raised it.
     """
     steps = steps_of(spark)
@@ -86,7 +87,7 @@ def run(
 def signals(display: Display, what: str) -> Iterator[list[int]]:
     """Provides a list to which the numbers of SIGINT and SIGTERM are added when they arrive.
 
-    Outside of the main thread, signals cannot be handled and the list stays empty.
+    Outside the main thread, signals cannot be handled and the list stays empty.
     """
     received: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Provides a command's Spark session: a new one, one on a Connect server, or the caller's own."""
+"""Provides a command's session: a new one, one on a Connect server, or one of the caller's."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def session(settings: Settings) -> Iterator[SparkSession]:
 
 
 def _hush() -> None:
-    """Disables PySpark's logging of query failures to stderr, because they are also raised."""
-    with suppress(ImportError):  # PySpark is not installed, or is 3.5, which has no such loggers
+    """Disables PySpark's logging of query failures to stderr. Failures are raised anyway."""
+    with suppress(ImportError):  # PySpark is not installed, or is 3.5 and has no such loggers
         from pyspark.logger import PySparkLogger
 
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -82,7 +82,7 @@ def connected(settings: Settings) -> SparkSession:
     url = urlsplit(settings.remote or "")
     if url.scheme != "sc" or not url.hostname:
         raise click.BadParameter(
-            f"{settings.remote!r} is not a server address: write --remote sc://host:port"
+            f"{settings.remote!r} is not a server address: write --remote sc://host:port."
         )
     address = (url.hostname, url.port or 15002)
     try:  # gRPC itself would retry for minutes

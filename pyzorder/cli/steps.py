@@ -54,7 +54,7 @@ class Steps(Protocol):
         """Prepares tracking. The statement's thread calls this before it runs the statement."""
 
     def now(self, last: bool = False) -> list[Step]:
-        """Returns the steps that have begun, in order. Ended steps are returned at least once.
+        """Returns the steps that have begun, in order. Each ended step is returned at least once.
 
         Args:
             last: whether the statement has ended.

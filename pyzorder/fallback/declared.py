@@ -1,4 +1,4 @@
-"""Finds columns in data files that the table does not declare, and that a copy would lose."""
+"""Finds columns of data files that the table does not declare, so that a copy would lose them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def undeclared(
 ) -> list[str]:
     """Returns the columns and fields that exist in files but not in the table's schema.
 
-    Hive's ORC files may have columns by position, named `_col0`, `_col1` and so on. Of these, only
-    the columns beyond the length of the schema are undeclared.
+    In Hive's ORC files, columns may be named by position: `_col0`, `_col1` and so on. Such a column
+    is undeclared only if its position is beyond the end of the schema.
     """
     key = str if is_on(spark, "spark.sql.caseSensitive") else str.lower
     schemas = _schemas(spark, paths, format)
@@ -27,7 +27,7 @@ def undeclared(
 
 
 def _schemas(spark: SparkSession, paths: Sequence[str], format: str) -> Iterator[StructType]:
-    """Yields merged schemas of all files. There are several if a column's types do not merge."""
+    """Yields merged schemas of all files: more than one if a column's types cannot be merged."""
     reader = spark.read.options(mergeSchema="true", recursiveFileLookup="true").format(format)
     try:
         yield reader.load([_no_glob(path) for path in paths]).schema

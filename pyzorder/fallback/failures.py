@@ -16,8 +16,8 @@ from pyzorder.errors import ZOrderError, error
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Hadoop does not say why it cannot create a folder. Below a folder that the command itself has
-#: just created, the reason is a lack of space.
+#: Hadoop does not say why it cannot create a folder. If the command itself has just created the
+#: parent folder, the reason is a lack of space.
 _FULL = "No space left on device|Disk quota exceeded|Mkdirs failed to create"
 _DENIED = "Permission denied|Operation not permitted|Read-only file system"
 _EMPTY = "UNABLE_TO_INFER_SCHEMA"
@@ -185,7 +185,7 @@ def target_claimed(folder: str) -> ZOrderError:
 
 
 def target_overlaps(folder: str, location: str) -> ZOrderError:
-    """The copy's folder is inside the table's folder, or the other way round."""
+    """The copy's folder is inside the table's folder, or contains it."""
     return error("ZORDER_FALLBACK_TARGET.OVERLAPS", folder=folder, location=location)
 
 
@@ -200,7 +200,7 @@ def changed(table: str, copy: str) -> ZOrderError:
 
 
 def row_count(table: str, read: int, written: int) -> ZOrderError:
-    """The copy does not have as many rows as the table."""
+    """The copy and the table differ in their number of rows, in total or in a partition."""
     return error("ZORDER_ROW_COUNT.COPY", table=table, read=read, written=written)
 
 

@@ -44,7 +44,7 @@ def create_index(
     Args:
         table: the table's name as in SQL, or the path of its folder.
         columns: dotted names of the columns to index. By default, those of the existing index or,
-            failing that, the first 32 columns of the table.
+            if there is none, the table's first columns, up to `spark.sql.zorder.index.maxColumns`.
         format: the format of the files if `table` is a path, either parquet or orc.
 
     Returns:
@@ -169,7 +169,7 @@ def _check_writable(table: Table) -> None:
 def denied(spark: SparkSession, table: Table) -> Callable[[IndexedColumn], bool]:
     """Returns a test for columns that must not be recorded in an index.
 
-    The session and the table can each deny columns.
+    Both the session and the table can deny columns.
     """
     name = "index.denyColumns"
     texts = [own_setting(spark, name), table.properties.get(f"zorder.{name}", "")]
@@ -217,9 +217,9 @@ def statistics_columns(
     spark: SparkSession, table: Table, able: Sequence[IndexedColumn],
     clustering: Sequence[IndexedColumn] = (),
 ) -> list[IndexedColumn]:  # fmt: skip
-    """Returns the columns to index. They include the clustering columns, but no denied columns.
+    """Returns the columns to index, which include the clustering columns but no denied columns.
 
-    The other columns are those of the existing index or, without one, the table's first columns.
+    The others are the columns of the existing index or, if there is none, the table's first ones.
     """
     if _finds_otherwise(spark, table):
         return []
@@ -235,7 +235,7 @@ def _latest(table: Table) -> Snapshot | None:
 
 
 def _finds_otherwise(spark: SparkSession, table: Table) -> bool:
-    """Whether columns are matched other than by name, in which case no statistics are kept."""
+    """Whether columns are not matched by name, in which case no statistics are kept."""
     positions = table.format == "orc" and matches_positions(read_settings(spark))
     return positions or matches_field_ids(spark)
 

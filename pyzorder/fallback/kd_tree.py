@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int32]
 
-#: Share by which a cut may overfill files, before a cut of another column is tried.
+#: Share by which a cut may overfill files. Beyond it, a cut of another column is tried.
 TOLERATED = 0.25
 
 #: Columns with at least this share of the widest spread count as equally wide. Among these, the
@@ -25,8 +25,8 @@ ABOUT_AS_WIDE = 0.9
 #: remaining files allow.
 REST = 0
 
-#: Factor by which lookups may open more files than with the best choice. Within it, a grid is
-#: preferred to halving, and among grids, those that favour the first columns.
+#: Factor by which lookups may open more files than with the best choice. Within this factor, a grid
+#: is preferred to halving, and a grid that favours the first columns is preferred to other grids.
 TOLERATED_SHARE = 1.05
 
 #: Relative accuracy of spreads that are estimated from a sample.
@@ -71,8 +71,8 @@ class KdTree(NamedTuple):
 def build(ids: Sequence[Ids], leaves: int) -> KdTree:
     """Builds the tree from a sample of rows.
 
-    Cells form a grid, unless repeated halving lets lookups open noticeably fewer files. It does if
-    frequent values prevent an even grid.
+    Cells form a grid, unless lookups open noticeably fewer files with repeated halving. That is the
+    case if frequent values prevent an even grid.
 
     Args:
         ids: range ids for each column, with one per sampled row and 0 for null.
@@ -95,7 +95,7 @@ def build(ids: Sequence[Ids], leaves: int) -> KdTree:
 def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
     """Returns the number of slabs that each column is cut into, for cells that form a grid.
 
-    It is 1 for columns that are not cut, and `REST` for the last one that is cut. See
+    The number is 1 for columns that are not cut, and `REST` for the last column that is cut. See
     io.pyzorder.layout.cells.Grid for the reasons.
     """
     ideal = _even(leaves, spreads)
@@ -121,7 +121,7 @@ def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
 def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
     """Returns fractional slab counts that give cells the same length in all columns.
 
-    Columns that are shorter than such a cell get 1.
+    Columns whose spread is shorter than such a cell get 1.
     """
     columns = [c for c in range(len(spreads)) if spreads[c] > 0]
     length = 0.0
@@ -149,7 +149,7 @@ def _near(leaves: int, ideal: Sequence[float]) -> list[list[float]]:
             last = leaves / math.prod(counts)
             if last >= 1:
                 found.append([*counts, last])
-    if not found:  # all candidates need more cells than there are files; rounding down never does
+    if not found:  # every candidate needs more cells than there are files; rounding down does not
         down = [float(math.floor(count)) for count in first]
         found.append([*down, leaves / math.prod(down)])
     return found
@@ -166,8 +166,8 @@ class _Split(NamedTuple):
 class _Builder:
     """Builds a tree top down.
 
-    A node divides its leaves between two sides, and cuts where the sampled rows divide in the same
-    proportion. If equal ids prevent that, it cuts at the nearest possible place.
+    Each node divides its leaves between two sides, and cuts where the sampled rows divide in the
+    same proportion. If equal ids prevent that, it cuts at the nearest possible place.
     """
 
     def __init__(self, ids: Sequence[Ids], in_grid: bool) -> None:
@@ -193,7 +193,7 @@ class _Builder:
             rows: positions of the sampled rows.
             first: the subtree's first file.
             leaves: the subtree's number of files.
-            slabs: number of slabs into which each column remains to be cut. If the list is empty,
+            slabs: number of slabs into which each column is still to be cut. If the list is empty,
                 or all numbers are 1, columns are cut in half.
         """
         split = self._choose(rows, leaves, slabs) if leaves > 1 else None

@@ -1,4 +1,4 @@
-"""Clusters rows as OPTIMIZE does, but only with Spark's public API.
+"""Clusters rows as OPTIMIZE does, but uses only Spark's public API.
 
 Each file is written by its own task, so that Spark's writer can be used for any store.
 """
@@ -22,9 +22,10 @@ from pyzorder.index.snapshots import IndexedColumn
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-#: Number of rows to sample in total (spark.sql.zorder.optimize.sampleSize), and at least per new
-#: file.
+#: Number of rows to sample in total (spark.sql.zorder.optimize.sampleSize).
 SAMPLE_SIZE = 200_000
+
+#: Minimum number of rows to sample per new file.
 ROWS_PER_LEAF = 500
 
 KEY, GROUP, TASK, PLACE = "_zorder_key", "_zorder_group", "_zorder_task", "_zorder_place"
@@ -101,7 +102,8 @@ def laid_out(
         cloudpickle.register_pickle_by_value(module)
     place = F.pandas_udf(found.of, "task int, place bigint")  # type: ignore[call-overload]
     # A retried task reads the same rows in the same order, so it computes the same numbers. They
-    # are hashed because rows of a heavy cell may be at regular intervals, such as every other row.
+    # are hashed because the rows of a cell with several files may come at regular intervals, such
+    # as every other row.
     turn = F.pmod(F.hash(F.monotonically_increasing_id()), F.lit(2**31 - 1)).cast("long")
     placed = grouped.select(*names, place(F.col(GROUP), turn, *keys).alias(PLACE))
     task, order = F.col(f"{PLACE}.task").alias(TASK), F.col(f"{PLACE}.place").alias(PLACE)
@@ -137,7 +139,7 @@ def _grouped(
 
 
 def _task_keys(spark: SparkSession, tasks: int) -> npt.NDArray[np.int32]:
-    """Returns, for each task, a number that Spark's hash partitioning sends to it."""
+    """Returns, for each task, a number that Spark's hash partitioning assigns to that task."""
     candidates, found = 16 * tasks, dict[int, int]()
     while len(found) < tasks:
         numbers = spark.range(candidates).selectExpr(
@@ -149,7 +151,7 @@ def _task_keys(spark: SparkSession, tasks: int) -> npt.NDArray[np.int32]:
 
 
 def _keys(columns: Sequence[IndexedColumn]) -> Iterator[Column]:
-    """Yields each column's value, with a placeholder for null, and then whether it is null."""
+    """Yields, for each column, its value with a placeholder for null, and whether it is null."""
     from pyspark.sql import functions as F
 
     for column in columns:

@@ -1,7 +1,7 @@
 """Runs OPTIMIZE … ZORDER BY without the jar, by writing a clustered copy of a table with an index.
 
-The table itself is not changed, so neither a lock nor a journal is needed. Readers of the table
-are not affected, unless it is a catalog table whose location is then switched to the copy.
+The table itself is not changed, so no lock and no journal are needed. Readers of the table are not
+affected, unless the location of a catalog table is then switched to the copy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #: bounds.
 ROW_GROUP = 32 << 20
 
-#: Settings for copying rows. Under these, Spark skips no files, pads no text and rebases no dates.
+#: Settings for copying rows. With them, Spark skips no files, pads no text and rebases no dates.
 COPYING = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -79,12 +79,12 @@ def optimize(
     switch_location: bool = False,
     format: str = "parquet",
 ) -> Optimized:
-    """Writes a copy of a table that is clustered by some columns, and the copy's index.
+    """Writes a copy of a table, clustered by the given columns, and the copy's index.
 
-    The table itself is not changed. Spark's own writer writes the data files, to any store it
+    The table itself is not changed. Spark's own writer writes the data files to any store that it
     supports, with the session's settings for codec and timestamps. The index is written with
-    Hadoop's FileSystem, which a Spark Connect client does not have. Such a client must be able to
-    access the store itself, through a mount or with PyArrow.
+    Hadoop's FileSystem. A Spark Connect client has no FileSystem, so it must be able to access the
+    store itself, through a mount or with PyArrow.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.
@@ -95,10 +95,10 @@ def optimize(
         format: the format of the files if `table` is a path, either parquet or orc.
 
     Raises:
-        ZOrderError: with condition ZORDER_FALLBACK_TARGET, `to` cannot be used; with
-            ZORDER_FALLBACK_TABLE, the table cannot be copied, or its location cannot be switched;
-            with ZORDER_ROW_COUNT, the copy does not have the table's rows; with ZORDER_CONFLICT,
-            another writer has changed the table.
+        ZOrderError: `to` cannot be used (ZORDER_FALLBACK_TARGET); the table cannot be copied, or
+            its location cannot be switched (ZORDER_FALLBACK_TABLE); the copy does not have the
+            table's rows (ZORDER_ROW_COUNT); or another writer has changed the table
+            (ZORDER_CONFLICT).
     """
     found = target(spark, table, format)
     check_served(found)

@@ -69,8 +69,8 @@ class Placement:
             columns: the values and null flags of each column, with one per sampled row.
             leaves: the number of files of each table partition.
             bits: the number of bits per column in a z-value.
-            spread: the numbers 0 to 65535 with their bits as many places apart as there are
-                columns.
+            spread: the numbers 0 to 65535, with the bits of each spread as many places apart as
+                there are columns.
         """
         self._boundaries = [Boundaries(values, nulls) for values, nulls in columns]
         ids = self._ids(columns)
@@ -81,7 +81,7 @@ class Placement:
         #: The first file of each table partition, followed by the total number of files.
         self.first_leaf = np.concatenate([[0], np.cumsum([t.leaf_count for t in self._trees])])
         self._bits, self._spread = bits, spread
-        #: For each file, the number that is hashed to send its rows to one task (see layout).
+        #: For each file, a number that Spark's hash partitioning assigns to the file's task.
         self.task_keys: npt.NDArray[np.int32] = np.zeros(0, dtype=np.int32)
 
     def leaves(

@@ -1,7 +1,7 @@
 """Runs SQL queries with data skipping: `sql(spark, "SELECT … WHERE …")`.
 
 In the query's text, each table whose rows are restricted is replaced with `(SELECT * FROM t WHERE
-…) AS t`, whose condition excludes files without relevant rows. The rest of the text stays as it is.
+…) AS t`. The condition excludes files without relevant rows. The rest of the text stays as it is.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _selections(
 ) -> list[tuple[TableUse, Selection]]:
     try:
         if "_metadata" in query.lower():
-            raise NotUnderstood("_metadata")
+            raise NotUnderstood("the query mentions _metadata")
         statement = parse(query)
         uses = list(table_uses(statement, query)) if isinstance(statement, exp.Query) else []
     except NotUnderstood:
@@ -100,10 +100,10 @@ def _selection(
         first = names[0].lower()
         if len(names) > 1 and first in use.others | {use.qualifier}:
             if first != use.qualifier or first in columns:
-                raise NotUnderstood("a column of another table, or of both")
+                raise NotUnderstood("the column belongs to another table, or may belong to it")
             return names[1:]
         if first in use.merged:
-            raise NotUnderstood("a column that USING takes from another table")
+            raise NotUnderstood("USING takes the column from another table")
         return names
 
     return select_files(spark, table, frame, use.conditions, unqualified)

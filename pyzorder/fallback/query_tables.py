@@ -4,9 +4,10 @@ In each SELECT, the relevant rows of a table are restricted by
 
 - WHERE: each conjunct must be TRUE. This does not hold if an outer join may replace the table's
   rows with nulls, because a missing row could then make a row of nulls appear.
-- ON: each conjunct must be TRUE, if rows of the table that do not match cannot affect the result.
+- ON: each conjunct must be TRUE. This holds only if rows of the table that do not match cannot
+  affect the result.
 
-Columns of the right side of a SEMI or ANTI join are visible only in its own ON. Conditions on a
+Columns of the right side of a SEMI or ANTI join are visible only in that join's ON. Conditions on a
 subquery in FROM, or on a WITH that is referenced once, also restrict the sources of the subquery,
 provided that it passes their columns through unchanged.
 """
@@ -39,7 +40,7 @@ class TableUse:
         has_alias: whether the qualifier is an alias.
         conditions: conditions that are TRUE for all relevant rows.
         others: the qualifiers of the other sources of the SELECT.
-        merged: columns of USING, which belong to another source unless they are qualified.
+        merged: columns of USING, which belong to another source if they are not qualified.
     """
 
     start: int
@@ -114,8 +115,8 @@ def _sources(
 ) -> Iterator[tuple[exp.Expression, list[exp.Expression], set[str], set[str]]]:
     """Yields the tables and subqueries of a SELECT.
 
-    Each comes with the conditions on its rows, the names of all sources including LATERAL VIEWs,
-    and the names of USING columns that are taken from the first source instead.
+    With each of them, yields the conditions on its rows, the names of all sources including LATERAL
+    VIEWs, and the names of USING columns that are taken from the first source instead.
     """
     first = select.args.get("from_") or select.args.get("from")
     if first is None:
@@ -186,7 +187,7 @@ def _use(table: exp.Table, query: str) -> TableUse | None:
 
 
 def _span(table: exp.Table) -> tuple[int, int] | None:
-    """Returns the start and end of a table's name in the query, or None if sqlglot has neither."""
+    """Returns the start and end of a table's name in the query, or None if sqlglot lacks one."""
     spans = [(part.meta.get("start"), part.meta.get("end")) for part in table.parts]
     if any(a is None or b is None for a, b in spans):
         return None
@@ -242,9 +243,9 @@ def _named(parts: tuple[str, ...], body: exp.Select) -> exp.Column:
     if len(found) == 1 and not stars and isinstance(found[0].unalias(), exp.Column):
         parts = (*parts_of(found[0].unalias()), *parts[1:])
     elif found or not all(isinstance(star, exp.Star) for star in stars) or len(stars) != 1:
-        raise NotUnderstood("not a column of the subquery's sources")
+        raise NotUnderstood(f"{parts[0]} is not a column of the subquery's sources")
     elif any(stars[0].args.values()) or body.args.get("joins"):
-        raise NotUnderstood("a star that excludes columns or has several sources")
+        raise NotUnderstood("the star excludes columns or has several sources")
     return _column(parts)
 
 
@@ -254,5 +255,5 @@ def _column(parts: tuple[str, ...]) -> exp.Column:
     for name, part in zip(("table", "db", "catalog"), reversed(names[:-1]), strict=False):
         column.set(name, part)
     if len(names) > 4:
-        raise NotUnderstood("a name with too many parts")
+        raise NotUnderstood("the column's name has too many parts")
     return column

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TableReader:
-    """Reads the rows of a table that match a condition, opening only files that may have them."""
+    """Reads the rows of a table that match a condition, and opens only files that may have any."""
 
     def __init__(
         self, spark: SparkSession, table: tables.Table, schema: StructType | str | None = None
@@ -59,20 +59,20 @@ class TableReader:
 
         def unqualified(names: tuple[str, ...]) -> tuple[str, ...]:
             if len(names) > 1 and self._table.is_catalog and names[0].lower() == own:
-                raise NotUnderstood("a name that could refer to a column or to the table")
+                raise NotUnderstood(f"{names[0]} may refer to a column or to the table")
             return names
 
         return select_files(self._spark, self._table, frame, parts, unqualified)
 
 
 def _with(frame: DataFrame, selection: Selection) -> DataFrame:
-    """Excludes the rows of skipped files, unless Spark has no `_metadata` for the files."""
+    """Excludes the rows of skipped files, unless Spark has no `_metadata` column for the table."""
     kept = selection.filter_text()
     if kept is None:
         return frame
     try:
         found = frame.where(kept)
-        _ = found.schema  # a Connect client analyzes the query only for its schema
+        _ = found.schema  # a Connect client analyzes the query when it needs the schema
         return found
     except Exception:
         return frame

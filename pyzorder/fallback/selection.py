@@ -1,4 +1,4 @@
-"""Determines which files of a table a query's conditions rule out."""
+"""Determines which files of a table are ruled out by a query's conditions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Selection:
         table: the table's name as in SQL.
         indexed: number of files in the index.
         skipped: the files without matching rows.
-        reasons: why no more files are skipped.
+        reasons: the reasons why no more files are skipped.
     """
 
     table: str
@@ -102,10 +102,9 @@ def among(files: Iterable[SkippedFile]) -> str:
 
 
 def check_settled(table: Table) -> int:
-    """Returns the number of the table's last run, which must not be moving files.
+    """Returns the number of the table's last run, after checking that it is not moving files.
 
-    While a run moves files, a listing may contain neither all of the old files nor all of the new
-    ones.
+    While a run moves files, a listing may lack some of the old files and some of the new ones.
 
     Raises:
         ZOrderError: the run is moving files (ZORDER_FALLBACK_UNFINISHED).
@@ -125,7 +124,7 @@ def select_files(
     conditions: Sequence[exp.Expression],
     unqualified: Callable[[tuple[str, ...]], tuple[str, ...]],
 ) -> Selection:
-    """Selects the files that any of the conditions rules out.
+    """Selects the files that are ruled out by at least one of the conditions.
 
     Args:
         conditions: conditions that are all TRUE for relevant rows.
@@ -188,8 +187,8 @@ def _skipped(
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
     """Returns unchanged files for which a test is false, and reasons why there are no others."""
-    # Only catalog tables have partitions outside of their folder. For other tables, absolute paths
-    # are not trusted.
+    # Only catalog tables have partitions outside their folder. For other tables, absolute paths are
+    # not trusted.
     outside = table.is_catalog and bool(table.partitions)
     statistics = SnapshotStatistics(snapshot, read_settings(spark))
     rows = snapshot.rows.select(["path", "size", "modification_time", "num_records"]).to_pydict()
@@ -215,7 +214,7 @@ def _skipped(
         for i in sorted(ruled_out)
         if not leaves(rows["path"][i]) and (outside or not is_whole(rows["path"][i]))
     }
-    # Spark may use an older listing, so files that have changed since they were indexed are kept.
+    # Spark may use an older listing, so files that have changed since they were indexed are read.
     now = table.store.stats(known) if table.store is not None else {}
     named = [
         SkippedFile(path, *entry)

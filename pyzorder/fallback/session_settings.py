@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def setting(spark: SparkSession, name: str) -> str:
-    """Returns a setting of the session or its default; empty if Spark does not know it."""
+    """Returns the session's value of a setting, or its default; empty if Spark does not know it."""
     try:
         return str(spark.conf.get(name))
     except Exception:
@@ -108,7 +108,7 @@ def _jvm_time_zone(spark: SparkSession) -> str:
         return str(jvm.java.util.TimeZone.getDefault().getID())
     try:
         text = spark.sql("SELECT reflect('java.util.TimeZone', 'getDefault')").collect()[0][0]
-    except Exception:  # a server may forbid reflect; temporal bounds are not used then
+    except Exception:  # a server may forbid reflect: then temporal bounds are not used
         return ""
     found = re.search(r'[\[,]id="?([^",\]]+)', str(text))
     return found[1] if found else ""

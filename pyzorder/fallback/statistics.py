@@ -1,6 +1,6 @@
-"""Collects the statistics of files by an aggregation in Spark.
+"""Collects the statistics of files with an aggregation in Spark.
 
-Spark reads every value as queries do, so statistics in footers need not be trusted.
+Spark reads every value, as it does in queries, so statistics in footers need not be trusted.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def entries(
     found: Mapping[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]],
     settings: ReadSettings,
 ) -> list[FileEntry]:
-    """Returns entries for the files in the table's folder that have not changed since the read."""
+    """Returns entries for the files in a table's folder that are unchanged since they were read."""
     now = store.stats([path for path, _ in found])
     inside = folder.root + "/"
     return [
@@ -125,7 +125,7 @@ def entries(
 
 
 def _held(known: ColumnStatistics, settings: ReadSettings) -> ColumnStatistics:
-    """Drops bounds that depend on unknown settings, because no scan could use them."""
+    """Drops bounds that depend on unknown settings, because no scan can use such bounds."""
     if known.settings_dependent and settings.temporal is None:
         return ColumnStatistics(None, False, known.null_count, known.nan_seen, known.empty, True)
     return known

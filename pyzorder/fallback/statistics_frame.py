@@ -19,10 +19,10 @@ def statistics_frame(
     numbers: Iterable[int],
     files: Sequence[int],
 ) -> DataFrame:
-    """Returns a DataFrame with one row per file, with the statistics that filters refer to.
+    """Returns a DataFrame with one row per file and the statistics that filters refer to.
 
-    The column i is the position of the file's entry in the snapshot. The other columns are listed
-    in bound_filters.
+    The column `i` is the position of the file's entry in the snapshot. bound_filters lists the
+    other columns.
 
     Args:
         numbers: positions of the columns to include.

@@ -36,9 +36,9 @@ class Table:
         is_catalog: whether the table is in the catalog.
         partitions: names of its partition columns; empty for a path.
         types: the type of each column in DESCRIBE, by name.
-        defaults: columns with a default, which are not null in files that lack them.
+        defaults: columns with a default, whose values are not null in files that lack the column.
         properties: the table's properties.
-        obstacle: why no file may be skipped; empty if there is no reason.
+        obstacle: the reason why no file may be skipped; empty if there is none.
         is_bucketed: whether the table is bucketed.
         is_external: whether dropping the table leaves its files in place.
         path: the path to pass to spark.read; empty for a table of the catalog.
@@ -95,9 +95,9 @@ def lookup(spark: SparkSession, name: str) -> Table:
     location = located(spark, detail["Location"]) if detail.get("Location") else ""
     obstacle = ""
     if detail.get("Type", "").upper() == "VIEW" or not location:
-        obstacle = "it is a view, or has no folder"
+        obstacle = "the table is a view or has no folder"
     elif provider not in ("parquet", "orc"):
-        obstacle = f"its provider is {provider or 'unknown'}, not parquet or orc"
+        obstacle = f"the table's provider is {provider or 'unknown'}, not parquet or orc"
     elif _READ_OPTIONS.search(detail.get("Storage Properties", "")):
         obstacle = "the table has options that change how its files are read"
     elif spark.version.startswith("3.") and any(t.startswith("char(") for t in types.values()):
@@ -120,7 +120,7 @@ def lookup(spark: SparkSession, name: str) -> Table:
 
 
 def partition_columns(table: Table, columns: Sequence[str]) -> set[str]:
-    """Returns the columns that the names of the table's folders contain, such as `name=value`."""
+    """Returns the columns whose values are in the names of folders, such as `name=value`."""
     if table.is_catalog:
         return set(table.partitions)
     files = table.store.files(table.location) if table.store is not None else {}

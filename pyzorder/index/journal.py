@@ -1,7 +1,7 @@
 """Reads the journal of the runs that rewrite a table (sql/FORMAT.md, section "Journal").
 
 Only pyzorder's jar writes the journal. A record that cannot be parsed, or that names files outside
-of the table's folder, counts as missing.
+the table's folder, is treated as missing.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Overlay(NamedTuple):
 
 
 class JournalState:
-    """The state of a journal's last run, as seen in one listing."""
+    """The state of a journal's last run, as one listing of the journal shows it."""
 
     def __init__(self, store: Store, folder: TableFolder) -> None:
         self._store, self.folder = store, folder
@@ -122,7 +122,7 @@ def parsed(text: bytes, kind: str) -> dict[str, Any] | None:
     """Parses a record.
 
     Returns:
-        None if the record is torn, of another kind, or names files outside of the table.
+        None if the record is torn, is of another kind, or names files outside the table's folder.
     """
     try:
         if has_too_many_tokens(text):
@@ -148,5 +148,5 @@ def _all(listed: list[dict[str, Any]]) -> list[FileRef]:
 
 
 def _files(listed: list[dict[str, Any]]) -> tuple[FileRef, ...]:
-    """Returns the files below the table's folder. Listings have none with absolute paths."""
+    """Returns the files below the table's folder. A listing of that folder has no others."""
     return tuple(ref for ref in _all(listed) if not is_whole(ref.path))

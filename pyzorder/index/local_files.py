@@ -1,4 +1,4 @@
-"""Files of the index on a local disk. Each is created atomically, by exactly one writer."""
+"""Files of the index on a local disk. Each is created atomically, by only one writer."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def create_if_absent(path: str, data: bytes) -> bool:
 def linked(path: str) -> bool:
     """Whether a path goes through a symbolic link at or below `_zorder`.
 
-    pyzorder creates no links, and anyone with write access to the folder could use one to lead
-    readers anywhere.
+    pyzorder creates no links, and anyone with write access to the folder could create one that
+    leads readers anywhere.
     """
     parts = path.split("/")
     own = parts.index("_zorder") if "_zorder" in parts else len(parts)
@@ -107,8 +107,8 @@ def remove(path: str) -> None:
 def _make_folder(folder: str) -> None:
     """Creates a folder and its parents up to `_zorder`, but not the table's folder.
 
-    The table's folder may just have been dropped and must not reappear. In this case,
-    FileNotFoundError is raised.
+    If the table's folder is missing, the table may just have been dropped. The folder must not
+    reappear, so this raises FileNotFoundError.
     """
     if os.path.isdir(folder):
         return

@@ -1,8 +1,8 @@
 """Settings of a scan that determine which values are read from a file's bytes.
 
 The settings are two texts, equal to those of Scala's ReadSettings. An entry applies only to scans
-with the same structural text. Bounds that depend on the temporal text apply only to scans that
-have the same temporal text as well.
+with the same structural text. If its bounds depend on the temporal text, they apply only to scans
+that also have the same temporal text.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ class ReadSettings(NamedTuple):
     """The settings of a scan.
 
     Attributes:
-        structural: which column of a file a name refers to, and as which type it is read.
-        temporal: how stored dates and timestamps are converted to Spark's. None if unknown.
+        structural: determines which column of a file a name refers to, and the type of its values.
+        temporal: determines how stored dates and timestamps are converted to Spark's; None if
+            unknown.
     """
 
     structural: str

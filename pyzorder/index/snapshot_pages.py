@@ -1,7 +1,7 @@
 """Checks the pages of a snapshot's Parquet file before it is decoded.
 
 Arrow decodes as many values as the headers of pages say, whatever the file's footer says. Lists
-and some encodings turn a page of a few bytes into gigabytes.
+and some encodings can expand a page of a few bytes to gigabytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HEADERS = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 _ENCODINGS = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
 
 #: PLAIN, PLAIN_DICTIONARY, RLE and RLE_DICTIONARY, which the writers use. In other encodings, a few
-#: bytes may repeat a long text.
+#: bytes can stand for many copies of a long text.
 _KNOWN = {0, 2, 3, 8}
 
 #: Types of Thrift's compact protocol.
@@ -56,7 +56,7 @@ def _values(data: bytes, chunk: Any) -> int:
 
 
 def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """Parses a struct of 32-bit integers and structs. Its other fields are left out."""
+    """Parses a struct. Returns its 32-bit integers and structs, and leaves out its other fields."""
     found: dict[int, Any] = {}
     number = 0
     while data[at]:

@@ -12,7 +12,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 class SnapshotStatistics:
-    """The statistics of a snapshot, as one scan may use them."""
+    """The statistics of a snapshot, limited to those that a scan may use."""
 
     def __init__(self, snapshot: Snapshot, settings: ReadSettings) -> None:
         """`settings` are those of the scan. Bounds that depend on other settings are unknown."""

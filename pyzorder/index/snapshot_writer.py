@@ -40,7 +40,7 @@ KEPT_SNAPSHOTS = 10
 def incarnation_of(store: Store, folder: TableFolder) -> str:
     """Returns the table's incarnation id, and creates it if there is none.
 
-    The id is random, and lasts until the whole table is overwritten.
+    The id is random. It stays the same until the whole table is overwritten.
 
     Raises:
         ZOrderError: the file for the id exists but holds something else.
@@ -63,17 +63,17 @@ def publish(
     entries: Iterable[FileEntry] = (),
     is_denied: Callable[[IndexedColumn], bool] = lambda column: False,
 ) -> Pointer:
-    """Publishes a snapshot with the rows of the latest one that `keep` selects, and `entries`.
+    """Publishes a snapshot of `entries` and of the rows that `keep` selects from the latest one.
 
-    An unreadable index counts as one without entries.
+    An unreadable index is treated as one without entries.
 
     Args:
         columns: maps the columns that had statistics to those of the new snapshot. The statistics
             of columns that are dropped or change their type are not carried over.
         keep: selects rows of the latest snapshot.
         entries: rows to add.
-        is_denied: whether a column must not be recorded in the index. Older snapshots that hold
-            such a column are deleted.
+        is_denied: whether a column must not be recorded in the index. Older snapshots with such a
+            column are deleted.
 
     Raises:
         ZOrderError: the latest version is the greatest possible one.
@@ -130,7 +130,7 @@ def _try(
 def _delete_old(
     store: Store, folder: TableFolder, is_denied: Callable[[IndexedColumn], bool]
 ) -> None:
-    """Deletes old snapshots and snapshots with denied columns, each before its pointer."""
+    """Deletes old snapshots and those with denied columns: each data file before its pointer."""
     before = versions(store, folder)[:-1]
     old = before[: len(before) - KEPT_SNAPSHOTS + 1] if len(before) >= KEPT_SNAPSHOTS else []
     for version in before:

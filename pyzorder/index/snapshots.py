@@ -50,14 +50,14 @@ _ENTRY_BYTES = 64
 #: The maximum size of a decimal, which has at most 38 digits.
 _DECIMAL_BYTES = 16
 
-#: Longer reasons are cut in warnings, because they may quote the index.
+#: Longer reasons are truncated in warnings, because they may quote the index.
 _LONGEST_REASON = 200
 
 #: The maximum size of a pointer. It takes about 200 bytes per column.
 _LONGEST_POINTER = 8 << 20
 
-#: The codecs of both writers. Others compress gigabytes to a few KiB; Snappy compresses at most by
-#: a factor of 22.
+#: The codecs that both writers use. Other codecs can compress gigabytes to a few KiB. Snappy
+#: compresses by a factor of at most 22.
 _CODECS = ("SNAPPY", "UNCOMPRESSED")
 
 #: Cached rows of immutable snapshots, by table folder and snapshot file, least recently used first.
@@ -230,7 +230,7 @@ def _rows(store: Store, pointer: Pointer) -> pa.Table:
     if len(data) != pointer.length:
         raise Unusable(f"{pointer.file} has {len(data)} bytes instead of {pointer.length}")
     if zlib.crc32(data) != pointer.crc32:
-        raise Unusable(f"{pointer.file} does not have the checksum in its pointer")
+        raise Unusable(f"{pointer.file} does not match the checksum in its pointer")
     rows = _decoded(data, pointer)
     _loaded[key] = rows
     while len(_loaded) > _KEPT or sum(kept.nbytes for kept in _loaded.values()) > MOST_MEMORY:
@@ -282,7 +282,7 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
 
 
 def _readable(file: pq.ParquetFile, pointer: Pointer) -> pa.Schema:
-    """Returns the schema of the rows, without columns whose statistics are missing or unfit.
+    """Returns the schema of the rows, without columns whose statistics cannot be used.
 
     Raises:
         Unusable: a field that describes files is missing or has another type.
@@ -323,7 +323,7 @@ def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
 
 
 def _width_of(path: str, widths: dict[str, int]) -> int:
-    """Returns the memory for a value except the bytes of texts; 0 if its leaf is not read."""
+    """Returns the memory for a value without the bytes of texts; 0 if its leaf is not read."""
     return widths.get(path) or widths.get(path.partition(".")[0], 0)
 
 
@@ -366,7 +366,7 @@ def _warn(folder: TableFolder, failure: Exception) -> None:
 
 
 def _warn_once(folder: TableFolder, effect: str, reason: str) -> None:
-    """Warns about an index. `reason` may quote text from the index."""
+    """Warns about an index, once for each text. `reason` may quote the index."""
     if len(reason) > _LONGEST_REASON:
         reason = f"{reason[:_LONGEST_REASON]}..."
     text = f"The skipping index of {folder.root} {effect}: {on_one_line(reason)}"

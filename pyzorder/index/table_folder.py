@@ -45,7 +45,7 @@ class TableFolder:
         return f"{self.zorder}/_incarnation"
 
     def resolve(self, relative: str) -> str:
-        """Returns the path of a data file or folder. Paths with a scheme are absolute already."""
+        """Returns the path of a data file or folder. Paths with a scheme are already absolute."""
         if is_whole(relative):
             return relative
         return f"{self.root}/{relative}" if relative else self.root
@@ -85,10 +85,10 @@ def is_id(incarnation: Any) -> bool:
 
 
 def leaves(relative: str) -> bool:
-    """Whether a name is unsafe, because it could lead out of the table's folder by `..` parts.
+    """Whether a name is unsafe, because its `..` parts could lead out of the table's folder.
 
-    Names with empty or `.` parts, NUL characters or lone surrogates are rejected too. The same
-    rules apply to absolute paths.
+    Names with empty or `.` parts, NUL characters or lone surrogates are also unsafe. The same rules
+    apply to absolute paths.
     """
     parts = f"/{_STORE.sub('', relative)}/"
     if any("\ud800" <= c <= "\udfff" for c in relative):

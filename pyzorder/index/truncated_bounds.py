@@ -12,7 +12,7 @@ MAX_BYTES = 256
 
 
 def truncated(least: bytes, greatest: bytes, is_text: bool) -> tuple[bytes, bytes] | None:
-    """Returns bounds of at most about `MAX_BYTES`, or None if there is no upper bound that short.
+    """Returns bounds of at most about `MAX_BYTES`, or None if no upper bound is that short.
 
     Args:
         is_text: whether the values are UTF-8, which is not truncated within a character.
@@ -22,7 +22,7 @@ def truncated(least: bytes, greatest: bytes, is_text: bool) -> tuple[bytes, byte
 
 
 def _cut(value: bytes) -> bytes:
-    """Returns a prefix of `MAX_BYTES`, or less so that it ends with a whole UTF-8 character."""
+    """Returns a prefix of at most `MAX_BYTES` that does not end within a UTF-8 character."""
     if len(value) <= MAX_BYTES:
         return value
     end = MAX_BYTES

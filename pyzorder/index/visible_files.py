@@ -1,8 +1,8 @@
 """The data files that make up a table, determined from a listing of its folder and the journal.
 
-The rules are those of Scala's Overlay, and so is the argument that no file is missed: a file that
-is moved gets its new name before it loses the old one, and if the journal is the same before and
-after the listing, it is certain in which direction files were moving.
+The rules are those of Scala's Overlay, as is the argument that no file is missed. A file that is
+moved gets its new name before it loses the old one. If the journal is the same before and after the
+listing, the direction in which files were moving is known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class VisibleFile:
 
     Attributes:
         path: its path relative to the table's folder, which identifies it in the index.
-        place: the full path to read it from, which is elsewhere while a run has moved the file.
+        place: the full path to read it from. While a run is unfinished, this may be the path of a
+            staged or retired file.
         size: its size in bytes.
         modified: its modification time in milliseconds since the epoch.
     """
@@ -36,8 +37,8 @@ class VisibleFile:
 def visible_files(store: Store, folder: TableFolder) -> list[VisibleFile]:
     """Returns the files of a table, sorted by path.
 
-    Partitions with locations outside of the table's folder are known only to a catalog, so their
-    files are not included.
+    Partitions with locations outside the table's folder are known only to a catalog, so their files
+    are not included.
 
     Raises:
         RuntimeError: the journal kept changing during many attempts to list the folder.
@@ -78,7 +79,7 @@ def _listed(store: Store, folder: TableFolder) -> dict[str, VisibleFile]:
 def _lost(store: Store, state: JournalState, overlay: Overlay | None) -> frozenset[str]:
     """Returns the folders that have lost the run's marker, because another writer overwrote them.
 
-    The files in these folders are visible.
+    In these folders, the listed files are visible, except the run's new files.
     """
     if overlay is None:
         return frozenset()
@@ -99,7 +100,7 @@ def _apply(
         if seen and seen.size == ref.size and (ref in new or seen.modified == ref.modified):
             del found[ref.path]
     for ref in overlay.shown:
-        # A forged record may name hidden files, which a listing would not show either.
+        # A forged record may name hidden files. A listing never shows such files.
         is_new = ref.path not in found and not is_hidden(ref.path)
         if is_new and ref.folder not in lost:
             place = _place(store, state, overlay, ref)

@@ -25,10 +25,11 @@ Floats = npt.NDArray[np.float64]
 Limits = tuple[float, float]
 
 MOST_FILES = 20_000
-"""Maximum number of files to draw. Of more files, some that the query does not open are omitted."""
+"""Maximum number of files to draw. If there are more, some that the query does not open are
+omitted."""
 
 SINGLE = 0.8
-"""Opacity of a rectangle that does not overlap with others."""
+"""Opacity of a rectangle that overlaps no others."""
 
 MOST_PATHS = 2_000
 """Number of rectangles in an SVG beyond which they are rasterized."""
@@ -36,7 +37,10 @@ MOST_PATHS = 2_000
 
 @dataclass(frozen=True)
 class Boxes:
-    """Rectangles, as rows of x0, x1, y0 and y1, with the attributes that determine their style."""
+    """Rectangles, as rows of x0, x1, y0 and y1, with the attributes that determine their style.
+
+    `lit` marks the files that the query opens.
+    """
 
     sides: Floats
     lit: npt.NDArray[np.bool_]
@@ -110,7 +114,7 @@ def boxes_of(layout: Layout, scales: Sequence[Scale]) -> Boxes:
 
 
 def margins(scales: Sequence[Scale]) -> Floats:
-    """Returns half a step for each end of each axis, to add to the places of bounds."""
+    """Returns the offsets from the places of bounds to the edges of rectangles: half a step."""
     return np.array([part for side in scales for part in (-side.step / 2, side.step / 2)])
 
 
@@ -157,11 +161,11 @@ def noted(layouts: Mapping[str, Layout]) -> list[str]:
 
 
 def notes(layout: Layout) -> list[str]:
-    """Returns notes on files that the picture does not show, or shows specially."""
+    """Returns notes on files that the picture omits or marks."""
     left_out = len(layout.covering()) - len(chosen(layout))
     found = layout.notes()
     if left_out:
-        found.append(f"Not drawn: {counted(left_out, 'file')}, evenly chosen.")
+        found.append(f"Not drawn: {counted(left_out, 'file')}, an even selection of all files.")
     return found
 
 
@@ -206,7 +210,7 @@ def draw_query(
     """Draws the query's box, which extends to the edge of the panel where it has no limit.
 
     Returns:
-        False if the box is outside of the panel.
+        False if the box is outside the panel.
     """
     ends = []
     for i, (low, high) in enumerate(limits):

@@ -118,7 +118,10 @@ def ranked(
 
 
 def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
-    """Returns a scale of dates and times, or of days since 1970 if dates do not fit in Python's."""
+    """Returns a scale of dates and times.
+
+    If Python's dates cannot represent the values, returns a scale of days since 1970.
+    """
     unit = 1 if column.type == "DATE" else DAY
     clock = zone_of(column.type, zone)
     days = [value / unit for value in values]
@@ -134,7 +137,7 @@ def calendar(column: Column, values: Collection[Any], zone: str) -> Scale:
 
     step = 1.0 if column.type == "DATE" else 0.0
     label = f"{column.name} ({clock})" if column.type == "TIMESTAMP" else column.name
-    # The ticks' labels may lack the year or the day.
+    # The labels of ticks may lack the year or the day, so the label of the axis shows both.
     if values:
         ends = (text_of(end, column.type, zone)[:10] for end in (min(values), max(values)))
         label += "\n" + " to ".join(dict.fromkeys(ends))
@@ -190,7 +193,7 @@ def text_of(value: Any, type_: str, zone: str) -> str:
 
 
 def in_calendar(day: float) -> bool:
-    """Whether Python can represent a day, given in days since 1970, with a margin around it."""
+    """Whether Python can represent a day, given in days since 1970, and a margin around it."""
     return date.min.toordinal() + 400 < day + 719_163 < date.max.toordinal() - 400
 
 
@@ -219,6 +222,6 @@ def shortened(texts: Sequence[str]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Escapes text so that matplotlib does not parse formulas, and all characters are visible."""
+    """Escapes text so that all characters are visible and matplotlib parses no formulas in it."""
     visible = (c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
     return "".join(visible).replace("$", r"\$")

@@ -14,8 +14,8 @@ def themed_svg(picture: Picture) -> str:
 def themed(svg: str) -> str:
     """Adds the palette's dark colours to an SVG, for readers who prefer dark pages.
 
-    On dark pages, the background is transparent. Programs without CSS variables draw the light
-    colours.
+    On dark pages, the background is transparent. Programs that do not support CSS variables draw
+    the light colours.
     """
     dark = "; ".join(f"{VARIABLES[colour]}: {other}" for colour, other in DARK.items())
     for colour, variable in VARIABLES.items():

@@ -129,8 +129,8 @@ def test_partitioned_table(spark: SparkSession, database: str) -> None:
 
 
 REFUSED = {
-    "CREATE VIEW x AS SELECT 1 AS a": "it is a view",
-    "CREATE TABLE x (a INT) USING csv": "its provider is csv",
+    "CREATE VIEW x AS SELECT 1 AS a": "the table is a view",
+    "CREATE TABLE x (a INT) USING csv": "the table's provider is csv",
 }
 
 

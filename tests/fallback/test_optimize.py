@@ -156,7 +156,7 @@ REFUSED = {
     ("CREATE TABLE x (a INT) USING parquet TBLPROPERTIES ('zorder.optimize.curve' = 'hilbert')", "a"):
         "zorder.optimize.curve = hilbert",
     ("CREATE TABLE x (a INT) USING parquet", "a"): "ZORDER_NO_FILES",
-    ("CREATE TABLE x (a INT) USING csv", "a"): "its provider is csv",
+    ("CREATE TABLE x (a INT) USING csv", "a"): "the table's provider is csv",
 }  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def test_partitions(spark: SparkSession, database: str, tmp_path: Path) -> None:
 
 REFUSED = {
     "CREATE TABLE x USING parquet AS SELECT 1 AS id": "is not an external table",
-    "CREATE VIEW x AS SELECT 1 AS id": "it is a view",
+    "CREATE VIEW x AS SELECT 1 AS id": "the table is a view",
 }
 
 

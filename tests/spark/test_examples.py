@@ -22,7 +22,7 @@ from tests.support.documents import PAGES, ROOT, Block, blocks
 PRINTED = {
     "docs/tour.md": ["trips: opens 40 of 40 files (40 unindexed)", "the table has no index",
                      "40 files would become", " skipped by join keys of 50 values"],
-    "docs/guides/columns.md": ["3 statements, 3 of which scan it"],
+    "docs/guides/columns.md": ["3 statements, 3 of which scan the table"],
     "docs/guides/troubleshooting.md": [": opens ", "the table has no index"],
     "docs/guides/maintenance.md": ["files became"],
     "docs/guides/without_the_jar.md": ["sales: ", "indexed files skipped"],

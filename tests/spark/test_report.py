@@ -352,7 +352,7 @@ VERDICTS: list[tuple[list[report.Health], bool, str]] = [
     ([health("a"), health("b", lookup_share=0.125)], False,
      "Indexed, but not clustered: at best, a lookup of b opens 12% of 1 file."),
     ([health("a", lookup_share=None)], False,
-     "Indexed, but not clustered: at best, no bounds are known."),
+     "Indexed, but not clustered: no bounds are known."),
     ([health("a", clustered=1), health("b")], True,
      "Clustered and indexed: a lookup of a opens 25% of 1 file."),
     ([health("a", clustered=1, unindexed=1)], False,

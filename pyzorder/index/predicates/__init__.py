@@ -1,6 +1,6 @@
-"""Translates predicates in SQL text to filters over an index's bounds, also in SQL text.
+"""Translates predicates to filters over an index's bounds. Both are SQL text.
 
-Parts of a predicate that are not understood restrict nothing. The modules:
+Parts of a predicate that are not understood skip no files. The modules:
 
     conditions           parses SQL, and writes back the supported part
     index_filters        builds the filter of a predicate

@@ -1,6 +1,6 @@
 """Builds filters over the bounds of columns, in SQL for Spark, with one function per predicate.
 
-Filters refer to these columns of a table with one row per file, where n is a column's number in
+Filters refer to these columns of a table with one row per file, where n is a column's position in
 the index:
 
     m<n>, x<n>  the lower and the upper bound, in the column's type
@@ -30,12 +30,12 @@ NEVER = "false"
 
 
 def both(left: Filter, right: Filter) -> Filter:
-    """Combines filters for `a AND b`. One side suffices."""
+    """Combines filters for `a AND b`. If one of them is None, returns the other."""
     return f"({left} AND {right})" if left and right else left or right
 
 
 def either(left: Filter, right: Filter) -> Filter:
-    """Combines filters for `a OR b`. Both sides are needed."""
+    """Combines filters for `a OR b`. If one of them is None, returns None."""
     return f"({left} OR {right})" if left and right else None
 
 
@@ -81,7 +81,7 @@ def compared(kind: type, side: Side, constant: Constant, types: Types) -> Filter
     elif kind is exp.EQ:
         test = bounded(f"({low.format('<=')} AND {high.format('>=')})")
         test = f"({test} OR ({nan} AND {side.may_be_nan}))"
-    else:  # the predicate is TRUE for no row only if all non-null values equal the constant
+    else:  # a != constant: only a file whose non-null values all equal the constant is skipped
         zero = f"{value} = 0" if side.data_type in FLOATS else "false"
         only = f"coalesce({side.low} = {side.high} AND {side.high} = {value}, false)"
         test = (f"({side.may_have_value} AND (NOT {side.bounded} OR {side.may_be_nan} OR "
@@ -104,9 +104,9 @@ def ordered(kind: type, left: Side, right: Side) -> Filter:
 def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -> Filter:
     """Returns the filter for IN or NOT IN.
 
-    Each value is compared with the bounds by itself, rather than the range that all values span.
-    NOT IN is never TRUE if the list contains NULL. Spark compares the column and all values in one
-    common type.
+    The filter compares the bounds with each value, not with the range that all values span. NOT IN
+    is never TRUE if the list contains NULL. Spark compares the column and all values in one common
+    type.
     """
     if not all(
         comparable(side.data_type, c.data_type)
@@ -121,7 +121,7 @@ def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -
     if not (common == side.data_type or comparable(side.data_type, common)):
         return None
     low, high = (f"CAST({bound} AS {common})" for bound in (side.low, side.high))
-    # Cast each value by itself, because an array of them would first get a common type of its own.
+    # Cast each value separately, because an array of them would first get its own common type.
     values = f"array({', '.join(f'CAST({c.text} AS {common})' for c in constants)})"
     is_float = common in FLOATS
     nan = f"exists({values}, r -> coalesce(isnan(r), false))" if is_float else "false"
@@ -130,7 +130,7 @@ def listed(side: Side, constants: list[Constant], negated: bool, types: Types) -
         unbounded = f"(NOT {side.empty} AND {side.may_have_value})"
         return (f"((CASE WHEN {side.bounded} THEN {among} ELSE {unbounded} END) OR "
                 f"({nan} AND {side.may_be_nan}))")  # fmt: skip
-    zero = "r != 0" if is_float else "true"  # -0.0 and 0.0 are equal, but not in every hash set
+    zero = "r != 0" if is_float else "true"  # 0.0 = -0.0, but some hash sets tell them apart
     only = f"exists({values}, r -> coalesce({low} = {high} AND {high} = r AND {zero}, false))"
     return (
         f"(NOT exists({values}, r -> r IS NULL) AND {side.may_have_value} AND "

@@ -1,4 +1,4 @@
-"""Parses SQL with sqlglot and writes it for Spark, limited to SQL that both interpret alike.
+"""Parses SQL with sqlglot and writes it for Spark, limited to SQL that means the same in both.
 
 sqlglot translates many functions to its own, and parses some operators differently from Spark.
 Function calls are therefore kept verbatim (`Verbatim`), and `Text` writes only a short list of
@@ -22,7 +22,10 @@ from sqlglot.errors import SqlglotError
 
 
 class NotUnderstood(Exception):
-    """A part of a query is not supported, and must not restrict the files to read."""
+    """A part of a query is not supported, so it must not be used to skip files.
+
+    The message is a clause that gives the reason.
+    """
 
 
 class Verbatim(Spark):
@@ -85,7 +88,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-#: The functions among them that may return a value if an argument is null.
+#: The functions in `FUNCTIONS` that may return a value if an argument is null.
 _TAKE_NULL = {
     "coalesce", "greatest", "if", "ifnull", "isnan", "isnotnull", "isnull", "least", "nullif",
     "nvl",
@@ -103,11 +106,11 @@ def parse(text: str, only_names: bool = False) -> exp.Expression:
         NotUnderstood: the text cannot be parsed, or sqlglot may read it differently from Spark.
     """
     if not only_names and _OBSCURE.search(text):
-        raise NotUnderstood("text with a backslash, a double quote, ${, |> or CHAR")
+        raise NotUnderstood("the text contains a backslash, a double quote, ${, |> or CHAR")
     try:
         return parse_one(text, dialect=Verbatim)
     except (SqlglotError, RecursionError):
-        raise NotUnderstood("text that sqlglot cannot parse") from None
+        raise NotUnderstood("sqlglot cannot parse the text") from None
 
 
 def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
@@ -138,12 +141,12 @@ def parts_of(column: exp.Column) -> tuple[str, ...]:
     """
     parts = column.parts
     if not all(isinstance(part, exp.Identifier) for part in parts):
-        raise NotUnderstood("a star")
+        raise NotUnderstood("a star stands in place of a column")
     return tuple(part.name for part in parts)
 
 
 def call_of(node: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
-    """Returns the lower-case name and the arguments of a call, or None if not in `FUNCTIONS`."""
+    """Returns the lower-case name and the arguments of a call to one of `FUNCTIONS`, or None."""
     if isinstance(node, exp.Anonymous) and _only(node, "this", "expressions"):
         name = str(node.this).lower()
         return (name, node.expressions) if name in FUNCTIONS else None
@@ -180,10 +183,10 @@ def operands(node: exp.Expression) -> list[exp.Expression]:
         value = node.args.get(name)
         found += value if isinstance(value, list) else [value] if value is not None else []
     if any(isinstance(operand, _PREDICATES) for operand in found):
-        raise NotUnderstood("predicates side by side")
+        raise NotUnderstood("an operand is a predicate without parentheses")
     # Spark parses `a <=> b < c` as `(a <=> b) < c`, but sqlglot adds parentheses around `b < c`.
     if isinstance(node, exp.NullSafeEQ) and isinstance(unwrapped(node.expression), _PREDICATES):
-        raise NotUnderstood("predicates side by side")
+        raise NotUnderstood("the right operand of <=> may be a predicate without parentheses")
     return found
 
 
@@ -261,7 +264,7 @@ class Text:
         is_plain_is = isinstance(node, exp.Is) and _only(node, "this", "expression", "negate")
         if is_plain_is and isinstance(node.expression, (exp.Null, exp.Boolean)):
             return f"({self.of(operands(node)[0])} IS {negation}{self.of(node.expression)})"
-        raise NotUnderstood(f"{node.key}")
+        raise NotUnderstood(f"the operator {node.key} is not supported")
 
     def _literal(self, node: exp.Expression) -> str | None:
         if isinstance(node, exp.Literal):
@@ -269,7 +272,7 @@ class Text:
                 return str(node.this)
             text = str(node.this)
             if not text.isprintable() or "'" in text:
-                raise NotUnderstood("a string with special characters")
+                raise NotUnderstood("a string contains special characters")
             return f"'{text}'"
         if isinstance(node, exp.HexString) and _only(node, "this"):
             return f"X'{node.this}'"
@@ -279,12 +282,12 @@ class Text:
 
     def _cast(self, node: exp.Cast) -> str:
         if not _only(node, "this", "to"):
-            raise NotUnderstood("a cast with options")
+            raise NotUnderstood("a cast has options that are not supported")
         return f"CAST({self.of(node.this)} AS {type_text(node.args['to'])})"
 
     def _case(self, node: exp.Case) -> str:
         if not _only(node, "this", "ifs", "default"):
-            raise NotUnderstood("CASE")
+            raise NotUnderstood("this form of CASE is not supported")
         value = f" {self.of(node.this)}" if node.this is not None else ""
         branches = "".join(
             f" WHEN {self.of(i.this)} THEN {self.of(i.args['true'])}" for i in node.args["ifs"]
@@ -303,11 +306,11 @@ def type_text(data_type: exp.Expression) -> str:
     kind = getattr(data_type.this, "name", "")
     parameters = data_type.expressions
     if kind not in _TYPES or not _only(data_type, "this", "expressions", "nested"):
-        raise NotUnderstood("a cast to another type")
+        raise NotUnderstood("casts to this type are not supported")
     if not parameters:
         return _TYPES[kind]
     if kind != "DECIMAL":
-        raise NotUnderstood("a cast to another type")
+        raise NotUnderstood("casts to this type are not supported")
     return f"DECIMAL({', '.join(str(int(p.this.name)) for p in parameters)})"
 
 

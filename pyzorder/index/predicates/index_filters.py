@@ -84,9 +84,9 @@ class IndexFilters:
         return found or both(self._not_null(node), self._of_constant_file(node, negated))
 
     def _is_folded(self, node: exp.Expression) -> bool:
-        """Whether Spark may fold a comparison to TRUE or FALSE even where the column is null.
+        """Whether Spark may fold a comparison to TRUE or FALSE, even for rows with null.
 
-        It does so for integers compared with a DECIMAL that does not fit into BIGINT.
+        Spark does so if an integer is compared with a DECIMAL that does not fit into BIGINT.
         """
         if not isinstance(node, _ORDERED) or not any(map(is_beyond_bigint, operands(node))):
             return False
@@ -168,7 +168,7 @@ class IndexFilters:
         """Whether both are the same deterministic expression."""
         if unwrapped(a) != unwrapped(b):
             return False
-        Text(lambda parts: self._find(parts).source).of(a)  # raises unless known as deterministic
+        Text(lambda parts: self._find(parts).source).of(a)  # raises unless deterministic
         return True
 
     def _called(self, node: exp.Expression, negated: bool) -> Filter:
@@ -185,7 +185,7 @@ class IndexFilters:
         left, right = self._sides(*operands(node))
         null_safe = isinstance(node, exp.NullSafeEQ)
         if null_safe and left.data_type != right.data_type == "string":
-            return None  # without ANSI, strings that cannot be cast are NULL and so equal nulls
+            return None  # without ANSI mode, a string that cannot be cast is NULL and equals nulls
         if isinstance(right, Side):
             if negated:
                 return None
@@ -251,9 +251,11 @@ class IndexFilters:
         return found
 
     def _of_constant_file(self, node: exp.Expression, negated: bool) -> Filter:
-        """Evaluates a predicate without a rule on files in which all rows have the same values.
+        """Returns the filter for a predicate that no rule covers.
 
-        In such files, columns have equal bounds, no null, no NaN, and no floating-point zero.
+        The filter evaluates the predicate on files whose rows all have the same values, and keeps
+        the other files. In such files, the columns have equal bounds, no null, no NaN, and no
+        floating-point zero.
         """
         named: set[int] = set()
 

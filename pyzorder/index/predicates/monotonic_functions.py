@@ -1,9 +1,10 @@
 """Functions that may be applied to a column in a comparison, and types that may be compared.
 
-The functions are those of Scala's MonotonicFunctions. Each returns a value for every value or
-fails, and a <= b implies f(a) <= f(b). The bounds mapped through f therefore enclose the values
-mapped through f. Functions of the local day qualify only if the session's time zone has a single,
-fixed offset. In other zones, a clock that is set back across midnight repeats a day.
+The functions are those of Scala's MonotonicFunctions. For every non-null value, such a function f
+returns a non-null value or fails, and a <= b implies f(a) <= f(b). The bounds mapped through f
+therefore enclose the values mapped through f. Functions of the local day qualify only if the
+session's time zone has a single, fixed offset. In other zones, a clock that is set back across
+midnight repeats a day.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pyzorder.index.predicates.conditions import (
 
 
 class Found(NamedTuple):
-    """A column's number in the index, and its name in the scan, in SQL notation."""
+    """A column's position in the index, and its name in the scan, in SQL notation."""
 
     number: int
     source: str
@@ -77,7 +78,7 @@ class Types:
                 self._known[text] = None
         known = self._known[text]
         if known is None:
-            raise NotUnderstood(f"{text} has no type")
+            raise NotUnderstood(f"Spark cannot determine the type of {text}")
         return known
 
 
@@ -86,8 +87,8 @@ class Side:
     """A column of the index, or a monotonic function of one.
 
     Attributes:
-        number: the column's number in the index.
-        data_type: the type in which it is compared.
+        number: the column's position in the index.
+        data_type: the type in which the value is compared.
         source: SQL for the value, over the scan.
         low: SQL for the lower bound mapped through the function, over the index.
         high: SQL for the upper bound mapped through the function, over the index.
@@ -141,7 +142,7 @@ def side(node: exp.Expression, find: Find, types: Types) -> Side:
 
 
 def _applied(node: exp.Expression, find: Find, types: Types) -> tuple[Side, str]:
-    """Returns the argument of a monotonic function, and the function's SQL with {0} for it."""
+    """Returns a monotonic function's argument, and the function's SQL with {0} in its place."""
     if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
         inner, target = side(node.this, find, types), type_text(node.args["to"])
         if _widens(inner.data_type, types.of(f"CAST(NULL AS {target})"), types.has_one_offset):
@@ -160,7 +161,7 @@ def _applied(node: exp.Expression, find: Find, types: Types) -> tuple[Side, str]
         days = unit in _DAYS and types.has_one_offset
         if inner.data_type == "timestamp" and (days or unit in _FRACTIONS):
             return inner, f"date_trunc('{unit}', {{0}})"
-    raise NotUnderstood("a function that might not preserve order")
+    raise NotUnderstood("the expression might not preserve order")
 
 
 def _has_days(data_type: str, types: Types) -> bool:
@@ -216,7 +217,7 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
     if column in days and other == "string":
         return constant
     # Converting local times to instants does not preserve the order at a gap in local time, where
-    # a time moves past later ones. So a column of local times must not be converted.
+    # a time moves past later ones. A column of local times must therefore not be converted.
     zoneless = "timestamp_ntz"
     if constant:
         return (
@@ -226,7 +227,7 @@ def comparable(column: str, other: str, constant: bool = True) -> bool:
 
 
 def keeps_values(a: str, b: str) -> bool:
-    """Whether no value becomes NULL by conversion when Spark compares values of two types."""
+    """Whether Spark can compare values of two types without converting any of them to NULL."""
     if a == b or "void" in (a, b):
         return True
     if is_number(a) and is_number(b):

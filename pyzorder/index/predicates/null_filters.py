@@ -67,7 +67,7 @@ class NullFilters:
         """
         node = affirmed(unwrapped(node))
         if not is_plain(node):
-            raise NotUnderstood(node.key)
+            raise NotUnderstood(f"this form of {node.key} is not supported")
         if self._called(node) in ("isnull", "isnotnull", "isnan") or isinstance(node, exp.Boolean):
             return NEVER, "boolean"
         if isinstance(node, (exp.Is, exp.NullSafeEQ)):
@@ -81,7 +81,7 @@ class NullFilters:
         if isinstance(node, _OF_OPERANDS):
             filters, types = self._all(operands(node))
             if not all(keeps_values(a, b) for a, b in combinations(types, 2)):
-                raise NotUnderstood("a conversion that may give NULL")
+                raise NotUnderstood("converting an operand may give NULL")
             return reduce(either, filters), "boolean"
         if isinstance(node, _OF_STRINGS) or self._called(node) in (
             "contains", "endswith", "startswith",
@@ -89,7 +89,7 @@ class NullFilters:
             call = call_of(node)
             filters, types = self._all(call[1] if call else operands(node))
             if set(types) != {"string"}:
-                raise NotUnderstood("a conversion that may give NULL")
+                raise NotUnderstood("converting an operand may give NULL")
             return reduce(either, filters), "boolean"
         return self._value(node)
 
