@@ -39,8 +39,8 @@ DESCRIBE SKIPPING INDEX ON sales;
 SELECT path, num_records, customer_id_minValue, customer_id_maxValue
 FROM skipping_index('sales') ORDER BY path LIMIT 3;
 
--- New rows are indexed as they are written. The next OPTIMIZE clusters them; a second one has nothing
--- to do.
+-- New rows are indexed as they are written. The next OPTIMIZE clusters them, and a second one has
+-- nothing to do.
 INSERT INTO sales VALUES (7, DATE'2025-01-01', 1);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
