@@ -87,8 +87,9 @@ class LayoutSearch:
     def chosen(self, candidates: Sequence[Layout], margin: float) -> Layout | None:
         """Returns the best candidate, or None if there is none.
 
-        A candidate with more columns is better only if each additional column saves a share of
-        `margin` of the opened bytes, and if the saving is not just due to a few readings.
+        A candidate with more columns is better only if each additional column reduces the opened
+        bytes by at least the fraction `margin`, and if the saving is not just due to a few
+        readings.
         """
         best: Layout | None = None
         for count in sorted({len(layout.columns) for layout in candidates}):

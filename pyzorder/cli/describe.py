@@ -55,7 +55,7 @@ Examples:
     "--where",
     metavar="SQL",
     multiple=True,
-    help="Condition of a query: add a gauge for the share of files that it skips; repeatable.",
+    help="Add a gauge for the share of files that a query with this condition skips; repeatable.",
 )
 @session_options
 def command(settings: Settings, target: Target, metrics: bool, where: Sequence[str]) -> None:

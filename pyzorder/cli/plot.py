@@ -34,7 +34,7 @@ Examples:
 @click.argument("target", type=TargetType(), required=False)
 @columns_argument
 @click.option(
-    "--where", metavar="SQL", help="Condition of a query: highlight the files that it opens."
+    "--where", metavar="SQL", help="Highlight the files that a query with this condition opens."
 )
 @click.option("--ranks", is_flag=True, help="Space all bounds evenly.")
 @click.option("--depth", is_flag=True, help="Draw how many files cover each value instead.")

@@ -27,7 +27,9 @@ Examples:
 )
 @target_argument
 @columns_argument
-@click.option("--where", metavar="SQL", help="Condition of a query: show the files that it opens.")
+@click.option(
+    "--where", metavar="SQL", help="Show the files that a query with this condition opens."
+)
 @click.option(
     "--output",
     "-o",

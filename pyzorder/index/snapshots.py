@@ -274,7 +274,7 @@ def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
         raise Unusable(f"{pointer.file} has {rows.num_rows} rows instead of {pointer.num_files}")
     text_bytes = sum(map(_text_bytes, rows.columns))
     if text_bytes > _LEAST_TEXT + _MOST_TEXT * len(data):
-        raise Unusable(f"{pointer.file} has {len(data)} bytes, but texts of many times that size")
+        raise Unusable(f"{pointer.file} has {len(data)} bytes but {text_bytes} bytes of strings")
     _check_memory(needed + text_bytes, pointer)
     rows = rows.cast(fields)
     _check_files(rows.select([f.name for f in FILE_FIELDS]), pointer)
@@ -323,7 +323,7 @@ def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
 
 
 def _width_of(path: str, widths: dict[str, int]) -> int:
-    """Returns the memory for a value without the bytes of texts; 0 if its leaf is not read."""
+    """Returns the memory for a value without the bytes of strings; 0 if its leaf is not read."""
     return widths.get(path) or widths.get(path.partition(".")[0], 0)
 
 
@@ -343,7 +343,7 @@ def _check_memory(needed: int, pointer: Pointer) -> None:
 
 def _check_files(rows: pa.Table, pointer: Pointer) -> None:
     """Checks the columns that describe files."""
-    rows.validate(full=True)  # texts must be UTF-8, unlike bounds
+    rows.validate(full=True)  # strings must be UTF-8, unlike bounds
     if any(column.null_count for column in rows.columns):
         raise Unusable(f"{pointer.file} has nulls in columns that cannot be null")
     if len(pc.unique(rows["path"])) != rows.num_rows:
@@ -351,7 +351,7 @@ def _check_files(rows: pa.Table, pointer: Pointer) -> None:
 
 
 def _text_bytes(column: pa.ChunkedArray) -> int:
-    """Returns the total length of a column's texts in bytes, counting repeated texts each time."""
+    """Returns the total length of a column's strings in bytes, counting repeated ones each time."""
     total = 0
     for chunk in column.chunks:
         inner = chunk.flatten() if pa.types.is_list(chunk.type) else chunk

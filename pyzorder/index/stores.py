@@ -185,7 +185,7 @@ def is_whole(path: str) -> bool:
 
 
 def store_of(root: str) -> Store:
-    """Returns the store of a path as returned by `plain`.
+    """Returns the store that holds `root`, a path in the form that `plain` returns.
 
     Raises PyArrow's error if PyArrow does not support the store.
     """

@@ -46,8 +46,8 @@ final case class IndexedScan(
   }
 
   /**
-   * Whether all rows of a partition pass the filters on partition columns. The listing ensures
-   * this. If it lists another partition anyway, the scan must read that partition.
+   * Whether all rows of a partition pass the filters on partition columns. The listing should
+   * return only such partitions. If it returns any others, the scan must read them.
    */
   def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
     try filter.eval(partition) == true

@@ -84,7 +84,10 @@ private[store] object SnapshotPages extends CompressionCodecFactory {
           s"limit or differs from its header ($stated)")
     }
 
-  /** Decompresses `size` bytes between buffers, as Parquet does for off-heap memory. */
+  /**
+   * Decompresses `size` bytes from one buffer into another. Parquet calls this variant if its
+   * buffers are off-heap.
+   */
   private def decompress(
       pages: BytesInputDecompressor,
       from: ByteBuffer,

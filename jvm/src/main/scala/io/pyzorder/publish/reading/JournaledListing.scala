@@ -14,8 +14,8 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 /**
  * A listing of a relation's files.
  *
- * @param files   the listed files, which need no further requests to the store unless this is the
- *                relation's own index
+ * @param files   an index of the listed files. Unless it is the relation's own index, it sends no
+ *                further requests to the store
  * @param isFresh whether the store was listed just now
  * @param asOf    the time at which these were known to be the relation's files; None for the
  *                relation's own index, because Spark does not record when it lists

@@ -43,7 +43,10 @@ private[skipping] object ChangedFiles {
    */
   private final case class Request(files: Seq[FileStatus], send: () => Seq[FileStatus])
 
-  /** Lists a folder, in ranges of names if it has many files on S3. */
+  /**
+   * The requests that list a folder: a single one, or one per range of names if the folder is on S3
+   * and many of its files are to be checked.
+   */
   private def requestsFor(fs: FileSystem, folder: Path, files: Seq[FileStatus]): Seq[Request] = {
     def whole(): Seq[FileStatus] =
       try fs.listStatus(folder).toSeq
