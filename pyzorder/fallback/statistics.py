@@ -115,7 +115,7 @@ def entries(
     inside = folder.root + "/"
     return [
         FileEntry(
-            path.removeprefix(inside), *stat, rows, (), settings.fingerprint,
+            folder.relative(path), *stat, rows, (), settings.fingerprint,
             {name: _held(known, settings) for name, known in statistics.items()},
         )
         for (path, stat), (rows, statistics) in found.items()

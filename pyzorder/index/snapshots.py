@@ -34,6 +34,9 @@ GREATEST = 10**18 - 1
 
 _DATA_FILE = re.compile(r"_snapshot-[^/]+")
 
+#: Maximum number of columns with statistics.
+_MOST_COLUMNS = 10_000
+
 #: Maximum number of values per row and column. Entries have at most 63 clustering columns.
 _MOST_VALUES = 64
 
@@ -200,6 +203,9 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         raise Unusable(f"{text['file']} is not the name of a snapshot file")
     if not all(isinstance(c["type"], str) for c in text["columns"]):
         raise Unusable("a column's type is not atomic")
+    paths = [tuple(c["path"]) for c in text["columns"]]
+    if len(paths) > _MOST_COLUMNS or len(set(paths)) < len(paths):
+        raise Unusable("its columns repeat, or are more than pyzorder writes")
     return Pointer(
         folder,
         int(text["version"]),

@@ -50,6 +50,17 @@ class TableFolder:
             return relative
         return f"{self.root}/{relative}" if relative else self.root
 
+    def relative(self, path: str) -> str:
+        """Returns the name of a data file; the inverse of `resolve`.
+
+        A file in a folder such as `file:` keeps its whole path, because its relative name would
+        look like a whole path to somewhere else.
+        """
+        name = path.removeprefix(f"{self.root}/")
+        if not is_whole(name):
+            return name
+        return path if is_whole(path) else f"file:{path}"
+
     def marker(self, run: int, incarnation: str, folder: str) -> str:
         """Returns the path of the empty file that a run creates in each folder it changes."""
         return f"{self.resolve(folder)}/_zorder.{run}.{incarnation}"

@@ -66,14 +66,12 @@ def is_hidden(relative: str) -> bool:
 
 def _listed(store: Store, folder: TableFolder) -> dict[str, VisibleFile]:
     prefix = f"{folder.root}/"
-    named = {
-        path.removeprefix(prefix): (path, stat) for path, stat in store.files(folder.root).items()
-    }
-    return {
-        name: VisibleFile(name, path, *stat)
-        for name, (path, stat) in named.items()
-        if not is_hidden(name)
-    }
+    found = [
+        VisibleFile(folder.relative(path), path, *stat)
+        for path, stat in store.files(folder.root).items()
+        if not is_hidden(path.removeprefix(prefix))
+    ]
+    return {file.path: file for file in found}
 
 
 def _lost(store: Store, state: JournalState, overlay: Overlay | None) -> frozenset[str]:

@@ -57,7 +57,7 @@ def test_paths_are_found(spark: SparkSession, paths: list[str], other: str) -> N
         len(paths)
     )
     for i, path in enumerate(paths):
-        builder.set(i, path)
+        builder.set(i, path.encode())
     if len(set(paths)) < len(paths):
         with pytest.raises(Exception, match="two of its entries have the same path"):
             builder.result()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyzorder.index.table_folder import leaves
+from pyzorder.index.table_folder import TableFolder, leaves
 
 LEAVING = [
     "", "/etc/passwd", "../other/x", "x/../../other", "./x", "a//b", "a/./b", "a\0b",
@@ -23,3 +23,18 @@ def test_leaving(name: str) -> None:
 @pytest.mark.parametrize("name", INSIDE)
 def test_inside(name: str) -> None:
     assert not leaves(name)
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "name"),
+    [
+        ("/t", "/t/p=1/x", "p=1/x"),
+        ("/t", "/t/file:/victim/x", "file:/t/file:/victim/x"),
+        ("s3a://b/t", "s3a://b/t/x", "x"),
+        ("s3a://b/t", "s3a://b/t/s3a:/other/x", "s3a://b/t/s3a:/other/x"),
+        ("/t", "/elsewhere/x", "/elsewhere/x"),
+    ],
+)
+def test_names(root: str, path: str, name: str) -> None:
+    """A folder of the table that is named like a scheme does not lead elsewhere."""
+    assert TableFolder(root).relative(path) == name

@@ -47,7 +47,7 @@ object FileSystems {
 
   /** Whether the local path is neither a file nor a folder, for example a pipe. */
   private[pyzorder] def isSpecial(path: Path): Boolean =
-    Option(path.toUri.getScheme).forall(_ == "file") &&
+    Option(path.toUri.getScheme).forall(_.equalsIgnoreCase("file")) &&
       Try(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes]))
         .toOption.exists(_.isOther)
 

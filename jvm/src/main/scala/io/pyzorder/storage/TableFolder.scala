@@ -1,5 +1,7 @@
 package io.pyzorder.storage
 
+import java.util.Locale
+
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
@@ -31,6 +33,13 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
   private lazy val places: Set[Path] = catalog.fold(Set.empty[Path])(_())
 
+  /**
+   * The locations, spelled as in the names that `relativize` returns. They are compared as strings,
+   * because Hadoop's comparison of paths ignores the case of the scheme and the authority, whereas
+   * `relativize` and `isAtOrBelow` do not.
+   */
+  private lazy val placeNames: Set[String] = places.map(TableFolder.spelled)
+
   /** Whether the table comes from a catalog, which then knows the locations of its partitions. */
   def isInCatalog: Boolean = catalog.isDefined
 
@@ -47,7 +56,7 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
     else {
       val path = resolve(folder)
       val isNamed = !TableFolder.isWhole(folder) ||
-        !TableFolder.isAtOrBelow(path, root) && above(path).exists(places)
+        !TableFolder.isAtOrBelow(path, root) && above(path).exists(isPlace)
       isNamed && !isLinked(folder)
     }
 
@@ -70,7 +79,9 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
    */
   private def homes(path: Path): Seq[Path] =
     if (TableFolder.isAtOrBelow(path, root)) Seq(root)
-    else above(path).filter(one => places(one) || SiblingFolder.isBeside(this, one)).toSeq
+    else above(path).filter(one => isPlace(one) || SiblingFolder.isBeside(this, one)).toSeq
+
+  private def isPlace(path: Path): Boolean = placeNames(path.toString)
 
   private def above(path: Path): Iterator[Path] =
     Iterator.iterate(path)(_.getParent).takeWhile(_ != null)
@@ -114,13 +125,19 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
   private val prefix = own.getPath.stripSuffix("/") + "/"
 
-  /** The name of the data file (or folder) at a qualified path; the inverse of `resolve`. */
+  /**
+   * The name of the data file (or folder) at a qualified path; the inverse of `resolve`. A file in
+   * a folder such as `file:` is named by its whole path, because its relative name would look like
+   * a whole path to somewhere else.
+   */
   def relativize(path: Path): String = {
     val other = path.toUri
     val sameStore = own.getScheme == other.getScheme && own.getAuthority == other.getAuthority
-    if (sameStore && other.getPath.startsWith(prefix)) other.getPath.substring(prefix.length)
-    else if (path == root) ""
-    else path.toString
+    val below =
+      if (sameStore && other.getPath.startsWith(prefix)) other.getPath.substring(prefix.length)
+      else if (path == root) ""
+      else path.toString
+    if (TableFolder.isWhole(below)) path.toString else below
   }
 
   private def hidden(place: String, relative: String, suffix: String): Path =
@@ -191,9 +208,18 @@ object TableFolder {
   }
 
   private def isCanonical(whole: String): Boolean =
-    try new Path(whole).toString == whole &&
-        !(new Path(whole).toUri.getPath + "/").contains("/../")
-    catch { case NonFatal(_) => false }
+    try {
+      val path = new Path(whole)
+      path.toString == whole && spelled(path) == whole &&
+      !(path.toUri.getPath + "/").contains("/../")
+    } catch { case NonFatal(_) => false }
+
+  /** The path with its scheme in lower case, as file systems return it. */
+  private def spelled(path: Path): String = {
+    val uri = path.toUri
+    if (uri.getScheme == null) path.toString
+    else new Path(uri.getScheme.toLowerCase(Locale.ROOT), uri.getAuthority, uri.getPath).toString
+  }
 
   /** Whether Spark's listings hide a file, named as in FileRef, because of a name on its path. */
   def isHidden(relative: String): Boolean =

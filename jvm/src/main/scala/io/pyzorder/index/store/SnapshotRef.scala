@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.DataType
 import scala.jdk.CollectionConverters._
 
 import io.pyzorder.common.BoundedJson
-import io.pyzorder.index.model.{IndexedColumn, IndexedColumns}
+import io.pyzorder.index.model.{IndexedColumn, IndexedColumns, ZValueColumn}
 import io.pyzorder.storage.{RunNumber, TableFolder}
 
 /**
@@ -78,6 +78,13 @@ object SnapshotRef {
 
   private val mapper = new ObjectMapper()
 
+  /** The maximum number of columns, and of names in the path of a nested one. */
+  private val MaxColumns = 10000
+  private val MaxDepth = 100
+
+  /** The maximum number of z-value columns. pyzorder writes one per index. */
+  private val MaxCurves = 16
+
   private val Pointer = "_v00(\\d{18})\\.json".r
 
   private val DataFile = "_snapshot-[^/]+".r
@@ -107,15 +114,30 @@ object SnapshotRef {
       required(json, "length").asLong(),
       required(json, "crc32").asLong(),
       required(json, "numFiles").asInt(),
-      required(json, "columns").elements().asScala.map { item =>
+      checked(required(json, "columns").elements().asScala.map { item =>
         IndexedColumn(
           required(item, "path").elements().asScala.map(_.asText()).toList,
           typeOf(required(item, "type")))
-      }.toList,
+      }.toList),
       Option(json.get("coverage")).filter(_.isObject).map { item =>
         Coverage(required(item, "listedAt").asLong(), required(item, "whole").asBoolean())
       },
       Option(json.get("coverableSince")).fold(0L)(_.asLong()))
+  }
+
+  /**
+   * Throws unless an index could have these columns. The work that some rules do grows with the
+   * number of columns, or with its square.
+   */
+  private def checked(columns: List[IndexedColumn]): List[IndexedColumn] = {
+    val curves = columns.count(column => ZValueColumn.unapply(column).isDefined)
+    if (columns.length > MaxColumns || curves > MaxCurves ||
+      columns.exists(_.path.length > MaxDepth) ||
+      columns.map(_.path).toSet.size < columns.length) {
+      throw new IllegalArgumentException(
+        s"its ${columns.length} columns repeat, or are more or deeper than pyzorder writes")
+    }
+    columns
   }
 
   /**

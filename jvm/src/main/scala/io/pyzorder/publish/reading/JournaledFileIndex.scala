@@ -23,7 +23,8 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * Overlay for why none is missed) and reads the journals again. If they have changed, it starts
  * over.
  *
- * @param folders the tables with a journal to which the paths may belong
+ * @param folders the tables with a journal to which the paths may belong; they trust the paths that
+ *                the catalog, not the journal, assigns to them
  * @param pinned  root paths that were files when the query was planned. They stay in the listing
  *                even if they are gone, because readers find a file that an OPTIMIZE has moved
  * @param known   the files at or below some of the given paths; these paths are not listed
@@ -78,9 +79,7 @@ final class JournaledFileIndex(
   private case class Look(token: String, lost: Set[String])(val overlay: Option[Overlay])
 
   private def look(folder: TableFolder, roots: Seq[Path]): Look = {
-    // For a table in the catalog, the roots come from the catalog and are therefore trusted.
-    val state = Journal.read(
-      hadoopConf, if (folder.isInCatalog) folder.trusting(roots.toSet) else folder)
+    val state = Journal.read(hadoopConf, folder)
     val lost = state.overlay.map(o =>
       o.lost(hadoopConf,
         o.folders.filter { name =>

@@ -122,13 +122,24 @@ object JournaledListing {
   /**
    * The listings of several relations, taken from one listing of all their roots through the
    * journals; None for a relation whose file index is of a class that only Spark can list.
+   *
+   * @param relations the relations, each with its options, its selected partitions and its folders
    */
   def together(
       session: shim.SparkSession,
-      relations: Seq[(FileIndex, Map[String, String], SelectedPartitions)],
-      folders: Seq[TableFolder]): Seq[Option[Listing]] = {
-    val roots = relations.map { case (wrapped, options, selected) =>
+      relations: Seq[(FileIndex, Map[String, String], SelectedPartitions, Seq[TableFolder])])
+      : Seq[Option[Listing]] = {
+    val roots = relations.map { case (wrapped, options, selected, _) =>
       Roots.of(session, wrapped, options, selected)
+    }
+    val trusted = relations.zip(roots).flatMap { case ((_, _, _, folders), at) =>
+      folders.map(_ -> at.fold(Set.empty[Path])(_.paths.toSet))
+    }
+    // The journal of one table must not affect the files of another.
+    val (inCatalog, byPath) = trusted.partition(_._1.isInCatalog)
+    val folders = (inCatalog ++ byPath).map(_._1).distinct.map { folder =>
+      val own = inCatalog.collect { case (`folder`, paths) => paths }
+      if (own.isEmpty) folder else folder.trusting(own.flatten.toSet)
     }
     val now = System.currentTimeMillis()
     val every = roots.flatten.flatMap(_.paths).distinct
@@ -205,8 +216,11 @@ object JournaledListing {
     val snapshots = covering.flatMap(ref => SnapshotListing.of(session, ref).map(ref -> _))
     def known(paths: Set[Path]): Map[Path, Seq[FileStatus]] =
       snapshots.map(_._2.below(paths)).foldLeft(Map.empty[Path, Seq[FileStatus]])(_ ++ _)
+    val trusted = folders.map { folder =>
+      if (folder.isInCatalog) folder.trusting(at.paths.toSet) else folder
+    }
     val files = new JournaledFileIndex(
-      session, at.paths, at.options, at.schema, at.spec, folders, at.pinned, known)
+      session, at.paths, at.options, at.schema, at.spec, trusted, at.pinned, known)
     val times = snapshots.flatMap(_._1.coverage).map(_.listedAt) :+ now
     Listing(files, isFresh = snapshots.isEmpty, Some(times.min))
   }

@@ -146,8 +146,7 @@ private[skipping] object FileSource {
       val session = listed.head.session
       val seen = listed.map(one => TableState.Seen.now(session, one.folders))
       val listings = JournaledListing.together(
-        session, listed.map(one => (one.wrapped, one.options, one.selected)),
-        listed.flatMap(_.folders).distinct)
+        session, listed.map(one => (one.wrapped, one.options, one.selected, one.folders)))
       listed.zip(seen).zip(listings).foreach { case ((one, now), listing) =>
         listing.foreach(made => one.fixed = Some(new TableState(now, made, Staleness.none)))
       }

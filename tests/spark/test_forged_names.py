@@ -1,0 +1,224 @@
+"""Records that name files and folders outside a table in unusual ways: a scheme in capitals, and
+folders of the table that are named like a scheme.
+
+The user who forges them may write to the folder of the table `forger`, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from tests.support.scans import settings
+
+STATEMENTS = [
+    "OPTIMIZE forger ZORDER BY (id)",
+    "VACUUM forger",
+    "RESTORE TABLE forger TO BEFORE OPTIMIZE",
+]
+LIFE = "forged"
+RUN = 7
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """The folder of the partitioned table `forger`, which has no records yet."""
+    folder = tmp_path / "t"
+    spark.sql(
+        "CREATE TABLE forger (id BIGINT, p INT) USING parquet PARTITIONED BY (p)"
+        f" LOCATION '{folder}'"
+    )
+    spark.sql("INSERT INTO forger SELECT id, cast(id % 2 as int) FROM range(20)")
+    yield folder
+    spark.sql("DROP TABLE IF EXISTS forger")
+
+
+def write(path: Path, numbers: range) -> None:
+    """Writes a Parquet file whose size does not depend on the numbers."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = {"id": pa.array(numbers, pa.int64()), "p": pa.array([1] * len(numbers), pa.int32())}
+    pq.write_table(pa.table(columns), path, compression="none", use_dictionary=False)
+
+
+def put(table: Path, life: str = LIFE, **records: dict[str, Any]) -> None:
+    """Writes the records of a dead run that began long ago."""
+    journal = table / "_zorder" / "_journal"
+    journal.mkdir(parents=True, exist_ok=True)
+    (table / "_zorder" / "_incarnation").write_text(life)
+    prepare = {"operation": "OPTIMIZE", "owner": "x", "host": "elsewhere", "pid": 1, "started": 1,
+               "began": 1, "lease": 1}  # fmt: skip
+    for kind, fields in {"prepare": prepare, **records}.items():
+        record = {"formatVersion": 1, "record": kind, "incarnation": life, **fields}
+        path = journal / f"_{RUN}.{kind}"
+        path.write_text(json.dumps(record))
+        os.utime(path, (1.6e9, 1.6e9))
+
+
+def run(spark: SparkSession, statement: str) -> None:
+    """Runs a statement, which may refuse the records."""
+    with settings(
+        spark,
+        spark__sql__zorder__vacuum__retentionCheck="false",
+        spark__sql__zorder__journal__lease="1s",
+    ):
+        try:
+            spark.sql(statement).collect()
+        except PySparkException as failure:
+            assert "ZORDER_" in str(failure), failure
+
+
+def ref(file: Path, name: str) -> dict[str, Any]:
+    status = file.stat()
+    return {
+        "path": name,
+        "size": status.st_size,
+        "modificationTime": status.st_mtime_ns // 1_000_000,
+    }
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize("scheme", ["file", "FILE", "File"])
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_staging_folder_that_is_a_link(
+    spark: SparkSession, table: Path, tmp_path: Path, statement: str, scheme: str
+) -> None:
+    """Hadoop ignores the case of a scheme, and so must the search for links."""
+    outside = tmp_path / "outside"
+    (outside / f"_{RUN}").mkdir(parents=True)
+    (outside / f"_{RUN}" / "precious").touch()
+    (table / "p=1" / f"_zorder.{RUN}.{LIFE}").touch()
+    (table / "p=1" / "_zorder").mkdir()
+    (table / "p=1" / "_zorder" / "_staging").symlink_to(outside)
+    folder = f"{scheme}:{table}/p=1"
+    added = {"path": f"{folder}/x.parquet", "size": 1, "modificationTime": 1}
+    put(table, retire={"retire": [], "add": [added], "folders": [folder]})
+    run(spark, statement)
+    assert names(outside) == [f"_{RUN}", f"_{RUN}/precious"]
+
+
+@pytest.mark.parametrize("scheme", ["file", "FILE"])
+@pytest.mark.parametrize("statement", STATEMENTS[:2])
+def test_a_previous_partition_that_is_a_link(
+    spark: SparkSession, table: Path, tmp_path: Path, statement: str, scheme: str
+) -> None:
+    """Files of a partition's previous location are carried to the current one."""
+    secret = tmp_path / "secret"
+    write(secret / "secret.parquet", range(1000, 1005))
+    (table / "p=1" / "link").symlink_to(secret)
+    move = {"values": {"p": "1"}, "from": f"{scheme}:{table}/p=1/link", "to": "p=1"}
+    put(
+        table,
+        partitions={"database": "default", "table": "forger", "to": "t-zorder-12345678",
+                    "partitions": [move], "read": []},
+        retire={"retire": [], "add": [], "folders": []},
+        outcome={"outcome": "COMMIT", "by": "x"},
+        done={},
+    )  # fmt: skip
+    run(spark, statement)
+    assert names(secret) == ["secret.parquet"]
+    assert spark.newSession().sql("SELECT max(id) FROM forger").collect() == [(19,)]
+
+
+@pytest.mark.parametrize("statement", [*STATEMENTS[:2], "VACUUM '{}'"])
+def test_a_marker_in_a_folder_named_like_a_scheme(
+    spark: SparkSession, table: Path, tmp_path: Path, statement: str
+) -> None:
+    """`file:/victim` below the table is not the folder /victim."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    marker = f"_zorder.{RUN}.{LIFE}"
+    (victim / marker).touch()
+    inside = table / "file:" / str(victim)[1:]
+    inside.mkdir(parents=True)
+    (inside / marker).touch()
+    put(table)
+    run(spark, statement.format(table))
+    assert names(victim) == [marker]
+
+
+@pytest.mark.parametrize("statement", ["CREATE SKIPPING INDEX ON forger", STATEMENTS[0]])
+def test_data_in_a_folder_named_like_a_scheme(
+    spark: SparkSession, table: Path, tmp_path: Path, statement: str
+) -> None:
+    """A table that is read with recursiveFileLookup has the same folder with a file that has the
+    name, size and time of the victim's file."""
+    victim = tmp_path / "victim" / "x.parquet"
+    write(victim, range(1000, 1020))
+    spark.sql("DROP TABLE forger")
+    shutil.rmtree(table)
+    write(table / "own.parquet", range(20))
+    inside = table / "file:" / str(victim)[1:]
+    write(inside, range(2000, 2020))
+    status = victim.stat()
+    assert inside.stat().st_size == status.st_size
+    os.utime(inside, ns=(status.st_atime_ns, status.st_mtime_ns))
+    before = victim.read_bytes()
+    spark.sql(
+        "CREATE TABLE forger (id BIGINT, p INT) USING parquet OPTIONS (recursiveFileLookup 'true')"
+        f" LOCATION '{table}'"
+    )
+    run(spark, statement)
+    assert names(victim.parent) == ["x.parquet"] and victim.read_bytes() == before
+    fresh = spark.newSession()
+    assert fresh.sql("SELECT count(*), max(id) FROM forger").collect() == [(40, 2019)]
+    assert fresh.sql("SELECT count(*) FROM forger WHERE id >= 2000").collect() == [(20,)]
+    bounds = fresh.sql("SELECT id_minValue FROM skipping_index('forger')").collect()
+    assert (1000,) not in bounds
+
+
+def test_a_journal_that_names_files_of_another_table(
+    spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
+    """A query on both tables lists them together. Each journal still affects its own table only."""
+    spark.sql("OPTIMIZE forger ZORDER BY (id)").collect()
+    inner = table / "p=1"
+    spark.sql(f"CREATE TABLE inner_table (id BIGINT) USING parquet LOCATION '{inner}'")
+    try:
+        others = [ref(file, f"file:{file}") for file in (table / "p=0").glob("*.parquet")]
+        (own,) = inner.glob("*.parquet")
+        put(
+            inner,
+            retire={"retire": [*others, ref(own, own.name)], "add": [], "folders": []},
+            outcome={"outcome": "COMMIT", "by": "x"},
+        )
+        query = "SELECT (SELECT sum(1) FROM forger WHERE p = 0), (SELECT count(*) FROM inner_table)"
+        assert spark.newSession().sql(query).first()[0] == 10
+    finally:
+        spark.sql("DROP TABLE inner_table")
+
+
+#: Columns in a forged pointer, which stays below the maximum size of a pointer.
+COLUMNS = {
+    "the same z-value": lambda i: {"path": ["zorder_value(id, p)"], "type": "binary"},
+    "other z-values": lambda i: {"path": [f"zorder_value(id, c{i})"], "type": "binary"},
+    "nested columns": lambda i: {"path": ["id"] * (i % 50 + 1), "type": "long"},
+    "deep columns": lambda i: {"path": ["a"] * 200, "type": "long"},
+}
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_a_pointer_with_many_columns(spark: SparkSession, table: Path, columns: str) -> None:
+    """Queries and writes take no longer, and do not fail."""
+    spark.sql("CREATE SKIPPING INDEX ON forger").collect()
+    pointer = max((table / "_zorder" / "_index").glob("_v*.json"))
+    fields = json.loads(pointer.read_text())
+    fields["columns"] += [COLUMNS[columns](i) for i in range(20_000)]
+    fields["version"] += 1
+    pointer.with_name(f"_v{fields['version']:020d}.json").write_text(json.dumps(fields))
+    session = spark.newSession()
+    assert session.sql("SELECT count(*) FROM forger WHERE id > 3").collect() == [(16,)]
+    session.sql("INSERT INTO forger VALUES (20, 0)")
+    assert session.sql("SELECT count(*) FROM forger WHERE id > 3").collect() == [(17,)]
