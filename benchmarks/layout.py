@@ -232,10 +232,10 @@ def main() -> int:
         if compared:
             report.write(
                 "layout_peers", "Files opened, relative to pyzorder",
-                "The number of files that another project's layout opens, divided by the number "
-                "for pyzorder's layout, with the same rows, the same columns and about as many "
-                "files; `all` is the mean over the lookups of each column and the boxes; "
-                "`make bench-layout`.",
+                "The number of files that queries open in another project's layout, divided by the "
+                "number in pyzorder's layout. Both have the same rows, the same columns and about "
+                "as many files. `all` is the mean over the lookups of each column and the boxes. "
+                "Measured by `make bench-layout`.",
                 [["layout", "table", "files", "lookup", "box", "all"], *compared])  # fmt: skip
     spark.stop()
     return 0

@@ -20,7 +20,7 @@ FROM range(200000);
 EXPLAIN SELECT sum(amount) FROM sales WHERE customer_id = 7;
 SELECT sum(amount) AS amount_before FROM sales WHERE customer_id = 7;
 
--- The default file size, 256m, suits real tables. This one is small.
+-- The default file size, 256m, suits real tables. This table is small.
 SET spark.sql.zorder.optimize.targetFileSize = 64k;
 
 -- Estimate the effect first. A dry run changes nothing.
@@ -39,8 +39,8 @@ DESCRIBE SKIPPING INDEX ON sales;
 SELECT path, num_records, customer_id_minValue, customer_id_maxValue
 FROM skipping_index('sales') ORDER BY path LIMIT 3;
 
--- New rows are indexed as they are written. The next OPTIMIZE clusters them, and a second one has
--- nothing to do.
+-- New rows are indexed as they are written. The next OPTIMIZE clusters them. If you run it again, it
+-- has nothing to do.
 INSERT INTO sales VALUES (7, DATE'2025-01-01', 1);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 OPTIMIZE sales ZORDER BY (customer_id, sold_date);

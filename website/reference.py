@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 MARKER = re.compile(r"<!-- from the code: ([\w ]+) -->")
 
-#: Rows of a table that is small enough to run every statement on it.
+#: The rows of a small table on which every statement runs.
 ROWS = "SELECT id % 10 AS a, id AS b FROM range(100)"
 
 FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")
@@ -28,7 +28,7 @@ FUNCTIONS = ("interleave_bits", "zorder_value", "range_id")
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting as the jar declares it. `property` is None if no table property overrides it."""
+    """A setting as the jar declares it. `property` is None if it has no table property."""
 
     key: str
     default: str

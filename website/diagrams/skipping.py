@@ -59,7 +59,7 @@ INDEX = (
 DAYS, STORE = (5, 8), 7
 """The days and the store that the query looks for."""
 
-#: The axes of the bars.
+#: The first and the last value on the axes of the bars.
 AXIS = (1, 12)
 
 _RULES = Path(__file__).parents[2] / "sql" / "skipping" / "comparisons.txt"
