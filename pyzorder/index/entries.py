@@ -35,7 +35,8 @@ class FileEntry:
     """The index's row for one data file.
 
     Attributes:
-        statistics: the statistics by IndexedColumn.name. Those of other columns are unknown.
+        statistics: the statistics of each column, by IndexedColumn.name. The statistics of missing
+            columns are unknown.
     """
 
     path: str

@@ -185,7 +185,7 @@ class IndexFilters:
         left, right = self._sides(*operands(node))
         null_safe = isinstance(node, exp.NullSafeEQ)
         if null_safe and left.data_type != right.data_type == "string":
-            return None  # without ANSI mode, a string that cannot be cast is NULL and equals nulls
+            return None  # without ANSI mode, a string that cannot be cast becomes NULL
         if isinstance(right, Side):
             if negated:
                 return None
@@ -253,9 +253,9 @@ class IndexFilters:
     def _of_constant_file(self, node: exp.Expression, negated: bool) -> Filter:
         """Returns the filter for a predicate that no rule covers.
 
-        The filter evaluates the predicate on files whose rows all have the same values, and keeps
-        the other files. In such files, the columns have equal bounds, no null, no NaN, and no
-        floating-point zero.
+        The filter evaluates the predicate on files whose rows all have the same values: their
+        columns have equal bounds, no null, no NaN, and no floating-point zero. It keeps all other
+        files.
         """
         named: set[int] = set()
 
