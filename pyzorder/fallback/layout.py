@@ -71,7 +71,7 @@ def key_of(column: IndexedColumn) -> str:
 
 
 def partition_key(partitions: Sequence[str]) -> Column:
-    """Returns a column of text that identifies partitions by the values of these columns."""
+    """Returns a string column that identifies partitions by the values of the given columns."""
     from pyspark.sql import functions as F
 
     values = ", ".join(f"CAST({quoted(name)} AS STRING)" for name in partitions)
@@ -101,9 +101,9 @@ def laid_out(
     for module in (placement, kd_tree):  # pyzorder may not be installed on the workers
         cloudpickle.register_pickle_by_value(module)
     place = F.pandas_udf(found.of, "task int, place bigint")  # type: ignore[call-overload]
-    # A retried task reads the same rows in the same order, so it computes the same numbers. They
-    # are hashed because the rows of a cell with several files may come at regular intervals, such
-    # as every other row.
+    # A retried task reads the same rows in the same order, so it computes the same numbers. The
+    # numbers are hashed because the rows of a cell with several files may come at regular
+    # intervals, such as every other row.
     turn = F.pmod(F.hash(F.monotonically_increasing_id()), F.lit(2**31 - 1)).cast("long")
     placed = grouped.select(*names, place(F.col(GROUP), turn, *keys).alias(PLACE))
     task, order = F.col(f"{PLACE}.task").alias(TASK), F.col(f"{PLACE}.place").alias(PLACE)

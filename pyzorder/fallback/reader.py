@@ -87,7 +87,7 @@ def read(
     """Returns a reader of a table that uses the table's index.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder. Text with a slash and no
+        table: the table's name as in SQL, or the path of its folder. A string with a slash and no
             backtick is a path.
         format: the format of the files if `table` is a path, either parquet or orc.
         schema: the schema of the files if `table` is a path. By default, Spark infers it.

@@ -39,7 +39,7 @@ _ATOMIC = set(_SHOWN)
 def indexable(schema: StructType, table: Table) -> list[IndexedColumn]:
     """Returns the leaf columns of a table that the fallback can index.
 
-    It cannot index
+    The fallback cannot index
 
     - partition columns, which queries do not read from files,
     - CHAR, whose values are padded,

@@ -32,7 +32,7 @@ class Table:
     Attributes:
         name: the table's name as in SQL.
         format: parquet or orc.
-        location: the table's folder, as a path from `stores.plain`.
+        location: the table's folder, in the form that `stores.plain` returns.
         is_catalog: whether the table is in the catalog.
         partitions: names of its partition columns; empty for a path.
         types: the type of each column in DESCRIBE, by name.
