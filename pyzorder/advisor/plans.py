@@ -197,7 +197,7 @@ def scans_below(node: dict[str, Any]) -> Iterator[Scan]:
 
 
 def scan_of(node: dict[str, Any]) -> Scan | None:
-    """Returns the scan of Parquet or ORC files that a node represents, if it does."""
+    """Returns the scan that a node represents, or None if it is no scan of Parquet or ORC files."""
     match = SCAN.fullmatch(node.get("nodeName", ""))
     metadata = node.get("metadata", {})
     location = re.search(r"\[(.*?)[,\]]", metadata.get("Location", ""))

@@ -99,7 +99,7 @@ class QueryReadings:
     def _lower(
         self, scope: Scope, source: Source, bound: exp.Expression, branch: int
     ) -> exp.Expression | None:
-        """Translates a condition on a subquery to one inside it; returns None if impossible."""
+        """Translates a condition on a subquery to a condition inside it, or returns None."""
         inner = source.branches[branch]
         select = inner.select
         name = next(n for n, s in scope.sources.items() if s is source)
@@ -367,7 +367,7 @@ def other_side(
 ) -> str:
     """Returns a query for the other side of a join, with the key and all columns that are used.
 
-    The size of these rows determines whether Spark broadcasts them.
+    The size of the query's result determines whether Spark broadcasts it.
     """
     used: list[exp.Expression] = []
     for column in scope.select.find_all(exp.Column):

@@ -217,7 +217,7 @@ class Scope:
             source.table = parts_of(node)
         elif isinstance(node, exp.Subquery):
             source.branches, source.whole = branches_of(node, self._catalog)
-        # Columns cannot be qualified with the generated name of a source without an alias.
+        # A source without an alias gets a generated name, with which no column can be qualified.
         name = node.alias_or_name.lower() or f" {len(self.sources)}"
         if name in self.sources:
             raise NotUnderstood("two tables or subqueries of the same name")

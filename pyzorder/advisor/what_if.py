@@ -274,8 +274,8 @@ class WhatIf:
             return None, (), f"Nothing to recommend: the workload never scans {self._target}."
         if not columns or best is None:
             return None, (), (
-                f"Nothing to recommend: the workload scans {self._target}, but has no filter that "
-                "can skip files by a possible clustering column."
+                f"Nothing to recommend: the workload scans {self._target}, but has no filter or "
+                "join that can skip files by a column that the table can be clustered by."
             )  # fmt: skip
         if files["newFiles"] < 2:
             return None, (), (
