@@ -1,4 +1,4 @@
-"""Provides a command's session: a new one, one on a Connect server, or one of the caller's."""
+"""Provides a command's session: a new one, one on a Connect server, or one from the caller."""
 
 from __future__ import annotations
 
