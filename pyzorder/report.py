@@ -1,4 +1,4 @@
-"""Writes the report of a table as one HTML file, with its health, pictures and history.
+"""Writes an HTML report on a table: its health, pictures of its files, and its history.
 
 Needs matplotlib and Jinja2: `pip install 'pyzorder-spark[plot]'`. The HTML file loads no external
 resources and runs no scripts.
