@@ -1,7 +1,7 @@
 """The tables for comparing layouts: real ones from PyPI packages, and difficult synthetic ones.
 
-Each is written once, as Parquet, to the folder demo-output/benchmarks. Its rows are in the order in
-which they would arrive in practice.
+Each table is written once, as Parquet, to the folder demo-output/benchmarks. The rows are in the
+order in which they would arrive in practice.
 """
 
 from __future__ import annotations

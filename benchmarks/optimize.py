@@ -4,11 +4,12 @@
 
 The table is TPC-H lineitem in 64 files, with rows in their original order. It is clustered by
 (l_partkey, l_shipdate, l_suppkey) into the same number of files, with a heap of 2 GiB. A plain
-rewrite has one task and one new file for each file. Rounds alternate between the ways of rewriting,
-and seconds are the minimum of the rounds; only their ratios matter. At larger scale factors, only
+rewrite has one task and one new file for each file. Every round runs each way of rewriting once.
+The seconds are the minimum over all rounds; only their ratios matter. At larger scale factors, only
 the plain rewrite and pyzorder run, with files of the same size and a third of the rounds. The
-OPTIMIZE of other projects alternates with pyzorder's on the newest Spark that they support. Prints
-the results, and writes them to benchmarks/results/optimize.md and optimize_peers.md.
+OPTIMIZE of another project alternates with pyzorder's on the newest Spark version that the project
+supports. Prints the results, and writes them to benchmarks/results/optimize.md and
+optimize_peers.md.
 """
 
 from __future__ import annotations

@@ -322,11 +322,12 @@ def hudi(  # type: ignore[no-untyped-def]
     spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
     clustering = {
         **writing,
-        # Hudi cuts the curve into parts whose number is the input's size divided by this size,
+        # The number of parts into which Hudi cuts the curve is the input's size divided by this
+        # setting.
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
-        # and cuts each part into files of up to 100 times this size, measured by the rows in
-        # memory.
+        # Hudi then cuts each part into files of up to 100 times that size, measured by the rows
+        # in memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

@@ -63,7 +63,7 @@ def grown(sizes: list[int]) -> bool:
 
 
 def plan_in_turns(with_extension: bool) -> None:
-    """Prints the median milliseconds to plan 100 queries, for each line of standard input.
+    """Plans 100 queries for each line of standard input, and prints the median milliseconds.
 
     The queries read an unindexed table of 20 files.
     """
