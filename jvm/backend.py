@@ -1,9 +1,9 @@
 """The build backend of `pip install`, which compiles the jar and then calls setuptools.
 
-The jar is for the Spark version that PYZORDER_SPARK names (such as 3.5), or else for that of the
-environment's PySpark, or else for the newest one that this Python can run. PYZORDER_SPARK may name
-several versions, as in `make wheel`. In that case, all of their jars but one must have been built
-already.
+The jar is built for the Spark version that PYZORDER_SPARK names, such as 3.5. If it is not set, the
+version is that of the environment's PySpark or, without PySpark, the newest that this Python can
+run. PYZORDER_SPARK may name several versions, as in `make wheel`. In that case, all of their jars
+but one must have been built already.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src" / "main"
 BENCH = ROOT / "jvm" / "src" / "bench" / "scala"
-#: Files of the Python package that go into the jar, each with its folder there.
+#: Files of the Python package that go into the jar, each with its folder in the jar.
 RESOURCES = {ROOT / "pyzorder" / "error_conditions.json": "io/pyzorder"}
 JAVA_VERSIONS = (17, 21)
 
@@ -259,7 +259,8 @@ def bench_jar() -> Path:
     return jar
 
 
-#: Warnings are errors, except deprecations, in which the Spark versions that share sources differ.
+#: Warnings are errors. Deprecations are not, because Spark versions that share sources differ in
+#: them.
 LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 
