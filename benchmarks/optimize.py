@@ -39,7 +39,7 @@ COLUMNS = ("l_partkey", "l_shipdate", "l_suppkey")
 
 @dataclass
 class Cost:
-    """The cost of a way of rewriting: seconds of all rounds, and other figures of the last one."""
+    """The cost of a way of rewriting. All figures but the seconds are those of the last round."""
 
     seconds: list[float] = field(default_factory=list)
     jobs: int = 0
@@ -176,7 +176,7 @@ def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
     """Measures the peers that `make peers` has fetched, and writes results/optimize_peers.md.
 
     Args:
-        rows: existing results, to which those of other peers are added.
+        rows: existing results, to which the results of the remaining peers are added.
     """
     for name, peer in peers.PEERS.items():
         if any(row[0] == name for row in rows):

@@ -191,7 +191,7 @@ def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> 
     """Returns the files of the peer's layout, with a target size that gives about `arguments.files`
     files.
 
-    If one target size gives too many files and another one too few, tries a size between them.
+    If one target size gives too many files and another gives too few, tries a size between the two.
     """
     target = size_of(arguments.source) // arguments.files
     written: Sequence[str] = ()
@@ -234,7 +234,7 @@ def size_of(folder: Path) -> int:
 def time_all(
     spark: SparkSession, arguments: argparse.Namespace, home: Path
 ) -> dict[str, list[float]]:
-    """Returns the seconds of each round, without those of its preparation."""
+    """Returns the seconds that each round takes once it has been prepared."""
     from pyzorder import ZOrderTable
 
     rows = spark.read.parquet(str(arguments.source))

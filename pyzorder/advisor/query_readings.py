@@ -218,7 +218,7 @@ class QueryReadings:
     def _exists(self, scope: Scope, query: exp.Expression) -> bool:
         """Handles EXISTS (SELECT … WHERE inner = outer AND …) as a join on the outer columns.
 
-        Returns False if the subquery has another form.
+        Returns False if the subquery does not have this form.
         """
         inner = next((s for s in scope.subqueries if s.select == query.unnest()), None)
         if inner is None or inner.select.args.get("group"):

@@ -164,7 +164,7 @@ class Source:
 
     Attributes:
         node: the source as parsed.
-        join: the JOIN that adds it; None for the first source.
+        join: the JOIN that adds the source; None for the first source.
         table: the parts of its name if it is a table.
         branches: the SELECTs that make up the query if it is a subquery. A UNION has several.
             Empty for tables, and for sources that are not understood.

@@ -84,7 +84,7 @@ class Columns:
         return (only.name, *below), data_type
 
 
-#: For each of Spark's types, the type in which Python sends bounds, and SQL that converts them.
+#: For each of Spark's types, the type in which Python sends bounds, and SQL to convert them back.
 _SENT: dict[str, tuple[str, str]] = {
     "boolean": ("BOOLEAN", "{0}"), "byte": ("BIGINT", "CAST({0} AS TINYINT)"),
     "short": ("BIGINT", "CAST({0} AS SMALLINT)"), "integer": ("BIGINT", "CAST({0} AS INT)"),

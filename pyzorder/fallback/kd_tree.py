@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int32]
 
-#: Share by which a cut may overfill files. If a cut overfills them more, other columns are tried.
+#: Share by which a cut may overfill files. If a cut exceeds it, other columns are tried.
 TOLERATED = 0.25
 
 #: Columns with at least this share of the widest spread count as equally wide. Among these, the
@@ -121,7 +121,7 @@ def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
 def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
     """Returns fractional slab counts that give cells the same length in all columns.
 
-    Columns whose spread is shorter than such a cell get 1.
+    Columns whose spread is shorter than that length get a count of 1.
     """
     columns = [c for c in range(len(spreads)) if spreads[c] > 0]
     length = 0.0

@@ -56,7 +56,7 @@ class TableUse:
 def named_tables(query: str) -> set[str]:
     """Returns the names of all tables in a query, as written in its text.
 
-    Returns nothing for other statements, and for text that is not understood.
+    Returns nothing for statements other than queries, and for text that is not understood.
     """
     try:
         statement = parse(query, only_names=True)

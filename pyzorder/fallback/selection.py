@@ -86,8 +86,9 @@ class Selection:
     def filter_text(self) -> str | None:
         """Returns a condition that excludes the skipped files, or None if there are none.
 
-        Spark evaluates it for each file while listing. It identifies files by path, size and
-        modification time, so files that were changed or added since they were indexed are read.
+        Spark evaluates the condition for each file while listing. The condition identifies files by
+        path, size and modification time, so new files are read, and so are files that have changed
+        since they were indexed.
         """
         if not self.skipped:
             return None

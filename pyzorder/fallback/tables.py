@@ -42,7 +42,7 @@ class Table:
         is_bucketed: whether the table is bucketed.
         is_external: whether dropping the table leaves its files in place.
         path: the path to pass to spark.read; empty for a table of the catalog.
-        store: the store of its files; None if it cannot be reached from this process.
+        store: the store of the table's files; None if this process cannot reach it.
     """
 
     name: str

@@ -18,8 +18,8 @@ class ColumnStatistics:
     """Statistics of one column in one file. The fields are those of FORMAT.md.
 
     Attributes:
-        bounds: least and greatest value, represented as in `stored_type`. None if they are
-            unknown, or if all values are null or NaN.
+        bounds: least and greatest value; None if they are unknown, or if all values are null or
+            NaN. Dates and timestamps are days and microseconds since the epoch.
     """
 
     bounds: tuple[Any, Any] | None = None

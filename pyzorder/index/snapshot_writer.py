@@ -38,7 +38,7 @@ KEPT_SNAPSHOTS = 10
 
 
 def incarnation_of(store: Store, folder: TableFolder) -> str:
-    """Returns the table's incarnation id, and creates it if there is none.
+    """Returns the table's incarnation id, and creates one if there is none.
 
     The id is random. It stays the same until the whole table is overwritten.
 

@@ -55,7 +55,7 @@ class Store(Protocol):
         """
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
-        """Returns the status of those of the files that exist, by path."""
+        """Returns the status of each file that exists, by path."""
 
     def create(self, path: str, data: bytes) -> bool:
         """Creates a file with these bytes, unless the name is taken.
