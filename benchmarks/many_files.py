@@ -188,8 +188,8 @@ def main() -> int:
                 print(" | ".join(row), flush=True)
             report.write(
                 "many_files", "Whole queries on tables of many files",
-                f"Each query reads {READ * LINKS} files. The first query is the first of a fresh "
-                "process on the table; `later` is the median of the third and later ones.",
+                f"Each query reads {READ * LINKS} files. `first query` is the first query of a "
+                "fresh process; `later` is the median of the third and later queries.",
                 table)  # fmt: skip
     return 0
 

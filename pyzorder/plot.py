@@ -91,9 +91,7 @@ def compare(layouts: Mapping[str, Layout], *, ranks: bool = False) -> Picture:
     """
     columns = {found.columns for found in layouts.values()}
     if len(columns) != 1:
-        raise ValueError(
-            "compare takes at least one layout, and layouts must have the same columns"
-        )
+        raise ValueError("compare needs one or more layouts, all with the same columns")
     (of_all,) = columns
     if len(of_all) > 2:
         raise errors.too_many_sides([column.name for column in of_all])

@@ -252,7 +252,7 @@ def advice(
     todo += [
         Advice(
             f"Run {run.run} ({run.operation or 'damaged record'}) is unfinished: it is still "
-            "running, or its process died and the next writing command completes or undoes it. "
+            "running, or its process died and the next writing command will finish or undo it. "
             "Queries see every row exactly once."
         )
         for run in runs
@@ -266,7 +266,7 @@ def advice(
                 f"VACUUM {found.target}",
             ),
             Advice(
-                "To undo the last run, while its retired files exist:",
+                "To undo the last OPTIMIZE, as long as the files that it replaced still exist:",
                 f"RESTORE {found.target} TO BEFORE OPTIMIZE",
             ),
         ]

@@ -75,8 +75,8 @@ def create_index(
 def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> int:
     """Updates the index to match the table's current files.
 
-    Reads only files that are new or have changed since they were indexed. Creates the index if there
-    is none.
+    Reads only files that are new or have changed since they were indexed. Creates the index if
+    there is none.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.

@@ -277,7 +277,7 @@ class IndexFilters:
         return f"(CASE WHEN coalesce({one}, false) THEN {answer} ELSE true END)"
 
     def _sides(self, a: exp.Expression, b: exp.Expression) -> tuple[Side, Side | Constant]:
-        """Returns both operands of a comparison, with the column first if one of them is constant."""
+        """Returns both operands of a comparison. If one of them is constant, it comes second."""
         if not self._is_side(a):
             return self._side(b), self._constant(a)
         return self._side(a), self._side(b) if self._is_side(b) else self._constant(b)
