@@ -53,7 +53,7 @@ def installed_spark() -> str | None:
 
 
 def wanted_sparks() -> list[str]:
-    """The Spark minor versions to build for; exits if one is not supported."""
+    """Returns the Spark minor versions to build for, or exits if one of them is not supported."""
     named = os.environ.get("PYZORDER_SPARK", "").replace(",", " ").split()
     wanted = named or [installed_spark() or build.default_spark()]
     return [build.supported(spark) for spark in wanted]

@@ -35,7 +35,7 @@ exec "$@"
 
 
 def pip_install(python: Path, *arguments: str) -> bool:
-    """Runs `pip install` in the environment; returns whether it succeeded."""
+    """Runs `pip install` in the environment, and returns whether it succeeded."""
     command = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     print("pip install", *arguments, file=sys.stderr, flush=True)
     return subprocess.run([*command, *arguments]).returncode == 0

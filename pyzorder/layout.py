@@ -178,7 +178,7 @@ def read(
 
 
 def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
-    """Returns the files that any scan of the query opens; all if a scan does not list its files."""
+    """Returns the files that the query's scans open, or all if a scan does not list its files."""
     opened: set[str] = set()
     for scan in explanation:
         named = scan.details["opened"]

@@ -48,8 +48,8 @@ class ColumnUse:
     join: int
     other: int
     rows_left: float | None
-    """Share of the rows that filters on the column keep, as the median over the readings. None if
-    the filters skip no file, or if the column is a partition column."""
+    """The share of rows that a reading's filters on the column keep (median over the readings).
+    None if the filters skip no file, or if the column is a partition column."""
 
 
 @dataclass(frozen=True)

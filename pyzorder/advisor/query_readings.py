@@ -1,7 +1,7 @@
 """Determines how a query reads a table, through aliases, subqueries and joins.
 
-Pushes filters down to the table, as Spark's optimizer does, and join keys, as pyzorder does when a
-query runs. Filters and keys that do not reach the table are counted as left out.
+Filters are pushed down to the table as in Spark's optimizer. Join keys are pushed down as pyzorder
+does when a query runs. Filters and keys that do not reach the table are counted as left out.
 """
 
 from __future__ import annotations

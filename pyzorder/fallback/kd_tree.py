@@ -149,7 +149,7 @@ def _near(leaves: int, ideal: Sequence[float]) -> list[list[float]]:
             last = leaves / math.prod(counts)
             if last >= 1:
                 found.append([*counts, last])
-    if not found:  # every candidate needs more cells than there are files; rounding down does not
+    if not found:  # every candidate needs more cells than there are files, so round all counts down
         down = [float(math.floor(count)) for count in first]
         found.append([*down, leaves / math.prod(down)])
     return found

@@ -241,7 +241,7 @@ def _handed_on(
 
 
 def _named(parts: tuple[str, ...], body: exp.Select) -> exp.Column:
-    """Returns the column of a SELECT's sources that the SELECT returns under a name."""
+    """Returns the column of a SELECT's sources that the SELECT returns under the given name."""
     name = parts[0].lower()
     found = [i for i in body.expressions if not i.is_star and i.alias_or_name.lower() == name]
     stars = [item for item in body.expressions if item.is_star]

@@ -33,7 +33,7 @@ from pyzorder.index.table_folder import TableFolder
 #: Attempts to read or create the incarnation id.
 _TRIES = 10
 
-#: Number of snapshots to keep, including the newest, when one is published.
+#: Number of snapshots that are kept when a new one is published, including the new one.
 KEPT_SNAPSHOTS = 10
 
 
