@@ -39,7 +39,7 @@ JARS = build.ROOT / "pyzorder" / "jars"
 
 
 def pyspark_home() -> Path | None:
-    """The folder of a PySpark with jars, importable or in the environment's site-packages."""
+    """The folder of a PySpark with jars that is importable or in this Python's site-packages."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(spec.origin).parent] if spec is not None and spec.origin is not None else []
     homes.append(Path(sysconfig.get_path("purelib")) / "pyspark")
@@ -65,7 +65,7 @@ def to_compile() -> list[str]:
 
 
 def build_requires() -> list[str]:
-    """The packages needed to build the jar that neither the machine nor the environment has."""
+    """The packages that are needed to build the jar and are missing on this machine."""
     missing = [spark for spark in to_compile() if spark != installed_spark()]
     needed = [f"pyspark=={build.spark_versions()[spark]['pyspark']}" for spark in missing[:1]]
     if to_compile() and build.machine_java() is None:

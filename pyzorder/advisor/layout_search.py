@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Number of columns to combine. They are the columns that save the most on their own.
 MOST_COLUMNS = 6
 
-#: Number of layouts with the same number of columns that are extended by one more column.
+#: For each number of columns, the number of layouts that are extended by one more column.
 BEAM = 3
 
 

@@ -17,7 +17,7 @@ class NotUnderstood(Exception):
 
 @dataclass(frozen=True)
 class Predicate:
-    """A condition that every row used by a query satisfies."""
+    """A condition that holds for every row that a query uses."""
 
     sql: str
     """The condition in Spark's dialect, with only the table's columns."""

@@ -75,8 +75,8 @@ Results go to stdout (one JSON document with --json), everything else to stderr.
 def app() -> None:
     """Z-ordering and data skipping for plain Parquet and ORC tables.
 
-    TARGET is a table name as in SQL (sales, db.sales, `odd name`) or a folder. Text with a slash
-    (/data/sales, ./sales, s3a://bucket/sales) is a folder, and so is parquet.`/data/sales`.
+    TARGET is a table name as in SQL (sales, db.sales, `odd name`) or a folder. A TARGET with a
+    slash (/data/sales, ./sales, s3a://bucket/sales) is a folder, and so is parquet.`/data/sales`.
     """
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TableReader:
-    """Reads the rows of a table that match a condition, and opens only files that may have any."""
+    """Reads rows of a table that match a condition. Opens only files that may have such rows."""
 
     def __init__(
         self, spark: SparkSession, table: tables.Table, schema: StructType | str | None = None

@@ -129,7 +129,7 @@ def _share(made: str) -> None:
     if not stat.S_ISDIR(own.st_mode):
         wanted &= 0o666
     with contextlib.suppress(OSError):
-        # Restrict the permissions first: the folder's are meant for its group, not the current one.
+        # Restrict permissions until the file has the group for which the folder's are meant.
         os.chmod(made, stat.S_IMODE(own.st_mode) & wanted)
         if own.st_gid != around.st_gid:
             os.chown(made, -1, around.st_gid)

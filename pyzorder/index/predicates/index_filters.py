@@ -185,7 +185,8 @@ class IndexFilters:
         left, right = self._sides(*operands(node))
         null_safe = isinstance(node, exp.NullSafeEQ)
         if null_safe and left.data_type != right.data_type == "string":
-            return None  # without ANSI mode, a string that cannot be cast becomes NULL
+            # Without ANSI mode, a string that cannot be cast becomes NULL, and <=> matches nulls.
+            return None
         if isinstance(right, Side):
             if negated:
                 return None
