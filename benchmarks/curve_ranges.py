@@ -4,8 +4,9 @@
 
 The method `direct` cuts files anywhere along the z-order curve, so the rows of a file fill only a
 part of the box between its bounds. pyzorder therefore also keeps the smallest and largest z-value
-of each file. The method `boundaries` cuts files at cells, which fill their boxes. pyzorder.explain
-counts the files. Prints a table, and writes it to benchmarks/results/curve_ranges.md.
+of each file. The method `boundaries` makes each file a cell, whose rows fill its box.
+pyzorder.explain counts the files. Prints a table, and writes it to
+benchmarks/results/curve_ranges.md.
 """
 
 from __future__ import annotations

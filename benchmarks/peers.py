@@ -191,7 +191,7 @@ def as_many(spark: SparkSession, arguments: argparse.Namespace, table: Path) -> 
     """Returns the files of the peer's layout, with a target size that gives about `arguments.files`
     files.
 
-    If one target size gives too many files and another one too few, tries a size between them.
+    If one target size gives too many files and another gives too few, tries a size between the two.
     """
     target = size_of(arguments.source) // arguments.files
     written: Sequence[str] = ()
@@ -234,7 +234,7 @@ def size_of(folder: Path) -> int:
 def time_all(
     spark: SparkSession, arguments: argparse.Namespace, home: Path
 ) -> dict[str, list[float]]:
-    """Returns the seconds of each round, without those of its preparation."""
+    """Returns the seconds that each round takes once it has been prepared."""
     from pyzorder import ZOrderTable
 
     rows = spark.read.parquet(str(arguments.source))
@@ -322,11 +322,12 @@ def hudi(  # type: ignore[no-untyped-def]
     spark.read.parquet(str(source)).write.format("hudi").options(**inserting).save(str(table))
     clustering = {
         **writing,
-        # Hudi cuts the curve into parts whose number is the input's size divided by this size,
+        # The number of parts into which Hudi cuts the curve is the input's size divided by this
+        # setting.
         "hoodie.clustering.plan.strategy.target.file.max.bytes":
             size * size_of(table) // size_of(source),
-        # and cuts each part into files of up to 100 times this size, measured by the rows in
-        # memory.
+        # Hudi then cuts each part into files of up to 100 times that size, measured by the rows
+        # in memory.
         "hoodie.parquet.compression.ratio": 99,
         "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
         "hoodie.clustering.plan.strategy.max.bytes.per.group": 1 << 40,

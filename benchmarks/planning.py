@@ -2,11 +2,11 @@
 
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
-For synthetic tables of these sizes, with an index of four columns, measures the memory of the
-index, and the milliseconds to load it, to find the entries of a listing, and to prune a listing
-whose entries are known (io.pyzorder.skipping.files.PlanningBenchmark, in jvm/src/bench). For a
-small table without an index, measures the milliseconds to plan a query with and without the
-extension, in separate processes.
+For synthetic tables of these sizes, with an index of four columns, measures the memory of the index
+and the milliseconds of three steps: loading the index, finding the entries of a listing, and
+pruning a listing whose entries are known (io.pyzorder.skipping.files.PlanningBenchmark, in
+jvm/src/bench). For a small table without an index, measures the milliseconds to plan a query with
+and without the extension, in separate processes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def grown(sizes: list[int]) -> bool:
 
 
 def plan_in_turns(with_extension: bool) -> None:
-    """Prints the median milliseconds to plan 100 queries, for each line of standard input.
+    """Plans 100 queries for each line of standard input, and prints the median milliseconds.
 
     The queries read an unindexed table of 20 files.
     """

@@ -1,9 +1,9 @@
 """The build backend of `pip install`, which compiles the jar and then calls setuptools.
 
-The jar is for the Spark version that PYZORDER_SPARK names (such as 3.5), or else for that of the
-environment's PySpark, or else for the newest one that this Python can run. PYZORDER_SPARK may name
-several versions, as in `make wheel`. In that case, all of their jars but one must have been built
-already.
+The jar is built for the Spark version that PYZORDER_SPARK names, such as 3.5. If it is not set, the
+version is that of the environment's PySpark or, without PySpark, the newest that this Python can
+run. PYZORDER_SPARK may name several versions, as in `make wheel`. In that case, all of their jars
+but one must have been built already.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ JARS = build.ROOT / "pyzorder" / "jars"
 
 
 def pyspark_home() -> Path | None:
-    """The folder of a PySpark with jars, importable or in the environment's site-packages."""
+    """The folder of a PySpark with jars that is importable or in this Python's site-packages."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(spec.origin).parent] if spec is not None and spec.origin is not None else []
     homes.append(Path(sysconfig.get_path("purelib")) / "pyspark")
@@ -53,7 +53,7 @@ def installed_spark() -> str | None:
 
 
 def wanted_sparks() -> list[str]:
-    """The Spark minor versions to build for; exits if one is not supported."""
+    """Returns the Spark minor versions to build for, or exits if one of them is not supported."""
     named = os.environ.get("PYZORDER_SPARK", "").replace(",", " ").split()
     wanted = named or [installed_spark() or build.default_spark()]
     return [build.supported(spark) for spark in wanted]
@@ -65,7 +65,7 @@ def to_compile() -> list[str]:
 
 
 def build_requires() -> list[str]:
-    """The packages needed to build the jar that neither the machine nor the environment has."""
+    """The packages that are needed to build the jar and are missing on this machine."""
     missing = [spark for spark in to_compile() if spark != installed_spark()]
     needed = [f"pyspark=={build.spark_versions()[spark]['pyspark']}" for spark in missing[:1]]
     if to_compile() and build.machine_java() is None:

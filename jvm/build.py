@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "jvm" / "src" / "main"
 BENCH = ROOT / "jvm" / "src" / "bench" / "scala"
-#: Files of the Python package that go into the jar, each with its folder there.
+#: Files of the Python package that go into the jar, each with its folder in the jar.
 RESOURCES = {ROOT / "pyzorder" / "error_conditions.json": "io/pyzorder"}
 JAVA_VERSIONS = (17, 21)
 
@@ -230,7 +230,7 @@ def is_built(spark: str, out: Path) -> bool:
 
 
 def build(spark: str, pyspark_home: Path, out: Path) -> Path:
-    """Builds the jar for a Spark minor version in `out`, unless it is up to date; returns it."""
+    """Returns the jar for a Spark minor version in `out`, and builds it first if needed."""
     jar = out / jar_name(spark)
     if not is_built(spark, out):
         java = java_command()
@@ -259,7 +259,8 @@ def bench_jar() -> Path:
     return jar
 
 
-#: Warnings are errors, except deprecations, in which the Spark versions that share sources differ.
+#: Warnings are errors. Deprecations are not, because Spark versions that share sources differ in
+#: them.
 LINT = ["-Xlint:_,-deprecation", "-Wconf:cat=deprecation:s", "-Werror"]
 
 

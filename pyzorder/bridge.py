@@ -188,9 +188,9 @@ def require_condition(spark: SparkSession, sql: str) -> None:
 
 
 def creates_if_absent(spark: SparkSession, path: str) -> bool:
-    """Whether the store refuses to create a file at `path` again. Deletes the file afterwards.
+    """Creates a file at `path`, and returns whether the store refuses to create it again.
 
-    Raises the JVM's exception if the file cannot be created or deleted.
+    Deletes the file afterwards. Raises the JVM's exception if it cannot create or delete the file.
     """
     jvm: Any = spark.sparkContext._jvm
     return bool(jvm.io.pyzorder.api.StoreApi.createsIfAbsent(jsession(spark), path))
@@ -216,7 +216,7 @@ def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, s
     """Returns the JVM's verdict on whether an OPTIMIZE would pay off, as `kind` and `sentence`.
 
     Args:
-        columns: the columns of its ZORDER BY; empty for an OPTIMIZE without ZORDER BY.
+        columns: the columns of the OPTIMIZE's ZORDER BY; empty if it has none.
     """
     found: dict[str, str] = json.loads(
         _layout_api(spark).verdict(spark._jsparkSession, target, _java_list(spark, columns))

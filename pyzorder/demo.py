@@ -138,7 +138,7 @@ def start_spark() -> SparkSession:
 
 
 def write_table(spark: SparkSession, source: Path) -> int:
-    """Writes the rows in their original order to about 100 files; returns the total bytes."""
+    """Writes the rows in their original order to about 100 files, and returns the size in bytes."""
     folder = OUTPUT / "warehouse" / "store_sales"
     shutil.rmtree(folder, ignore_errors=True)
     rows = spark.read.parquet(str(source))

@@ -88,7 +88,7 @@ class Explanation(list[ScanExplanation]):
             ]
             for scan in self
         ]
-        return html_table.table("Files that the query opens: selected and unindexed", head, rows)
+        return html_table.table("The query opens the selected and the unindexed files", head, rows)
 
 
 def explain(df: DataFrame) -> Explanation:

@@ -108,8 +108,8 @@ class Layout:
         unindexed = sum(not file.indexed for file in self.files)
         if unindexed:
             found.append(
-                f"Unindexed: {counted(unindexed, 'file')}, which every query opens until CREATE "
-                "or REFRESH SKIPPING INDEX."
+                f"Unindexed: {counted(unindexed, 'file')}, which every query opens until "
+                "CREATE or REFRESH SKIPPING INDEX is run."
             )
         return found
 
@@ -178,7 +178,7 @@ def read(
 
 
 def opened_of(explanation: Explanation, paths: Sequence[str]) -> frozenset[str]:
-    """Returns the files that any scan of the query opens; all if a scan does not list its files."""
+    """Returns the files that the query's scans open, or all if a scan does not list its files."""
     opened: set[str] = set()
     for scan in explanation:
         named = scan.details["opened"]
@@ -206,7 +206,7 @@ def data_file(found: dict[str, Any], types: Sequence[str]) -> DataFile:
 def value(told: Any, type_: str) -> Any:
     """Converts a value in the JVM's answer.
 
-    Decimals and infinities arrive as text, because JSON numbers cannot represent them exactly.
+    Decimals and infinities arrive as strings, because JSON numbers cannot represent them exactly.
     """
     if isinstance(told, str) and type_.startswith("DECIMAL"):
         return Decimal(told)

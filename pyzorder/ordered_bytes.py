@@ -27,7 +27,7 @@ Bits = npt.NDArray[np.uint64]
 
 SIGN_BIT = np.uint64(1 << 63)
 
-#: Leading bits of a wide decimal's magnitude that its 64 ordered bits keep. The first is implied.
+#: Number of leading bits of a wide decimal's magnitude that are kept. The first bit is implied.
 MANTISSA_BITS = 57
 
 #: Width in bits of each fixed-width type. A time is nanoseconds within a day, which need 47 bits.

@@ -1,7 +1,7 @@
 """Pictures of a table's layout.
 
 `rectangles` draws each data file as the rectangle between its minima and maxima, `depth` shows how
-many files cover each value, and `curve` shows the curves that order the files. Each returns a
+many files cover each value, and `curve` shows the curves that can order rows. Each returns a
 matplotlib Figure, which notebooks display and `save` writes to a file.
 
 Needs matplotlib: `pip install 'pyzorder-spark[plot]'`.
@@ -61,8 +61,8 @@ def rectangles(
             files are clustered by.
         where: the condition of a query. The picture shows the query's box and highlights the
             files that the query opens.
-        ranks: space all bounds evenly along the axes, which separates files where values are
-            crowded. Strings are always drawn this way.
+        ranks: whether to space all bounds evenly along the axes, which separates files where values
+            are crowded. Strings are always drawn this way.
 
     Raises:
         ZOrderError: more than two columns are named, the session does not run pyzorder, or it is a
@@ -91,9 +91,7 @@ def compare(layouts: Mapping[str, Layout], *, ranks: bool = False) -> Picture:
     """
     columns = {found.columns for found in layouts.values()}
     if len(columns) != 1:
-        raise ValueError(
-            "compare takes at least one layout, and layouts must have the same columns"
-        )
+        raise ValueError("compare needs one or more layouts, all with the same columns")
     (of_all,) = columns
     if len(of_all) > 2:
         raise errors.too_many_sides([column.name for column in of_all])

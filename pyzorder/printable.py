@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
-#: The bidirectional classes of characters that change the order in which others are shown.
+#: The bidirectional classes of characters that change the order in which other characters are
+#: shown.
 REORDERING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
 
 

@@ -1,4 +1,4 @@
-"""Writes the report of a table as one HTML file, with its health, pictures and history.
+"""Writes an HTML report on a table: its health, pictures of its files, and its history.
 
 Needs matplotlib and Jinja2: `pip install 'pyzorder-spark[plot]'`. The HTML file loads no external
 resources and runs no scripts.
@@ -252,7 +252,7 @@ def advice(
     todo += [
         Advice(
             f"Run {run.run} ({run.operation or 'damaged record'}) is unfinished: it is still "
-            "running, or its process died and the next writing command completes or undoes it. "
+            "running, or its process died and the next writing command will finish or undo it. "
             "Queries see every row exactly once."
         )
         for run in runs
@@ -266,7 +266,7 @@ def advice(
                 f"VACUUM {found.target}",
             ),
             Advice(
-                "To undo the last run, while its retired files exist:",
+                "To undo the last OPTIMIZE, as long as the files that it replaced still exist:",
                 f"RESTORE {found.target} TO BEFORE OPTIMIZE",
             ),
         ]

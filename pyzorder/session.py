@@ -113,7 +113,7 @@ def check_session(spark: SparkSession) -> None:
     if EXTENSION not in items(spark.conf.get("spark.sql.extensions", "") or ""):
         raise errors.not_configured(EXTENSION)
     if bridge.is_connect(spark):
-        return  # the server's JVM cannot be inspected; its log says what it could not load
+        return  # the server's JVM cannot be inspected; the server's log shows what was not loaded
     found = bridge.session_manifest(spark)
     if found is None:
         raise errors.extension_not_loaded(EXTENSION)

@@ -86,7 +86,7 @@ class ZOrderTable:
         Args:
             retentionHours: the retention in hours. By default, the setting
                 `spark.sql.zorder.vacuum.retentionHours`.
-            dryRun: only list the files.
+            dryRun: whether to list the files without deleting them.
 
         Returns:
             The deleted files; with `dryRun`, those that would be deleted.
@@ -136,7 +136,7 @@ class OptimizeBuilder:
         return self
 
     def full(self) -> OptimizeBuilder:
-        """Also rewrites files that are already clustered this way.
+        """Also rewrites files that are already clustered by the same columns.
 
         The OPTIMIZE then runs even if it makes lookups slower.
         """
@@ -166,7 +166,7 @@ class OptimizeBuilder:
         """Runs OPTIMIZE without ZORDER BY.
 
         Clusters by the columns that the table declares or, if it declares none, by those of the
-        last OPTIMIZE. If there are none at all, merges small files.
+        last OPTIMIZE. If no clustering columns are known, merges small files.
 
         Returns:
             The metrics of the OPTIMIZE.

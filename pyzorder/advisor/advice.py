@@ -24,15 +24,15 @@ class Layout:
     """The clustering columns; empty for the current files."""
 
     bytes_opened: float
-    """Average bytes of the files that a reading opens."""
+    """Average total size of the files that a reading opens, in bytes."""
 
     share_of_present: float
     """`bytes_opened` divided by the bytes opened with the current files and index."""
 
     growth: float
-    """Size of the table in this layout divided by its current size, because the order of rows
-    affects how well files compress. Measured for this layout, or for the best layout with the same
-    number of columns; 1 if not measured."""
+    """Size of the table in this layout divided by its current size. The sizes differ because the
+    order of rows affects compression. Measured for this layout, or for the best layout with the
+    same number of columns; 1 if not measured."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class ColumnUse:
     join: int
     other: int
     rows_left: float | None
-    """Share of the rows that filters on the column keep, as the median over the readings. None if
-    the filters skip no file, or if the column is a partition column."""
+    """The share of rows that a reading's filters on the column keep (median over the readings).
+    None if the filters skip no file, or if the column is a partition column."""
 
 
 @dataclass(frozen=True)

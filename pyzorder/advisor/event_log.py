@@ -34,8 +34,8 @@ def read(
 ) -> None:
     """Adds the SQL executions of the event logs at or below a path to a workload.
 
-    Reads the SQL text of an execution if the job's description is that text, as for spark-sql and
-    the Thrift server. Otherwise, reads the physical plan.
+    Reads an execution from its SQL text if the job's description contains it, as with spark-sql and
+    the Thrift server. Otherwise, reads the execution from its physical plan.
 
     Raises:
         ZOrderError: there is no log at the path.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Number of columns to combine. They are the columns that save the most on their own.
 MOST_COLUMNS = 6
 
-#: Number of layouts with the same number of columns that are extended by one more column.
+#: For each number of columns, the number of layouts that are extended by one more column.
 BEAM = 3
 
 
@@ -45,7 +45,7 @@ class LayoutSearch:
     def candidates(
         self, columns: Sequence[str], most: int, margin: float, weigh: bool
     ) -> tuple[list[Layout], list[Layout]]:
-        """Returns layouts for ZORDER BY, and layouts that sort rows by the columns of the best one.
+        """Returns layouts for ZORDER BY, and plain sorts by the columns of the best such layout.
 
         Combines the columns that save the most on their own, and extends the best layouts with each
         number of columns by one more column. Both lists are sorted, best first.
@@ -54,8 +54,8 @@ class LayoutSearch:
             columns: the columns that the table can be clustered by.
             most: maximum number of clustering columns.
             margin: as in `chosen`.
-            weigh: whether to measure the size of files, by writing some for the best layout with
-                each number of columns.
+            weigh: whether to write some files for the best layout with each number of columns, to
+                measure how their size changes.
         """
         alone = sorted((self._z_order((c,)) for c in columns), key=lambda o: o.bytes_opened)
         names = [layout.columns[0] for layout in alone[:MOST_COLUMNS]]
@@ -134,7 +134,7 @@ class LayoutSearch:
 
 
 def listed(columns: Sequence[str]) -> str:
-    """Formats columns as in ZORDER BY, and quotes the parts of names that SQL needs quoted."""
+    """Formats columns as in ZORDER BY, and quotes parts of names where SQL requires it."""
     parts = [re.findall(r"`(?:[^`]|``)+`|[^.`]+", column) for column in columns]
     names = (
         ".".join(part if re.fullmatch(r"\w+|`.*`", part) else f"`{part}`" for part in column)

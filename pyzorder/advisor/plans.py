@@ -170,7 +170,7 @@ def split_keys(text: str) -> list[str]:
 
 
 def query_of(node: dict[str, Any]) -> tuple[str, bool]:
-    """Returns the FROM and WHERE clauses for a side of a join, and whether it has filters.
+    """Returns the FROM and WHERE clauses for a side of a join, and whether that side has filters.
 
     Raises:
         NotUnderstood: the side is not a single scan, or the plan does not show its filters.
@@ -197,7 +197,7 @@ def scans_below(node: dict[str, Any]) -> Iterator[Scan]:
 
 
 def scan_of(node: dict[str, Any]) -> Scan | None:
-    """Returns the scan of Parquet or ORC files that a node represents, if it does."""
+    """Returns the scan that a node represents, or None if the node does not scan Parquet or ORC."""
     match = SCAN.fullmatch(node.get("nodeName", ""))
     metadata = node.get("metadata", {})
     location = re.search(r"\[(.*?)[,\]]", metadata.get("Location", ""))

@@ -1,7 +1,7 @@
 """Determines how a query reads a table, through aliases, subqueries and joins.
 
-Pushes filters down to the table, as Spark's optimizer does, and join keys, as pyzorder does when a
-query runs. Filters and keys that do not reach the table are counted as left out.
+Filters are pushed down to the table as in Spark's optimizer. Join keys are pushed down as pyzorder
+does when a query runs. Filters and keys that do not reach the table are counted as left out.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class QueryReadings:
     def _lower(
         self, scope: Scope, source: Source, bound: exp.Expression, branch: int
     ) -> exp.Expression | None:
-        """Translates a condition on a subquery to one inside it; returns None if impossible."""
+        """Translates a condition on a subquery to a condition inside it, or returns None."""
         inner = source.branches[branch]
         select = inner.select
         name = next(n for n, s in scope.sources.items() if s is source)
@@ -218,7 +218,7 @@ class QueryReadings:
     def _exists(self, scope: Scope, query: exp.Expression) -> bool:
         """Handles EXISTS (SELECT … WHERE inner = outer AND …) as a join on the outer columns.
 
-        Returns False if the subquery has another form.
+        Returns False if the subquery does not have this form.
         """
         inner = next((s for s in scope.subqueries if s.select == query.unnest()), None)
         if inner is None or inner.select.args.get("group"):
@@ -367,7 +367,7 @@ def other_side(
 ) -> str:
     """Returns a query for the other side of a join, with the key and all columns that are used.
 
-    The size of these rows determines whether Spark broadcasts them.
+    The size of the query's result determines whether Spark broadcasts it.
     """
     used: list[exp.Expression] = []
     for column in scope.select.find_all(exp.Column):

@@ -164,7 +164,7 @@ class Source:
 
     Attributes:
         node: the source as parsed.
-        join: the JOIN that adds it; None for the first source.
+        join: the JOIN that adds the source; None for the first source.
         table: the parts of its name if it is a table.
         branches: the SELECTs that make up the query if it is a subquery. A UNION has several.
             Empty for tables, and for sources that are not understood.
@@ -217,7 +217,7 @@ class Scope:
             source.table = parts_of(node)
         elif isinstance(node, exp.Subquery):
             source.branches, source.whole = branches_of(node, self._catalog)
-        # Columns cannot be qualified with the generated name of a source without an alias.
+        # A source without an alias gets a generated name, with which no column can be qualified.
         name = node.alias_or_name.lower() or f" {len(self.sources)}"
         if name in self.sources:
             raise NotUnderstood("two tables or subqueries of the same name")

@@ -65,7 +65,7 @@ class StatementReader:
     def __init__(
         self, table: TableNames, catalog: Catalog, workload: Workload, database: str
     ) -> None:
-        """`database` is the current one, until a USE statement changes it."""
+        """`database` is the current database until a USE statement changes it."""
         self._table = table
         self._catalog = catalog
         self._workload = workload

@@ -60,8 +60,8 @@ def advise(
         least_gain: share of the opened bytes that a recommendation must save, from 0 to 1.
         sample_rows: maximum number of rows to sample.
         weigh: whether to measure how the order of rows affects the size of files. This reads the
-            table or some of its partitions once, and writes a few files of the best layouts to
-            local folders of the tasks. If False, the table's size is assumed to stay the same.
+            table or some of its partitions once, and writes a few files of the best layouts to the
+            tasks' local folders. If False, the table's size is assumed to stay the same.
 
     Returns:
         The recommendation, with the evidence for it.
@@ -274,8 +274,8 @@ class WhatIf:
             return None, (), f"Nothing to recommend: the workload never scans {self._target}."
         if not columns or best is None:
             return None, (), (
-                f"Nothing to recommend: the workload scans {self._target}, but has no filter that "
-                "can skip files by a possible clustering column."
+                f"Nothing to recommend: the workload scans {self._target}, but has no filter or "
+                "join that can skip files by a column that the table can be clustered by."
             )  # fmt: skip
         if files["newFiles"] < 2:
             return None, (), (

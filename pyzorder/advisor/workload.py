@@ -17,7 +17,7 @@ class NotUnderstood(Exception):
 
 @dataclass(frozen=True)
 class Predicate:
-    """A condition that every row used by a query satisfies."""
+    """A condition that holds for every row that a query uses."""
 
     sql: str
     """The condition in Spark's dialect, with only the table's columns."""
@@ -34,7 +34,7 @@ class KeyJoin:
     """The key, as an SQL expression over the table's columns."""
 
     other: str
-    """A query for the other side, with its key in the column KEY; empty if it has no filter."""
+    """A query for the other side, with the key in column KEY; empty if that side has no filter."""
 
     broadcast: bool
     """Whether the other side is known to be broadcast. Otherwise, Spark's own choice applies."""
@@ -59,14 +59,14 @@ class Workload:
     examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, readings: Iterable[Reading]) -> None:
-        """Counts a statement with its readings of the table, which may be none."""
+        """Counts a statement and its readings of the table, if there are any."""
         found = list(readings)
         self.statements += 1
         self.reading_statements += bool(found)
         self.readings.update(found)
 
     def leave_out(self, reason: str, example: str, count: int = 1) -> None:
-        """Counts something that the advisor cannot use."""
+        """Counts a part of the workload that the advisor cannot use."""
         self.unread[reason] += count
         self.examples.setdefault(reason, " ".join(example.split())[:200])
 

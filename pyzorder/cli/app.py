@@ -34,7 +34,7 @@ class App(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs a command, and converts exceptions to a sentence and an exit code."""
         logging.getLogger("py4j").setLevel(logging.CRITICAL)
-        logging.getLogger().addHandler(logging.NullHandler())  # here py4j would log Ctrl-C
+        logging.getLogger().addHandler(logging.NullHandler())  # keeps py4j from printing Ctrl-C
         warnings.simplefilter("ignore")
         try:
             return super().invoke(ctx)
@@ -75,8 +75,8 @@ Results go to stdout (one JSON document with --json), everything else to stderr.
 def app() -> None:
     """Z-ordering and data skipping for plain Parquet and ORC tables.
 
-    TARGET is a table name as in SQL (sales, db.sales, `odd name`) or a folder. Text with a slash
-    (/data/sales, ./sales, s3a://bucket/sales) is a folder, and so is parquet.`/data/sales`.
+    TARGET is a table name as in SQL (sales, db.sales, `odd name`) or a folder. A TARGET with a
+    slash (/data/sales, ./sales, s3a://bucket/sales) is a folder, and so is parquet.`/data/sales`.
     """
 
 

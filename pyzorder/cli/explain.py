@@ -69,7 +69,7 @@ def of_session(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any
 
 
 def of_server(spark: SparkSession, query: str) -> tuple[str, list[dict[str, Any]]]:
-    """Explains a query in a Connect session, by the text of pyzorder's nodes in the plan."""
+    """Explains a query in a Connect session, based on the text of pyzorder's nodes in the plan."""
     query = query.strip().rstrip(";")
     # Raises if the text is not a valid query. EXPLAIN itself would return errors as a plan.
     _ = spark.sql(f"WITH explained AS (\n{query}\n) SELECT * FROM explained").schema

@@ -19,7 +19,7 @@ from pyzorder.wording import counted, size
 
 
 def print_json(value: Any) -> None:
-    """Prints a JSON document, in which NaN and infinities are null, and dates are text."""
+    """Prints a JSON document, in which NaN and infinities are null, and dates are strings."""
     text = json.dumps(finite(value), indent=2, default=str, ensure_ascii=False)
     # JSON requires escapes only for control characters below U+0020.
     click.echo(re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text))

@@ -1,4 +1,4 @@
-"""Provides a command's session: a new one, one on a Connect server, or one of the caller's."""
+"""Provides a command's session: a new one, one on a Connect server, or one from the caller."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
 
 def _hush() -> None:
     """Disables PySpark's logging of query failures to stderr. Failures are raised anyway."""
-    with suppress(ImportError):  # PySpark is not installed, or is 3.5 and has no such loggers
+    with suppress(ImportError):  # PySpark is not installed, or is 3.5, which lacks these loggers
         from pyspark.logger import PySparkLogger
 
         for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):

@@ -69,7 +69,7 @@ def quoted(part: str) -> str:
 
 
 def if_odd(part: str) -> str:
-    """Quotes a part of a name in backticks if SQL needs it."""
+    """Quotes a part of a name in backticks if SQL requires it."""
     return part if re.fullmatch(r"(?a:[A-Za-z_]\w*)", part) else quoted(part)
 
 

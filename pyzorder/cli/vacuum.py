@@ -14,8 +14,8 @@ from pyzorder.cli.sessions import session
 from pyzorder.cli.targets import Target, target_argument
 
 STOPPED = (
-    "Interrupted: VACUUM had deleted some of the retired files, and the next VACUUM deletes the "
-    "others. The table's own files were not touched."
+    "Interrupted: VACUUM had deleted some of the retired files, and the next VACUUM will delete "
+    "the rest. The table's own files were not touched."
 )
 
 

@@ -44,7 +44,7 @@ class Columns:
         files that lack the column may have been indexed without the default.
 
         Raises:
-            NotUnderstood: there is no such column.
+            NotUnderstood: the index has no such column, or its bounds must not be used.
         """
         path, data_type = self._path(self.schema, list(parts))
         top = path[0]
@@ -60,7 +60,7 @@ class Columns:
         ]
         if len(found) != 1 or self.indexed[found[0]].data_type != data_type.jsonValue():
             raise NotUnderstood(
-                f"the index has no statistics of {'.'.join(path)} in the type that the scan reads"
+                f"the index has no statistics for {'.'.join(path)} of the type that the scan reads"
             )
         return Found(found[0], ".".join(f"`{part.replace('`', '``')}`" for part in path))
 
@@ -70,7 +70,7 @@ class Columns:
     def _path(self, schema: StructType, parts: list[str]) -> tuple[tuple[str, ...], DataType]:
         fields = [field for field in schema.fields if self._same(field.name, parts[0])]
         if len(fields) != 1:
-            raise NotUnderstood(f"the scan has no column {parts[0]}, or more than one")
+            raise NotUnderstood(f"the scan does not have exactly one column {parts[0]}")
         only = fields[0]
         for key, value in (only.metadata or {}).items():
             is_varchar = str(value).lower().startswith("varchar")
@@ -84,7 +84,7 @@ class Columns:
         return (only.name, *below), data_type
 
 
-#: For each of Spark's types, the type in which Python sends bounds, and SQL that converts them.
+#: For each of Spark's types, the type in which Python sends bounds, and SQL to convert them back.
 _SENT: dict[str, tuple[str, str]] = {
     "boolean": ("BOOLEAN", "{0}"), "byte": ("BIGINT", "CAST({0} AS TINYINT)"),
     "short": ("BIGINT", "CAST({0} AS SMALLINT)"), "integer": ("BIGINT", "CAST({0} AS INT)"),

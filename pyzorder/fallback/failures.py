@@ -26,7 +26,7 @@ _DAMAGED = "Could not read footer|CANNOT_READ|FAILED_READ|is not a Parquet file|
 
 
 def explained(command: Callable[P, T]) -> Callable[P, T]:
-    """Decorates a command on a `table`, to explain problems with its folder or files.
+    """Decorates a command with a parameter `table`, to explain problems with the table's files.
 
     Python, Java and Spark report these problems in many ways. The decorated command raises a
     ZOrderError instead, with the condition ZORDER_NO_SPACE, ZORDER_NOT_WRITABLE, ZORDER_NO_FILES,
@@ -71,7 +71,7 @@ def single_file(table: str) -> ZOrderError:
 
 
 def foreign(table: str, format: str) -> ZOrderError:
-    """The folder belongs to a table format with a log of its own."""
+    """The folder belongs to a table whose format keeps its own log."""
     return error("ZORDER_FALLBACK_TABLE.FOREIGN", table=table, format=format)
 
 
@@ -160,7 +160,7 @@ def no_files(table: str, said: str) -> ZOrderError:
 
 
 def unfinished(folder: str, run: int) -> ZOrderError:
-    """A run is moving files of the table, or its writer died while doing so."""
+    """A run is moving files of the table, or died while doing so."""
     return error("ZORDER_FALLBACK_UNFINISHED", folder=folder, run=run)
 
 

@@ -39,7 +39,7 @@ def create_index(
     """Creates the index of a table from statistics of all its files.
 
     Reads all values of the columns once. Sessions that run pyzorder's jar keep the index up to
-    date when they write to the table. After other writes, call `refresh_index`.
+    date when they write to the table. After writes by other sessions, call `refresh_index`.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.
@@ -75,8 +75,8 @@ def create_index(
 def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> int:
     """Updates the index to match the table's current files.
 
-    Reads only files that were added or changed since they were indexed. Creates the index if there
-    is none.
+    Reads only files that are new or have changed since they were indexed. Creates the index if
+    there is none.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.
@@ -122,7 +122,7 @@ def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> i
 
 
 def _as_clustered(folder: TableFolder, entries: Sequence[FileEntry]) -> list[FileEntry]:
-    """Copies the clustering columns of unchanged files from the existing index to their entries."""
+    """Copies the clustering columns of unchanged files from the old index to the new entries."""
     known = latest(LocalStore(), folder)
     if known is None:
         return list(entries)
@@ -156,8 +156,8 @@ def check_served(table: Table) -> Store:
 def _check_writable(table: Table) -> None:
     """Raises a ZOrderError unless the fallback may publish an index in the table's own folder.
 
-    Others may publish there at the same time, so the store must support create-if-absent. The
-    fallback can use that only on local disks.
+    Other writers may publish there at the same time, so the fallback needs a store where it can
+    create a file only if it is absent. It can do so only on local disks.
     """
     if not table.obstacle and is_whole(table.location):
         raise failures.remote_writes(table.location)
@@ -219,7 +219,8 @@ def statistics_columns(
 ) -> list[IndexedColumn]:  # fmt: skip
     """Returns the columns to index, which include the clustering columns but no denied columns.
 
-    The others are the columns of the existing index or, if there is none, the table's first ones.
+    Besides the clustering columns, these are the columns of the existing index or, if there is
+    none, the first columns of the table.
     """
     if _finds_otherwise(spark, table):
         return []

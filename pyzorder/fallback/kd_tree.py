@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Ids = npt.NDArray[np.int32]
 
-#: Share by which a cut may overfill files. Beyond it, a cut of another column is tried.
+#: Share by which a cut may overfill files. If a cut exceeds it, other columns are tried.
 TOLERATED = 0.25
 
 #: Columns with at least this share of the widest spread count as equally wide. Among these, the
@@ -53,7 +53,7 @@ class KdTree(NamedTuple):
         """Returns the file of each row, from 0 to `leaf_count` - 1.
 
         Args:
-            ids: range ids for each column, with one per row.
+            ids: for each column, the range id of each row.
             turns: non-negative numbers that vary between rows. They distribute the rows of leaves
                 with several files.
         """
@@ -75,7 +75,7 @@ def build(ids: Sequence[Ids], leaves: int) -> KdTree:
     case if frequent values prevent an even grid.
 
     Args:
-        ids: range ids for each column, with one per sampled row and 0 for null.
+        ids: for each column, the range id of each sampled row, which is 0 for null.
         leaves: number of files.
 
     Raises:
@@ -121,7 +121,7 @@ def grid(leaves: int, spreads: Sequence[float]) -> list[int]:
 def _even(leaves: int, spreads: Sequence[float]) -> list[float]:
     """Returns fractional slab counts that give cells the same length in all columns.
 
-    Columns whose spread is shorter than such a cell get 1.
+    Columns whose spread is shorter than that length get a count of 1.
     """
     columns = [c for c in range(len(spreads)) if spreads[c] > 0]
     length = 0.0
@@ -149,7 +149,7 @@ def _near(leaves: int, ideal: Sequence[float]) -> list[list[float]]:
             last = leaves / math.prod(counts)
             if last >= 1:
                 found.append([*counts, last])
-    if not found:  # every candidate needs more cells than there are files; rounding down does not
+    if not found:  # every candidate needs more cells than there are files, so round all counts down
         down = [float(math.floor(count)) for count in first]
         found.append([*down, leaves / math.prod(down)])
     return found
@@ -173,7 +173,7 @@ class _Builder:
     def __init__(self, ids: Sequence[Ids], in_grid: bool) -> None:
         self._in_grid = in_grid
         #: Sum of the spreads of all columns in all files so far. The number of files that lookups
-        #: open is proportional to it.
+        #: open is proportional to this sum.
         self.width = 0.0
         self._ids = [np.asarray(column, dtype=np.int32) for column in ids]
         self._places = [_places(column) for column in self._ids]
@@ -237,7 +237,10 @@ class _Builder:
         return equal + narrower
 
     def _split(self, c: int, rows: npt.NDArray[np.int64], leaves: int, slabs: int) -> _Split:
-        """Returns a column's cut nearest to half of its slabs. The rows must have several ids."""
+        """Returns the cut that is nearest to halving a column's slabs.
+
+        The rows must have more than one id.
+        """
         ids = np.sort(self._ids[c][rows])
         count = len(ids)
         wanted = max(1, int(leaves * (slabs // 2) / slabs + 0.5))

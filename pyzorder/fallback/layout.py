@@ -71,7 +71,7 @@ def key_of(column: IndexedColumn) -> str:
 
 
 def partition_key(partitions: Sequence[str]) -> Column:
-    """Returns a column of text that identifies partitions by the values of these columns."""
+    """Returns a string column that identifies partitions by the values of the given columns."""
     from pyspark.sql import functions as F
 
     values = ", ".join(f"CAST({quoted(name)} AS STRING)" for name in partitions)
@@ -82,7 +82,7 @@ def laid_out(
     spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group],
     columns: Sequence[IndexedColumn],
 ) -> DataFrame:  # fmt: skip
-    """Distributes the rows to one task per new file, in the order in which the file stores them.
+    """Distributes the rows to one task per new file, and sorts them as the file will store them.
 
     Args:
         rows: the table's rows.
@@ -101,14 +101,14 @@ def laid_out(
     for module in (placement, kd_tree):  # pyzorder may not be installed on the workers
         cloudpickle.register_pickle_by_value(module)
     place = F.pandas_udf(found.of, "task int, place bigint")  # type: ignore[call-overload]
-    # A retried task reads the same rows in the same order, so it computes the same numbers. They
-    # are hashed because the rows of a cell with several files may come at regular intervals, such
-    # as every other row.
+    # A retried task reads the same rows in the same order, so it computes the same numbers. The
+    # numbers are hashed because the rows of a cell with several files may come at regular
+    # intervals, such as every other row.
     turn = F.pmod(F.hash(F.monotonically_increasing_id()), F.lit(2**31 - 1)).cast("long")
     placed = grouped.select(*names, place(F.col(GROUP), turn, *keys).alias(PLACE))
     task, order = F.col(f"{PLACE}.task").alias(TASK), F.col(f"{PLACE}.place").alias(PLACE)
-    # Sort by the partition columns first. Otherwise Spark's writer would sort by them itself, and
-    # lose the order.
+    # Sort by the partition columns first. Otherwise Spark's writer would sort by these columns
+    # itself, and lose the order of the rows.
     first = [F.col(quoted(name)) for name in partitions]
     return (
         placed.select(*names, task, order)
@@ -151,7 +151,7 @@ def _task_keys(spark: SparkSession, tasks: int) -> npt.NDArray[np.int32]:
 
 
 def _keys(columns: Sequence[IndexedColumn]) -> Iterator[Column]:
-    """Yields, for each column, its value with a placeholder for null, and whether it is null."""
+    """Yields two columns for each column: its value or a placeholder, and whether it is null."""
     from pyspark.sql import functions as F
 
     for column in columns:

@@ -65,12 +65,12 @@ class Placement:
         """Builds the boundaries and trees from a sample.
 
         Args:
-            groups: the number of each sampled row's table partition.
-            columns: the values and null flags of each column, with one per sampled row.
+            groups: for each sampled row, the position of its table partition in `leaves`.
+            columns: for each column, the values and null flags of the sampled rows.
             leaves: the number of files of each table partition.
             bits: the number of bits per column in a z-value.
-            spread: the numbers 0 to 65535, with the bits of each spread as many places apart as
-                there are columns.
+            spread: the numbers 0 to 65535, each with its bits moved apart, so that neighbouring
+                bits are as many places apart as there are columns.
         """
         self._boundaries = [Boundaries(values, nulls) for values, nulls in columns]
         ids = self._ids(columns)
@@ -111,7 +111,7 @@ class Placement:
         """Returns the task key and position of each row.
 
         Args:
-            groups: the number of each row's table partition.
+            groups: for each row, the position of its table partition.
             turns: as in `leaves`.
             columns: the values of the first clustering column, its null flags, and so on.
         """

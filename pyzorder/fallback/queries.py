@@ -1,7 +1,8 @@
 """Runs SQL queries with data skipping: `sql(spark, "SELECT … WHERE …")`.
 
-In the query's text, each table whose rows are restricted is replaced with `(SELECT * FROM t WHERE
-…) AS t`. The condition excludes files without relevant rows. The rest of the text stays as it is.
+In the query's text, each table whose rows the query restricts is replaced with
+`(SELECT * FROM t WHERE …) AS t`. The condition excludes files without relevant rows. The rest of
+the text stays as it is.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _run(spark: SparkSession, query: str, args: Any) -> DataFrame:
 
 
 def _settled_tables(spark: SparkSession, query: str) -> dict[str, tables.Table]:
-    """Returns the tables in a query that Spark knows, by their names as written in the query.
+    """Returns the tables of a query that Spark can resolve, by name as written in the query.
 
     Raises:
         ZOrderError: a table has an unfinished OPTIMIZE that is moving files.
@@ -100,7 +101,7 @@ def _selection(
         first = names[0].lower()
         if len(names) > 1 and first in use.others | {use.qualifier}:
             if first != use.qualifier or first in columns:
-                raise NotUnderstood("the column belongs to another table, or may belong to it")
+                raise NotUnderstood("the column belongs, or may belong, to another table")
             return names[1:]
         if first in use.merged:
             raise NotUnderstood("USING takes the column from another table")

@@ -40,7 +40,7 @@ class TableUse:
         has_alias: whether the qualifier is an alias.
         conditions: conditions that are TRUE for all relevant rows.
         others: the qualifiers of the other sources of the SELECT.
-        merged: columns of USING, which belong to another source if they are not qualified.
+        merged: columns of USING that, if not qualified, are taken from the first source instead.
     """
 
     start: int
@@ -56,7 +56,7 @@ class TableUse:
 def named_tables(query: str) -> set[str]:
     """Returns the names of all tables in a query, as written in its text.
 
-    Returns nothing for other statements, and for text that is not understood.
+    Returns nothing for statements other than queries, and for text that is not understood.
     """
     try:
         statement = parse(query, only_names=True)
@@ -71,7 +71,12 @@ def named_tables(query: str) -> set[str]:
 
 
 def table_uses(statement: exp.Expression, query: str) -> Iterator[TableUse]:
-    """Yields the tables of a parsed query whose rows are restricted. `query` is its text."""
+    """Yields the tables of a query whose rows are restricted.
+
+    Args:
+        statement: the parsed query.
+        query: the text of the query.
+    """
     defined = [(cte.alias.lower(), cte.this) for cte in statement.find_all(exp.CTE)]
     common = [name for name, _ in defined]
     named = [t.name.lower() for t in statement.find_all(exp.Table) if len(t.parts) == 1]
@@ -187,7 +192,7 @@ def _use(table: exp.Table, query: str) -> TableUse | None:
 
 
 def _span(table: exp.Table) -> tuple[int, int] | None:
-    """Returns the start and end of a table's name in the query, or None if sqlglot lacks one."""
+    """Returns the start and end of a table's name in the query, or None if they are unknown."""
     spans = [(part.meta.get("start"), part.meta.get("end")) for part in table.parts]
     if any(a is None or b is None for a, b in spans):
         return None
@@ -200,14 +205,14 @@ def _has_columns(node: exp.Expression) -> bool:
 
 
 def _by_database(table: exp.Table, columns: list[tuple[str, ...]]) -> bool:
-    """Whether a column may be qualified with the table's database, which an alias would break."""
+    """Whether a column may be qualified with the table's database, which an alias forbids."""
     return any(table.name.lower() in parts[1:-1] for parts in columns)
 
 
 def _handed_on(
     condition: exp.Expression, node: exp.Expression, is_alone: bool, body: exp.Select
 ) -> exp.Expression | None:
-    """Translates a condition on a subquery to one on its sources; returns None if impossible.
+    """Translates a condition on a subquery to a condition on its sources, or returns None.
 
     Args:
         is_alone: whether the subquery is the only source, so that all unqualified columns are its
@@ -217,7 +222,7 @@ def _handed_on(
         return None
     calls = (exp.Func, exp.Anonymous, exp.Query, exp.Window)
     if any(item.find(*calls) is not None for item in body.expressions):
-        return None  # these may change the number of rows
+        return None  # such expressions may change the number of rows
     if condition.find(exp.Query) is not None:
         return None
     condition = condition.copy()
@@ -236,7 +241,7 @@ def _handed_on(
 
 
 def _named(parts: tuple[str, ...], body: exp.Select) -> exp.Column:
-    """Returns the column of a SELECT's sources that the SELECT returns under a name."""
+    """Returns the column of a SELECT's sources that the SELECT returns under the given name."""
     name = parts[0].lower()
     found = [i for i in body.expressions if not i.is_star and i.alias_or_name.lower() == name]
     stars = [item for item in body.expressions if item.is_star]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TableReader:
-    """Reads the rows of a table that match a condition, and opens only files that may have any."""
+    """Reads rows of a table that match a condition. Opens only files that may have such rows."""
 
     def __init__(
         self, spark: SparkSession, table: tables.Table, schema: StructType | str | None = None
@@ -87,7 +87,7 @@ def read(
     """Returns a reader of a table that uses the table's index.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder. Text with a slash and no
+        table: the table's name as in SQL, or the path of its folder. A string with a slash and no
             backtick is a path.
         format: the format of the files if `table` is a path, either parquet or orc.
         schema: the schema of the files if `table` is a path. By default, Spark infers it.

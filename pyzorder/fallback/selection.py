@@ -86,8 +86,9 @@ class Selection:
     def filter_text(self) -> str | None:
         """Returns a condition that excludes the skipped files, or None if there are none.
 
-        Spark evaluates it for each file while listing. It identifies files by path, size and
-        modification time, so files that were changed or added since they were indexed are read.
+        Spark evaluates the condition for each file while listing. The condition identifies files by
+        path, size and modification time, so new files are read, and so are files that have changed
+        since they were indexed.
         """
         if not self.skipped:
             return None
@@ -102,7 +103,7 @@ def among(files: Iterable[SkippedFile]) -> str:
 
 
 def check_settled(table: Table) -> int:
-    """Returns the number of the table's last run, after checking that it is not moving files.
+    """Returns the number of the table's last run, after checking that the run is not moving files.
 
     While a run moves files, a listing may lack some of the old files and some of the new ones.
 
@@ -186,7 +187,7 @@ def _skipped(
     tests: list[str],
     columns: list[int],
 ) -> tuple[list[SkippedFile], tuple[str, ...]]:
-    """Returns unchanged files for which a test is false, and reasons why there are no others."""
+    """Returns unchanged files for which a test is false, and reasons why others are not skipped."""
     # Only catalog tables have partitions outside their folder. For other tables, absolute paths are
     # not trusted.
     outside = table.is_catalog and bool(table.partitions)
@@ -196,7 +197,7 @@ def _skipped(
     ruled_out = {i for i in usable if rows["num_records"][i] == 0}
     reasons: tuple[str, ...] = ()
     if len(usable) < len(rows["path"]):
-        reasons = ("some files were indexed with other read settings",)
+        reasons = ("some files were indexed with different read settings",)
     if tests and usable:
         frame = statistics_frame(spark, statistics, columns, usable)
         failed: tuple[str, ...] = ()
@@ -214,7 +215,8 @@ def _skipped(
         for i in sorted(ruled_out)
         if not leaves(rows["path"][i]) and (outside or not is_whole(rows["path"][i]))
     }
-    # Spark may use an older listing, so files that have changed since they were indexed are read.
+    # Spark's listing may be old and still match the entry of a file that has changed. Do not skip
+    # such files.
     now = table.store.stats(known) if table.store is not None else {}
     named = [
         SkippedFile(path, *entry)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def setting(spark: SparkSession, name: str) -> str:
-    """Returns the session's value of a setting, or its default; empty if Spark does not know it."""
+    """Returns a setting's value in the session or its default; empty if Spark does not know it."""
     try:
         return str(spark.conf.get(name))
     except Exception:

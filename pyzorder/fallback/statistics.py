@@ -39,7 +39,7 @@ _ATOMIC = set(_SHOWN)
 def indexable(schema: StructType, table: Table) -> list[IndexedColumn]:
     """Returns the leaf columns of a table that the fallback can index.
 
-    It cannot index
+    The fallback cannot index
 
     - partition columns, which queries do not read from files,
     - CHAR, whose values are padded,
@@ -80,7 +80,7 @@ def collect(
 ) -> dict[tuple[str, Stat], tuple[int, dict[str, ColumnStatistics]]]:
     """Returns the row count and the column statistics of each file that a DataFrame reads.
 
-    Files without rows are missing. Keys are the path and status of a file when it was listed.
+    Files without rows are missing. Each key is a file's path and its status when it was listed.
     """
     from pyspark.sql import functions as F
 

@@ -30,7 +30,7 @@ def execute(spark: SparkSession, table: Table, copy: str, sources: Sequence[Sour
     meantime read each row once.
 
     Raises:
-        ZOrderError: the table's files have changed since it was copied.
+        ZOrderError: the table's files have changed since the table was copied.
     """
     spark.sql(f"REFRESH TABLE {table.name}")
     if source_files(frame_of(spark, table), table.partitions) != sources:

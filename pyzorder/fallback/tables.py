@@ -32,7 +32,7 @@ class Table:
     Attributes:
         name: the table's name as in SQL.
         format: parquet or orc.
-        location: the table's folder, as a path from `stores.plain`.
+        location: the table's folder, in the form that `stores.plain` returns.
         is_catalog: whether the table is in the catalog.
         partitions: names of its partition columns; empty for a path.
         types: the type of each column in DESCRIBE, by name.
@@ -42,7 +42,7 @@ class Table:
         is_bucketed: whether the table is bucketed.
         is_external: whether dropping the table leaves its files in place.
         path: the path to pass to spark.read; empty for a table of the catalog.
-        store: the store of its files; None if it cannot be reached from this process.
+        store: the store of the table's files; None if this process cannot reach it.
     """
 
     name: str

@@ -18,8 +18,8 @@ class ColumnStatistics:
     """Statistics of one column in one file. The fields are those of FORMAT.md.
 
     Attributes:
-        bounds: least and greatest value, represented as in `stored_type`. None if they are
-            unknown, or if all values are null or NaN.
+        bounds: least and greatest value; None if they are unknown, or if all values are null or
+            NaN. Dates and timestamps are days and microseconds since the epoch.
     """
 
     bounds: tuple[Any, Any] | None = None
@@ -35,7 +35,8 @@ class FileEntry:
     """The index's row for one data file.
 
     Attributes:
-        statistics: the statistics by IndexedColumn.name. Those of other columns are unknown.
+        statistics: the statistics of each column, by IndexedColumn.name. The statistics of missing
+            columns are unknown.
     """
 
     path: str

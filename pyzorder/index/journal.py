@@ -23,7 +23,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "done": (),
 }
 
-#: Texts longer than `_FEW` bytes must average at least `_TOKEN` bytes per bracket or comma.
+#: JSON longer than `_FEW` bytes must average at least `_TOKEN` bytes per bracket or comma.
 _FEW, _TOKEN = 1 << 20, 5
 
 #: Run numbers have at most 18 digits and no leading zeros. Files with other names are ignored.
@@ -50,7 +50,7 @@ class FileRef(NamedTuple):
 
 
 class Overlay(NamedTuple):
-    """The changes that an unfinished run makes to a listing.
+    """The corrections that readers must make to a listing while a run is unfinished.
 
     Attributes:
         shown: files that belong to the table, wherever they currently are.
@@ -97,7 +97,7 @@ class JournalState:
 
     @property
     def overlay(self) -> Overlay | None:
-        """The changes that readers must make to a listing, or None if the listing is correct."""
+        """The corrections that a listing needs, or None if the listing is correct."""
         if not self.unfinished or "partitions" in self.kinds:
             return None
         record = self.record("retire")
@@ -111,9 +111,9 @@ class JournalState:
 
 
 def has_too_many_tokens(text: bytes) -> bool:
-    """Whether JSON has more tokens than any file of its length that pyzorder writes.
+    """Whether JSON has more tokens than pyzorder writes to any file of the same length.
 
-    Text like `[],[],[]` takes far more memory than its length suggests.
+    When parsed, JSON like `[],[],[]` takes far more memory than its length suggests.
     """
     return len(text) > _FEW and sum(map(text.count, (b"[", b"{", b","))) > len(text) // _TOKEN
 
@@ -148,5 +148,5 @@ def _all(listed: list[dict[str, Any]]) -> list[FileRef]:
 
 
 def _files(listed: list[dict[str, Any]]) -> tuple[FileRef, ...]:
-    """Returns the files below the table's folder. A listing of that folder has no others."""
+    """Returns the files below the table's folder. A listing of that folder has no other files."""
     return tuple(ref for ref in _all(listed) if not is_whole(ref.path))

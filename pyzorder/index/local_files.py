@@ -17,7 +17,7 @@ _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 def create_if_absent(path: str, data: bytes) -> bool:
-    """Creates a file with exactly `data`, and its parent folders from `_zorder` on.
+    """Creates a file that contains `data`, and any missing parent folders from `_zorder` down.
 
     Writers hard-link a complete temporary file to `path`, which succeeds for only one of them.
 
@@ -55,8 +55,8 @@ def linked(path: str) -> bool:
 def strange(root: str, path: str) -> bool:
     """Whether the path from a table's folder to a file goes through a link to a foreign target.
 
-    A target is foreign if its owner is not the owner of the link. The owner of the link may not be
-    allowed to read the target, and an index in the table's folder must not reveal the target's
+    A target is foreign if its owner is not the owner of the link. The owner of the link might not
+    be allowed to read the target, and an index in the table's folder must not reveal the target's
     minima and maxima.
     """
     parts = path.removeprefix(f"{root}/").split("/")
@@ -120,7 +120,7 @@ def _make_folder(folder: str) -> None:
 
 
 def _share(made: str) -> None:
-    """Gives a new file the permissions, group and owner of its folder, as far as permitted.
+    """Gives a new file or folder the permissions, group and owner of its parent, if permitted.
 
     An index reveals minima and maxima, so only those who may read the table may read the index.
     """
@@ -129,7 +129,7 @@ def _share(made: str) -> None:
     if not stat.S_ISDIR(own.st_mode):
         wanted &= 0o666
     with contextlib.suppress(OSError):
-        # Restrict permissions first: they must not apply to a group that is about to change.
+        # Restrict permissions until the file has the group for which the folder's are meant.
         os.chmod(made, stat.S_IMODE(own.st_mode) & wanted)
         if own.st_gid != around.st_gid:
             os.chown(made, -1, around.st_gid)

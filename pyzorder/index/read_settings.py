@@ -1,8 +1,8 @@
 """Settings of a scan that determine which values are read from a file's bytes.
 
-The settings are two texts, equal to those of Scala's ReadSettings. An entry applies only to scans
-with the same structural text. If its bounds depend on the temporal text, they apply only to scans
-that also have the same temporal text.
+The settings are two strings, equal to those of Scala's ReadSettings. An entry applies only to scans
+with the same structural string. If bounds in the entry depend on the temporal string, they apply
+only to scans that also have the same temporal string.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ class ReadSettings(NamedTuple):
     """The settings of a scan.
 
     Attributes:
-        structural: determines which column of a file a name refers to, and the type of its values.
+        structural: determines which column of a file a name refers to, and the type of that
+            column's values.
         temporal: determines how stored dates and timestamps are converted to Spark's; None if
             unknown.
     """
@@ -26,5 +27,5 @@ class ReadSettings(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Both texts, in the form stored in the index table."""
+        """Both strings, joined as in the index table."""
         return self.structural + SEPARATOR + (self.temporal or "")

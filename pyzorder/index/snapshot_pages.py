@@ -19,7 +19,7 @@ _HEADERS = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 _ENCODINGS = {_DATA: 2, _DICTIONARY: 2, _DATA_V2: 4}
 
 #: PLAIN, PLAIN_DICTIONARY, RLE and RLE_DICTIONARY, which the writers use. In other encodings, a few
-#: bytes can stand for many copies of a long text.
+#: bytes can stand for many copies of a long string.
 _KNOWN = {0, 2, 3, 8}
 
 #: Types of Thrift's compact protocol.

@@ -15,7 +15,7 @@ class SnapshotStatistics:
     """The statistics of a snapshot, limited to those that a scan may use."""
 
     def __init__(self, snapshot: Snapshot, settings: ReadSettings) -> None:
-        """`settings` are those of the scan. Bounds that depend on other settings are unknown."""
+        """`settings` are those of the scan. Bounds that may not hold under them are unknown."""
         self.snapshot = snapshot
         texts = snapshot.rows["read_settings"].to_pylist()
         split = {text: text.partition(SEPARATOR) for text in set(texts)}

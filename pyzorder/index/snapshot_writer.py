@@ -1,7 +1,7 @@
 """Publishes snapshots of the index (sql/FORMAT.md, section "Index table").
 
-Publishing is optimistic and takes no lock. A writer that finds the name of the next pointer taken
-loads that snapshot, applies its change to it, and retries with the following version.
+Publishing is optimistic and takes no lock. If the next pointer already exists, the writer loads the
+snapshot of that pointer, applies its own change to it, and retries with the following version.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from pyzorder.index.table_folder import TableFolder
 #: Attempts to read or create the incarnation id.
 _TRIES = 10
 
-#: Number of snapshots to keep, including the newest, when one is published.
+#: Number of snapshots that are kept when a new one is published, including the new one.
 KEPT_SNAPSHOTS = 10
 
 
 def incarnation_of(store: Store, folder: TableFolder) -> str:
-    """Returns the table's incarnation id, and creates it if there is none.
+    """Returns the table's incarnation id, and creates one if there is none.
 
     The id is random. It stays the same until the whole table is overwritten.
 
@@ -63,7 +63,7 @@ def publish(
     entries: Iterable[FileEntry] = (),
     is_denied: Callable[[IndexedColumn], bool] = lambda column: False,
 ) -> Pointer:
-    """Publishes a snapshot of `entries` and of the rows that `keep` selects from the latest one.
+    """Publishes a snapshot of `entries` and the rows that `keep` selects from the latest snapshot.
 
     An unreadable index is treated as one without entries.
 
@@ -130,7 +130,7 @@ def _try(
 def _delete_old(
     store: Store, folder: TableFolder, is_denied: Callable[[IndexedColumn], bool]
 ) -> None:
-    """Deletes old snapshots and those with denied columns: each data file before its pointer."""
+    """Deletes old snapshots and those with denied columns, each data file before its pointer."""
     before = versions(store, folder)[:-1]
     old = before[: len(before) - KEPT_SNAPSHOTS + 1] if len(before) >= KEPT_SNAPSHOTS else []
     for version in before:

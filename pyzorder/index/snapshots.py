@@ -25,7 +25,7 @@ from pyzorder.printable import on_one_line
 
 log = logging.getLogger(__name__)
 
-#: The version of the format that is written, and the latest that can be read.
+#: The version of the format that pyzorder writes, and the latest that it can read.
 FORMAT_VERSION = 2
 
 _POINTER = re.compile(r"_v00([0-9]{18})\.json")
@@ -40,14 +40,14 @@ _MOST_COLUMNS = 10_000
 #: Maximum number of values per row and column. Entries have at most 63 clustering columns.
 _MOST_VALUES = 64
 
-#: The decoded text in a snapshot, which may repeat itself, is limited to `_LEAST_TEXT` bytes plus
-#: `_MOST_TEXT` bytes for every byte of the file.
+#: The strings of a decoded snapshot, with repeated ones counted each time, are limited to
+#: `_LEAST_TEXT` bytes plus `_MOST_TEXT` bytes for every byte of the file.
 _MOST_TEXT, _LEAST_TEXT = 64, 16 << 20
 
-#: The maximum memory in bytes for the rows of a snapshot, and for all cached rows.
+#: The maximum memory in bytes for the rows of one snapshot, and for all cached rows together.
 MOST_MEMORY = 1 << 30
 
-#: The approximate memory for an entry without its columns.
+#: The approximate memory in bytes for an entry, besides the values in its columns.
 _ENTRY_BYTES = 64
 
 #: The maximum size of a decimal, which has at most 38 digits.
@@ -56,11 +56,11 @@ _DECIMAL_BYTES = 16
 #: Longer reasons are truncated in warnings, because they may quote the index.
 _LONGEST_REASON = 200
 
-#: The maximum size of a pointer. It takes about 200 bytes per column.
+#: The maximum size of a pointer in bytes. A pointer takes about 200 bytes per column.
 _LONGEST_POINTER = 8 << 20
 
-#: The codecs that both writers use. Other codecs can compress gigabytes to a few KiB. Snappy
-#: compresses by a factor of at most 22.
+#: The codecs that pyzorder uses, in Scala and in Python. Others can compress gigabytes to a few
+#: KiB. Snappy compresses by a factor of at most 22.
 _CODECS = ("SNAPPY", "UNCOMPRESSED")
 
 #: Cached rows of immutable snapshots, by table folder and snapshot file, least recently used first.
@@ -247,7 +247,7 @@ def _rows(store: Store, pointer: Pointer) -> pa.Table:
 def _decoded(data: bytes, pointer: Pointer) -> pa.Table:
     """Decodes the rows of a snapshot.
 
-    Parquet stores a value that repeats in all rows only once, so a small forged file could
+    If all rows have the same value, Parquet stores it only once, so a small forged file could
     exhaust the memory. Files that pyzorder cannot have written are rejected.
     """
     file = pq.ParquetFile(io.BytesIO(data))
@@ -301,7 +301,7 @@ def _readable(file: pq.ParquetFile, pointer: Pointer) -> pa.Schema:
         return all(_is_like(f, stored.get(f.name)) and f.name not in long for f in fields)
 
     if not fit(FILE_FIELDS):
-        raise Unusable(f"{pointer.file} lacks a column or has one of another type")
+        raise Unusable(f"{pointer.file} lacks a required column or has it with another type")
     fields, unfit = list(FILE_FIELDS), []
     for column in dict.fromkeys(pointer.columns):
         own = fields_of(column)
@@ -329,7 +329,7 @@ def _may_be_long_decimal(leaf: pq.ColumnSchema) -> bool:
 
 
 def _width_of(path: str, widths: dict[str, int]) -> int:
-    """Returns the memory for a value without the bytes of strings; 0 if its leaf is not read."""
+    """Returns the memory for a value, besides the bytes of strings; 0 if its column is not read."""
     return widths.get(path) or widths.get(path.partition(".")[0], 0)
 
 
@@ -372,7 +372,7 @@ def _warn(folder: TableFolder, failure: Exception) -> None:
 
 
 def _warn_once(folder: TableFolder, effect: str, reason: str) -> None:
-    """Warns about an index, once for each text. `reason` may quote the index."""
+    """Warns about an index, once for each message. `reason` may quote the index."""
     if len(reason) > _LONGEST_REASON:
         reason = f"{reason[:_LONGEST_REASON]}..."
     text = f"The skipping index of {folder.root} {effect}: {on_one_line(reason)}"

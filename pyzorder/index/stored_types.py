@@ -11,7 +11,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyzorder.index.snapshots import IndexedColumn
 
-#: The columns that describe a file, whichever columns are indexed.
+#: The columns that describe a data file. Every snapshot has them.
 FILE_FIELDS = [
     pa.field("path", pa.string(), nullable=False),
     pa.field("size", pa.int64(), nullable=False),

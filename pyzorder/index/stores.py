@@ -20,7 +20,7 @@ _LOCAL = re.compile(r"^file:/+")
 _WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
-#: Maximum size in bytes of those files of pyzorder that are read as a whole.
+#: Maximum size in bytes of pyzorder's files that are read as a whole.
 LONGEST = 256 << 20
 
 
@@ -55,7 +55,7 @@ class Store(Protocol):
         """
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
-        """Returns the status of each of these files that exists."""
+        """Returns the status of each file that exists, by path."""
 
     def create(self, path: str, data: bytes) -> bool:
         """Creates a file with these bytes, unless the name is taken.

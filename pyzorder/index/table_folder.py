@@ -13,25 +13,25 @@ _STORE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:(//[^/]*)?/")
 
 _ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
-#: Maximum length of a file name in bytes. File systems allow 255, of which the leading dot and
-#: `.crc` of Hadoop's checksum files take 5.
+#: Maximum length of a file name in bytes. File systems allow 255, but Hadoop's checksum files add 5
+#: for a leading dot and `.crc`.
 _LONGEST = 250
 
 
 @dataclass(frozen=True)
 class TableFolder:
-    """The folder of a table. `root` is a path as returned by `stores.plain`."""
+    """The folder of a table. `root` is a path in the form that `stores.plain` returns."""
 
     root: str
 
     @property
     def zorder(self) -> str:
-        """The folder of all files of pyzorder."""
+        """The folder with all of pyzorder's files."""
         return f"{self.root}/_zorder"
 
     @property
     def index(self) -> str:
-        """The folder of pointers and snapshots."""
+        """The folder with pointers and snapshots."""
         return f"{self.zorder}/_index"
 
     @property
@@ -41,7 +41,7 @@ class TableFolder:
 
     @property
     def incarnation(self) -> str:
-        """The file with the incarnation id, which an overwrite of the whole table deletes."""
+        """The file with the incarnation id. Overwriting the whole table deletes this file."""
         return f"{self.zorder}/_incarnation"
 
     def resolve(self, relative: str) -> str:

@@ -12,7 +12,7 @@ MAX_BYTES = 256
 
 
 def truncated(least: bytes, greatest: bytes, is_text: bool) -> tuple[bytes, bytes] | None:
-    """Returns bounds of at most about `MAX_BYTES`, or None if no upper bound is that short.
+    """Returns bounds of about `MAX_BYTES` or less, or None if no upper bound is that short.
 
     Args:
         is_text: whether the values are UTF-8, which is not truncated within a character.

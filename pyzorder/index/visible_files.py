@@ -94,11 +94,12 @@ def _apply(
     new = set(overlay.shown if overlay.committed else overlay.hidden)
     for ref in {*overlay.hidden, *(ref for ref in new if ref.folder in lost)}:
         seen = found.get(ref.path)
-        # On some stores a move is a copy, which gives a new file another modification time.
+        # On some stores a move is a copy, which changes the modification times of the run's new
+        # files.
         if seen and seen.size == ref.size and (ref in new or seen.modified == ref.modified):
             del found[ref.path]
     for ref in overlay.shown:
-        # A forged record may name hidden files. A listing never shows such files.
+        # A forged record may name hidden files, which a listing never shows.
         is_new = ref.path not in found and not is_hidden(ref.path)
         if is_new and ref.folder not in lost:
             place = _place(store, state, overlay, ref)
@@ -107,7 +108,7 @@ def _apply(
 
 
 def _place(store: Store, state: JournalState, overlay: Overlay, ref: FileRef) -> VisibleFile | None:
-    """Locates a file that was not listed: it was moved away, or moved back in the meantime."""
+    """Locates a file that is staged or retired, or that was moved into place after the listing."""
     hidden = state.folder.staged if overlay.committed else state.folder.retired
     other, own = hidden(state.run, ref.path), state.folder.resolve(ref.path)
     moved: Stat | None = store.stats([other]).get(other)

@@ -52,8 +52,8 @@ def draw_rectangles(layouts: Mapping[str, Layout], ranks: bool, bare: bool = Fal
 
     Args:
         layouts: the layouts by title.
-        ranks: space all bounds evenly along the axes.
-        bare: omit the query and the notes.
+        ranks: whether to space all bounds evenly along the axes.
+        bare: whether to omit the query and the notes.
     """
     with rc_context(SETTINGS):
         width = 7.0 if len(layouts) == 1 else 5.2 * len(layouts)
@@ -165,7 +165,9 @@ def notes(layout: Layout) -> list[str]:
     left_out = len(layout.covering()) - len(chosen(layout))
     found = layout.notes()
     if left_out:
-        found.append(f"Not drawn: {counted(left_out, 'file')}, an even selection of all files.")
+        found.append(
+            f"Not drawn: {counted(left_out, 'file')}, because there are more than {MOST_FILES:,}."
+        )
     return found
 
 
@@ -250,7 +252,7 @@ def dress(panel: Any, scales: Sequence[Scale], limits: Sequence[Limits]) -> None
 
 
 def titled(name: str, layout: Layout) -> str:
-    """Returns the panel's title, with the numbers of files and of those that the query opens."""
+    """Returns the panel's title, with the number of files and how many the query opens."""
     if layout.opened is None:
         return f"{name}: {counted(len(layout.files), 'file')}"
     return f"{name}: opens {len(layout.opened):,} of {counted(len(layout.files), 'file')}"
@@ -270,7 +272,7 @@ def legend(drawn: Sequence[Boxes], asked: bool, boxed: bool) -> list[Any]:
 
     Args:
         asked: whether there is a query.
-        boxed: whether its box is drawn.
+        boxed: whether the query's box is drawn.
     """
     there = [
         (lit, indexed)
@@ -297,7 +299,7 @@ def draw_depth(layout: Layout, ranks: Sequence[bool], bare: bool = False) -> Pic
 
     Args:
         ranks: for each column, whether to space all bounds evenly along the axis.
-        bare: omit the notes.
+        bare: whether to omit the notes.
     """
     with rc_context(SETTINGS):
         count = len(layout.columns)
@@ -338,8 +340,8 @@ def depths(sides: Floats, step: float) -> tuple[Floats, Floats]:
     Args:
         sides: rows with the low and the high end of a range, both inclusive.
         step: the distance between neighbouring values, each of which covers a whole step; 0 for
-            continuous values. In that case, each end of a range is returned three times, with the
-            depths to the left of it, at it, and to the right of it.
+            continuous values. For these, each end of a range is returned three times, with the
+            depths to the left of the end, at the end, and to the right of it.
     """
     lows, highs = np.sort(sides[:, 0] - step / 2), np.sort(sides[:, 1] + step / 2)
     ends = np.unique(np.concatenate([lows, highs]))
@@ -351,7 +353,7 @@ def depths(sides: Floats, step: float) -> tuple[Floats, Floats]:
 
 
 def draw_curves(names: Sequence[str], bits: int) -> Picture:
-    """Draws one panel per curve, with colours from dark to light along it."""
+    """Draws one panel per curve, with colours from dark to light along the curve."""
     ways = [curves.cells(name, bits) for name in names]
     with rc_context(SETTINGS):
         picture = canvas(3.4 * len(names) + 0.2, 4.1)

@@ -57,8 +57,8 @@ def scale(
     Args:
         bounds: the bounds to place.
         zone: the time zone for labels.
-        ranks: place values by their rank among `bounds` and `limits`. Strings and binaries are
-            always placed this way.
+        ranks: whether to place values by their rank among `bounds` and `limits`. Strings and
+            binaries are always placed this way.
         limits: further values to place. They get no ticks if values are placed by rank.
     """
     if ranks or is_text(column):

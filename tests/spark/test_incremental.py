@@ -167,7 +167,8 @@ def test_full_is_not_advised_where_it_brings_nothing(
     uniform(spark, 400, 1).coalesce(1).write.mode("append").parquet(str(folder))
     said = advice()
     others = optimize(spark, folder, "a", "b")["numFilesRemoved"] - 1
-    assert "1 new file" + (f" together with {others} already clustered" if others else ".") in said
+    rest = f" together with {others} that are already clustered" if others else "."
+    assert f"1 new file{rest}" in said
 
 
 def nulls(spark: SparkSession, rows: int, round_: int) -> DataFrame:

@@ -141,7 +141,7 @@ def parts_of(column: exp.Column) -> tuple[str, ...]:
     """
     parts = column.parts
     if not all(isinstance(part, exp.Identifier) for part in parts):
-        raise NotUnderstood("a star stands in place of a column")
+        raise NotUnderstood("a star is used instead of a column")
     return tuple(part.name for part in parts)
 
 

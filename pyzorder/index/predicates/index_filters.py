@@ -185,7 +185,8 @@ class IndexFilters:
         left, right = self._sides(*operands(node))
         null_safe = isinstance(node, exp.NullSafeEQ)
         if null_safe and left.data_type != right.data_type == "string":
-            return None  # without ANSI mode, a string that cannot be cast is NULL and equals nulls
+            # Without ANSI mode, a string that cannot be cast becomes NULL, and <=> matches nulls.
+            return None
         if isinstance(right, Side):
             if negated:
                 return None
@@ -253,9 +254,9 @@ class IndexFilters:
     def _of_constant_file(self, node: exp.Expression, negated: bool) -> Filter:
         """Returns the filter for a predicate that no rule covers.
 
-        The filter evaluates the predicate on files whose rows all have the same values, and keeps
-        the other files. In such files, the columns have equal bounds, no null, no NaN, and no
-        floating-point zero.
+        The filter evaluates the predicate on files whose rows all have the same values: their
+        columns have equal bounds, no null, no NaN, and no floating-point zero. It keeps all other
+        files.
         """
         named: set[int] = set()
 
@@ -277,7 +278,7 @@ class IndexFilters:
         return f"(CASE WHEN coalesce({one}, false) THEN {answer} ELSE true END)"
 
     def _sides(self, a: exp.Expression, b: exp.Expression) -> tuple[Side, Side | Constant]:
-        """Returns both operands of a comparison, with the column first if the other is constant."""
+        """Returns both operands of a comparison. If one of them is constant, it comes second."""
         if not self._is_side(a):
             return self._side(b), self._constant(a)
         return self._side(a), self._side(b) if self._is_side(b) else self._constant(b)

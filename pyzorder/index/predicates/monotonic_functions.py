@@ -53,7 +53,7 @@ class Types:
     def __init__(
         self, ask: Callable[[list[str]], list[str]], time_zone: str, date_is_string: bool
     ) -> None:
-        """Starts without known types.
+        """Creates an empty cache of types.
 
         Args:
             ask: returns the types of expressions in SQL text, or raises.
@@ -142,7 +142,7 @@ def side(node: exp.Expression, find: Find, types: Types) -> Side:
 
 
 def _applied(node: exp.Expression, find: Find, types: Types) -> tuple[Side, str]:
-    """Returns a monotonic function's argument, and the function's SQL with {0} in its place."""
+    """Returns a monotonic function's argument, and the function's SQL with {0} as the argument."""
     if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
         inner, target = side(node.this, find, types), type_text(node.args["to"])
         if _widens(inner.data_type, types.of(f"CAST(NULL AS {target})"), types.has_one_offset):

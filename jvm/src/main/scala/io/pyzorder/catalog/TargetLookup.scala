@@ -129,7 +129,8 @@ final class TargetLookup(session: shim.SparkSession) {
       case Seq(CatalogAccess.sessionCatalog, database, table) =>
         TableIdentifier(table, Some(database))
       case _ =>
-        throw ZOrderErrors.unsupportedProvider(parts.mkString("."), "a table of another catalog")
+        throw ZOrderErrors.unsupportedProvider(
+          parts.mkString("."), "a table of a catalog other than spark_catalog")
     }
     if (catalog.isTempView(identifier)) throw ZOrderErrors.view(identifier.table)
     val entry = catalog.getTableMetadata(identifier)

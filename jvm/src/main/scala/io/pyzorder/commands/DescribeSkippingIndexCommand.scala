@@ -116,7 +116,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
           val others = choice.groups.map(_.files.length).sum - choice.fresh.length
           val files = if (choice.fresh.length == 1) "file" else "files"
           s"$optimize would cluster ${choice.fresh.length} new $files" +
-            (if (others == 0) "." else s" together with $others already clustered.")
+            (if (others == 0) "." else s" together with $others that are already clustered.")
         }
       val judged = if (choice.groups.isEmpty) None else Some(verdict.sentence)
       (Seq(next) ++ judged ++ choice.remark).mkString(" ")

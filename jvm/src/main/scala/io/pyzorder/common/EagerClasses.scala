@@ -47,7 +47,7 @@ private[pyzorder] object EagerClasses {
 
   private def warn(failure: Throwable): Unit =
     log.warn(
-      "pyzorder could not load all of its classes in advance. On a Thrift server, put its jar on " +
+      "pyzorder could not load all of its classes in advance. On a Thrift server, put the jar on " +
         "the driver's class path (--driver-class-path), because queries may otherwise fail after " +
         s"a client has disconnected: $failure")
 }

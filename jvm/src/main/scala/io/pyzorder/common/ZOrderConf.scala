@@ -19,8 +19,8 @@ object ZOrderConf {
   val journalOverlay: Setting[Boolean] = new Setting(
     "spark.sql.zorder.journal.overlay",
     "true",
-    "When true, readers check a table's journal, so that they see every row exactly once while " +
-      "an OPTIMIZE runs and after one was killed. When false, they list the folder as plain " +
+    "When true, readers check a table's journal, so that they see every row exactly once, even " +
+      "while an OPTIMIZE runs or after it was killed. When false, they list the folder as plain " +
       "Spark does.",
     boolean)
 
@@ -123,8 +123,8 @@ object ZOrderConf {
     "",
     "Columns that are excluded from every index, listed as in ZORDER BY, such as 'ssn, " +
       "person.name'; a struct stands for all its fields. They cannot be clustering columns. The " +
-      "session's list and the table property are combined. Statistics that an index already has " +
-      "for them are removed when it is next written, at the latest by REFRESH SKIPPING INDEX.",
+      "session's list and the table property are combined. Existing statistics of these columns " +
+      "are removed when the index is next written, at the latest by REFRESH SKIPPING INDEX.",
     columns)
 
   /** In bytes. */
@@ -147,8 +147,8 @@ object ZOrderConf {
   val indexMaxStaleness: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.index.maxStaleness",
     "0s",
-    "The maximum age, such as 10min or 1h, of the list of a table's files that a query uses. " +
-      "Up to that age, queries are planned from the index and no folder is listed. Writes by " +
+    "The maximum age of the file list from which queries on a table are planned, such as 10min " +
+      "or 1h. Up to that age, the list comes from the index and no folder is listed. Writes by " +
       "sessions with pyzorder are seen at once; other writes are seen after this time at the " +
       "latest. With 0s, every query checks the store.",
     notNegativeMilliseconds)
@@ -166,8 +166,8 @@ object ZOrderConf {
     "10000",
     "Up to this many distinct keys of a join's broadcast side are used, one by one, to skip " +
       "files on the other side. If there are more, only the least and the greatest are used; if " +
-      "the broadcast side has more than 100 times this many rows, none are. 0 turns skipping by " +
-      "join keys off.",
+      "the broadcast side has more than 100 times this many rows, no keys are used. 0 turns " +
+      "skipping by join keys off.",
     notNegativeInt)
 
   /** In hours. */
@@ -175,7 +175,7 @@ object ZOrderConf {
     "spark.sql.zorder.vacuum.retentionHours",
     "168",
     "How many hours VACUUM keeps the files that an OPTIMIZE replaced, for RESTORE and for " +
-      "queries that were planned before it.",
+      "queries that were planned before that OPTIMIZE.",
     notNegativeInt)
 
   val vacuumCheck: Setting[Boolean] = new Setting(

@@ -18,13 +18,14 @@ object ZOrderFunctions {
     function(
       "interleave_bits",
       classOf[InterleaveBitsExpression],
-      "_FUNC_(a, ...) - Interleaves the bits of integers and binaries, starting with the first " +
-        "argument's, and returns a BINARY.",
+      "_FUNC_(a, ...) - Interleaves the bits of integers and binaries into a BINARY, beginning " +
+        "with the first argument.",
       InterleaveBitsExpression(_)),
     function(
       "zorder_value",
       classOf[ZOrderValue],
-      "_FUNC_(a, ...) - Returns the z-value of values of any ordered types, a BINARY to sort by.",
+      "_FUNC_(a, ...) - Returns the z-value of its arguments, which may have any ordered types. " +
+        "Sort by this BINARY to cluster rows.",
       ZOrderValue(_)),
     function(
       "range_id",

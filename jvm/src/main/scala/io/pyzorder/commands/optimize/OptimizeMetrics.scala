@@ -106,8 +106,8 @@ object OptimizeMetrics {
       remark = plan.remark)
 
   private val sizesType: StructType = ResultColumns.none
-    .add("min", LongType, "Bytes of the smallest file; null if there are none")
-    .add("max", LongType, "Bytes of the largest file; null if there are none")
+    .add("min", LongType, "Size of the smallest file in bytes; null if there are none")
+    .add("max", LongType, "Size of the largest file in bytes; null if there are none")
     .add("avg", DoubleType, "Average size in bytes")
     .add("totalFiles", LongType, "Number of files")
     .add("totalSize", LongType, "Their total size in bytes").schema
@@ -119,8 +119,8 @@ object OptimizeMetrics {
   private val zOrderType: StructType = ResultColumns.none
     .add("strategyName", StringType, "The curve: zorder, hilbert or linear")
     .add("inputCubeFiles", filesType,
-      "Files that were clustered this way already, rewritten or not")
-    .add("inputOtherFiles", filesType, "Rewritten files that were not clustered this way")
+      "Files that were already clustered by these columns, whether rewritten or not")
+    .add("inputOtherFiles", filesType, "Rewritten files that were not clustered by these columns")
     .add("inputNumCubes", LongType, "Always 0; for scripts that read Delta's metrics")
     .add("mergedFiles", filesType, "Files that were rewritten")
     .add("numOutputCubes", LongType, "Table partitions with new files")
@@ -160,15 +160,16 @@ object OptimizeMetrics {
     .add("openedShares", ArrayType(sharesType),
       "For a DRY RUN with columns: the share of files, 0 to 1, that queries open")
     .add("remark", StringType,
-      "For a DRY RUN, whether the OPTIMIZE would pay off. Also warns if lookups open 1.5 times " +
-        "as many bytes of the clustered files that are not rewritten as after OPTIMIZE … FULL")
+      "For a DRY RUN, whether the OPTIMIZE would pay off. Also warns if, in the clustered " +
+        "files that are not rewritten, lookups open 1.5 times as many bytes as they would after " +
+        "OPTIMIZE … FULL")
     .schema
 
   /** The columns `path` and `metrics`. */
   def output: Seq[Attribute] = ResultColumns.none
     .add("path", StringType, "The table's folder")
     .add("metrics", metricsType,
-      "What was done; fields with the names of Delta's metrics have the same meaning")
+      "What was done; fields that Delta's metrics also have mean the same as in Delta")
     .attributes
 
   private def files(bytes: Seq[Long]): Row = Row(bytes.length.toLong, bytes.sum)

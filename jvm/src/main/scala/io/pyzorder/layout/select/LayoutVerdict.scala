@@ -104,13 +104,14 @@ object LayoutVerdict {
       LayoutVerdict("pays", s"Pays off: a lookup would open $shares of the table.")
     } else if (joins) {
       LayoutVerdict("pays",
-        s"Pays off: ${files(work.replaced)} become ${files(work.written)}, so queries open fewer.")
+        s"Pays off: ${files(work.replaced)} would become ${files(work.written)}, so queries " +
+          "would open fewer files.")
     } else if (work.written <= work.partitions) LayoutVerdict("useless", tooSmall(work))
     else LayoutVerdict("useless", s"Does not pay off: a lookup would open $shares of the table.")
   }
 
   private def tooSmall(work: Work): String = {
-    val what = if (work.partitions == 1) "the table is" else "its partitions are"
+    val what = if (work.partitions == 1) "the table is" else "the table's partitions are"
     val smaller = work.rewritten / work.partitions / 16
     val least = LayoutSettings.Smallest / 16
     val hint =

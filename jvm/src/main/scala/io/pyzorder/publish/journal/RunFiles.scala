@@ -333,6 +333,6 @@ private[publish] final class RunFiles(
     ZOrderErrors.conflict(s"$file was replaced or deleted")
 
   private def paused: Exception =
-    ZOrderErrors.conflict("another writing command may have declared this one dead, because " +
-      "its lease expired without a heartbeat or its lock was taken")
+    ZOrderErrors.conflict("another writing command may have declared this one dead, because the " +
+      "lease of this command expired without a heartbeat or its lock was taken")
 }

@@ -65,7 +65,7 @@ private[publish] final class PreviousLocation(
     val copied = new Path(target, BoundedFileName.of(s"carried-$token-", stem, endings))
     if (FileSystems.exists(fs, copied) || copy(status, copied)) {
       PreviousLocation.log.info(
-        s"${status.getPath}, which was written after $path had been read, was copied into $target")
+        s"${status.getPath} was written after $path had been read, and was copied into $target")
       MetadataFiles.makeFolder(hadoopConf, marks)
       CreateIfAbsent.of(hadoopConf, mark(status)).create(mark(status), Array.emptyByteArray)
     }
