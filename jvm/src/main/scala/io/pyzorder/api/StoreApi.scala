@@ -8,7 +8,7 @@ import io.pyzorder.storage.CreateIfAbsent
 /** Probes the capabilities of a store. */
 object StoreApi {
 
-  /** Whether a file can be created at path `text` exactly once. Deletes the file afterwards. */
+  /** Whether the store refuses to create the file `text` a second time. Deletes the file again. */
   def createsIfAbsent(session: shim.SparkSession, text: String): Boolean = {
     val hadoopConf = session.sessionState.newHadoopConf()
     val path = new Path(text)
