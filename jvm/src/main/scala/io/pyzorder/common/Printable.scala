@@ -14,7 +14,7 @@ private[pyzorder] object Printable {
     case c => c
   }
 
-  /** The directionalities of characters that change the order in which others are shown. */
+  /** The directionalities of characters that change the order in which other text is shown. */
   private val Reordering: Set[Byte] = {
     import Character._
     Set(
