@@ -27,7 +27,7 @@ import io.pyzorder.layout.select.RewriteGroup
  * @param options    the table's options, with `compression`
  * @param millis     whether Parquet timestamps are stored in milliseconds
  * @param statistics the columns to collect statistics of; may include a ZValueColumn
- * @param run        number of the writing command in the journal
+ * @param run        number of the command's run in the journal
  */
 final class Rewrite(
     session: shim.SparkSession,
