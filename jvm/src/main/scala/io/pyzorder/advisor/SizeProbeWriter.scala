@@ -27,7 +27,7 @@ final case class ProbedFile(layout: Int, key: Int, rows: Long, bytes: Long)
 private[pyzorder] final class SizeProbeWriter(writers: FileWriters, data: Seq[Expression])
     extends Serializable {
 
-  /** Writes the rows to files and returns their sizes. The rows of a file must be adjacent. */
+  /** Writes the rows to files and measures the files. The rows of each file must be adjacent. */
   def weigh(rows: Iterator[InternalRow]): Iterator[ProbedFile] =
     if (!rows.hasNext) Iterator.empty else LocalFolder.use(weighed(rows, _).iterator)
 

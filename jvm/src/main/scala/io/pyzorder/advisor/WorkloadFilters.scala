@@ -140,7 +140,7 @@ object WorkloadFilters {
 
   /**
    * Join keys are not used if the other side has more distinct keys than this factor times
-   * `joinMaxKeys`. A query applies the same limit to the other side's rows instead.
+   * `joinMaxKeys`. A query applies this limit to the number of rows of the other side instead.
    */
   private val RowsPerKey = 100
 
