@@ -109,8 +109,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * An array of column names: of the columns that the scans filter, those that OPTIMIZE can cluster
-   * the table by.
+   * An array with the names of the columns that the scans filter and that OPTIMIZE can cluster the
+   * table by.
    */
   def columns(): String = {
     val names = mapper.createArrayNode()

@@ -26,7 +26,7 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    * JSON array of objects with `table`, the numbers of files `total`, `selected`, `skipped`,
    * `skippedByJoins`, `unindexed` and `answered`, then `selectedBytes`, `totalBytes`,
    * `milliseconds`, `indexFilter`, `joinKeys` (for each join whose keys were used, a description of
-   * them such as `3 values`, once the query has run), `reasons` (why the index or part of the
+   * the keys, such as `3 values`, once the query has run), `reasons` (why the index or part of the
    * predicate was not used) and `opened` (the paths of the files that are opened).
    */
   def explain(execution: QueryExecution): String = {
