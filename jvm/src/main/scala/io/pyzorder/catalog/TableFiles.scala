@@ -9,7 +9,7 @@ import io.pyzorder.index.store.{IndexStore, ListedTable}
 import io.pyzorder.publish.reading.{JournaledListing, SelectedPartitions}
 import io.pyzorder.storage.FileRef
 
-/** Lists the current data files of a table: lists the folders afresh and applies the journal. */
+/** Lists the current data files of a table, based on a fresh listing and on the journal. */
 object TableFiles {
 
   /** All data files of the table, in all partitions. */
