@@ -67,7 +67,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
     }
   }
 
-  /** Prefers a table `path` in a database named parquet to a folder in ``parquet.`path` ``. */
+  /** For ``parquet.`path` ``, a table `path` in a database named parquet takes precedence. */
   private def ofPath(s: ZOrderStatement, target: PathTarget): LogicalPlan = {
     val catalog = session.sessionState.catalog
     val asTable = target.provider.filter(catalog.databaseExists)

@@ -46,7 +46,7 @@ case class CreateSkippingIndexCommand(
   /**
    * Creates the table's folder if it does not exist, as is the case for an external table before
    * its first INSERT. Does nothing if the table has been dropped or renamed in the meantime,
-   * because no new table could then be created at the old location.
+   * because the folder would prevent a new table from being created at that location.
    */
   private def makeFolder(session: shim.SparkSession): Unit =
     if (table.identifier.exists(session.sessionState.catalog.tableExists)) {

@@ -51,7 +51,7 @@ private[commands] object SkippingIndex {
     entries.filter(entry => now(entry.file))
   }
 
-  /** Publishes index entries for all files of the table, after collecting those not yet known. */
+  /** Collects the index entries that are missing or invalid, and publishes those of all files. */
   def update(
       session: shim.SparkSession,
       table: ResolvedTable,

@@ -57,7 +57,7 @@ private[commands] object SwitchingTables {
     else files.find(_.folder.nonEmpty).foreach(file =>
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
-  /** The moves of the partitions that are located in `folders`, written as in FileRef.folder. */
+  /** The moves of the partitions in these folders. Folders are written as in FileRef.folder. */
   def moves(
       session: shim.SparkSession,
       table: ResolvedTable,

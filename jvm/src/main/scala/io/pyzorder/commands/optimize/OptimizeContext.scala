@@ -118,7 +118,7 @@ private[optimize] final class OptimizeContext(
     old => old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns
   }
 
-  /** The type conflict between a file and the table that explains the failure, or the failure. */
+  /** The type conflict that explains the failure, or the failure itself if there is none. */
   def explained(failure: Throwable): Throwable =
     if (!TypeConflicts.mayBe(failure)) failure
     else typeConflict(list().flatMap(_.files).map(_.getPath.toString))

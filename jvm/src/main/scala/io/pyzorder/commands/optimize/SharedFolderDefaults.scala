@@ -13,7 +13,7 @@ import io.pyzorder.publish.relocate.CoLocatedTables
  * Protects the values of columns that are missing from some files. For the rows of these files, a
  * table returns null or the default with which the column was added to this table. A rewritten file
  * stores the values that the optimized table returns. If another table in the same folder has a
- * different default, its answers would change.
+ * different default, the rewrite would change the answers of that table.
  */
 private[optimize] object SharedFolderDefaults {
 
