@@ -12,7 +12,7 @@ object StoreFailures {
 
   /**
    * Runs a command that writes into the table's folder. Throws noSpace or notWritable if the store
-   * refuses a write, and conflict if the folder or a file in it disappears in the meantime.
+   * refuses a write, and conflict if the folder or a file in it disappears while the command runs.
    */
   def translate[T](root: Path)(command: => T): T =
     try command

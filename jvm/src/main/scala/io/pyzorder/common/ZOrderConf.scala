@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
 import org.apache.spark.sql.pyzorder.{Setting, TableSetting}
 
-/** All settings of pyzorder, with the descriptions that `SET -v` shows. Loading registers them. */
+/** All settings, with the descriptions that `SET -v` shows. Loading this object registers them. */
 object ZOrderConf {
 
   val skippingEnabled: TableSetting[Boolean] = new TableSetting(

@@ -339,7 +339,7 @@ object ZOrderErrors {
   def everyOptimizeUndone(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
 
-  /** For a RESTORE that follows another RESTORE, on a table published by location switches. */
+  /** For a RESTORE right after another RESTORE, if OPTIMIZE switches the table's locations. */
   def oneRestoreAtMost(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ONE_AT_MOST", "folder" -> folder)
 
