@@ -125,7 +125,7 @@ object InterleaveBits {
     spread
   }
 
-  /** The `id` out of `idCount`, stretched over all `bits` bits: floor(id * 2^bits / idCount). */
+  /** `id`, one of `idCount` ids, stretched over all `bits` bits: floor(id * 2^bits / idCount). */
   def stretched(id: Int, idCount: Int, bits: Int): Int = ((id.toLong << bits) / idCount).toInt
 
   /** Interleaves one byte of each column into n bytes at `at`. Returns the position after them. */

@@ -124,8 +124,8 @@ object OrderedBytes {
 
   /**
    * The 64 ordered bits of a decimal of more than 18 digits: one bit for the sign, seven for the
-   * bit length of its magnitude, and the 56 bits after the leading one. All are complemented if the
-   * value is negative. Small values of a wide type therefore keep all their digits.
+   * bit length of the magnitude, and the 56 bits that follow the magnitude's highest bit. All are
+   * complemented if the value is negative. Small values of a wide type thus keep all their digits.
    */
   def ofWideDecimal(value: Decimal, scale: Int): Long = {
     val unscaled = unscaledOf(value, scale)
