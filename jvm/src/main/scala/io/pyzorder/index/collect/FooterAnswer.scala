@@ -20,7 +20,8 @@ object FooterAnswer {
   final case class Scan(settingsDependent: Boolean) extends FooterAnswer
 
   /**
-   * The footer does not suffice, and a scan might fail or read other values than some readers do.
+   * The footer does not suffice, and a scan might fail or might read values that differ from those
+   * that other readers see.
    */
   val Unknown: FooterAnswer = Known(ColumnStatistics.unknown)
 

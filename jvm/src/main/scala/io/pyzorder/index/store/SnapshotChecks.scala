@@ -62,7 +62,7 @@ object SnapshotChecks {
     }
   }
 
-  /** Checks the checksum of the bytes that were read. */
+  /** Throws unless the checksum of the bytes that were read is the one that the pointer states. */
   def checksum(ref: SnapshotRef, actual: Long): Unit =
     if (actual != ref.checksum) {
       throw new IllegalStateException("its checksum differs from the one in its pointer")

@@ -186,7 +186,10 @@ private[index] final class SnapshotReader(
     reading(reader =>
       groups.foreach { case (group, first) => read(reader, name, group, first, take) })
 
-  /** Like `each`, but reads several row groups in parallel, so `take` must be thread-safe. */
+  /**
+   * Like `each`, but reads several row groups in parallel. Several threads may therefore call
+   * `take` at the same time, for different files.
+   */
   private def eachInParallel(name: String)(take: (Int, ColumnReader) => Unit): Unit =
     groups.asJava.parallelStream().forEach { case (group, first) =>
       reading(read(_, name, group, first, take))
