@@ -59,7 +59,7 @@ object Clustering {
   /** Maximum number of boundaries per column; more would hardly separate files any better. */
   private[pyzorder] val MaxBoundaries = 1 << 16
 
-  /** The limit for tables with few files. So many boundaries suffice to sort a file's rows. */
+  /** The limit for tables with few files. It is high enough to sort the rows inside a file well. */
   private val MinBoundaries = 1 << 13
 
   /**

@@ -37,7 +37,7 @@ final class LayoutSettings(
 
   val rewriteFactor: Double = ZOrderConf.rewriteFactor.get(conf, properties)
 
-  /** Whether the session or a table property sets the size of files. */
+  /** Whether the session or a table property sets the target file size. */
   val isSizeChosen: Boolean = ZOrderConf.targetFileSize.chosen(conf, properties).isDefined
 
   private val chosenSize: Option[Long] = ZOrderConf.targetFileSize.chosen(conf, properties)

@@ -1,7 +1,7 @@
 package io.pyzorder.layout.select
 
 /**
- * Some files with the same layout.
+ * A group of files, each of which a lookup opens with the same probability.
  *
  * @param files  number of the files
  * @param bytes  their total size

@@ -21,7 +21,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{TaskFunction, ZOrderErrors, ZOrderException}
 
-/** Finds two files in which a column has types that one table cannot hold. */
+/** Finds two files that store a column in types that no single table can hold. */
 object TypeConflicts {
 
   /** The types of each column and struct field, each with the first file that has it. */
