@@ -94,7 +94,7 @@ object SampledRows {
    * @param bytes  total size of the partition's files in bytes
    * @param leaves number of files that OPTIMIZE would write
    * @param judged number of simulated files to divide the drawn rows into
-   * @param ids    the rows' range ids, which determine their files, indexed by column and row
+   * @param ids    the rows' range ids, which determine each row's file; indexed by column and row
    * @param ranks  the values' ranks among all drawn values, indexed by column and row
    */
   private final class Part(

@@ -19,9 +19,9 @@ import io.pyzorder.skipping.predicate.IndexFilter
 final case class WhatIfFile(bytes: Long, partition: InternalRow, columns: Seq[ColumnStatistics])
 
 /**
- * An existing or hypothetical layout of a table. Index filters are evaluated on it through an
- * index that exists only in memory. This index also includes the partition columns, each of which
- * has a single value per file.
+ * An existing or hypothetical layout of a table. Index filters are evaluated on it through an index
+ * that exists only in memory. This index also includes the partition columns, each of which has a
+ * single value per file.
  */
 final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatistics) {
 

@@ -20,8 +20,8 @@ private[pyzorder] object EagerClasses {
   private val log = LoggerFactory.getLogger("pyzorder")
 
   /**
-   * Loads the classes once per JVM. Does nothing if the jar is on the class path, because its class
-   * loader then stays open.
+   * Loads the classes once per JVM. Does nothing if the jar is on the class path, whose class
+   * loader is never closed.
    */
   def load(): Unit = loaded
 

@@ -58,9 +58,9 @@ case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression
 }
 
 /**
- * Tables of the bits that each range id of each column contributes to the z-value. With a table, no
- * row needs a division and the spreading of bits. Only the counts are sent to the executors, which
- * then build the tables.
+ * Tables of the bits that each range id of each column contributes to the z-value. A lookup
+ * replaces a division and the spreading of bits for each row. Only the counts are sent to the
+ * executors, which then build the tables.
  */
 final class ZValueParts(counts: Array[Int]) extends Serializable {
 

@@ -51,7 +51,7 @@ private[commands] object SkippingIndex {
     entries.filter(entry => now(entry.file))
   }
 
-  /** Collects the index entries that are missing or invalid, and publishes those of all files. */
+  /** Collects missing and invalid index entries, and publishes the entries of all files. */
   def update(
       session: shim.SparkSession,
       table: ResolvedTable,

@@ -70,7 +70,7 @@ object LayoutSettings {
   /** The smallest default size. Opening smaller files costs more than skipping them saves. */
   private[pyzorder] val Smallest: Long = 1L << 20
 
-  /** Gives even a small table several files, because a table's only file can never be skipped. */
+  /** Gives even a small table several files, because a table's only file is rarely skipped. */
   private def adaptive(tableBytes: Long): Long = {
     val files = math.max(1L, math.min(Files, tableBytes / Smallest))
     math.min(Largest, math.max(Smallest, (tableBytes + files - 1) / files))
