@@ -72,7 +72,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
     IndexStore.latest(session.sessionState.newHadoopConf(), folder)
       .flatMap(IndexStore.load(session, _))
 
-  /** The columns that the files were clustered by. Empty unless they are the same for all files. */
+  /** The columns that all files were clustered by; empty if the files differ in these columns. */
   def clusteredBy: Seq[String] = {
     val each = files.map { file =>
       val known = index.map(entries => entries -> entries.find(folder.relativize(file.getPath)))
@@ -84,7 +84,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * The files, with statistics for some columns.
+   * The current files, with their statistics of the given columns.
    *
    * @param complete whether to collect statistics for files that are not in the index; if false,
    *                 these files have no statistics
@@ -100,7 +100,7 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * Samples the columns, to predict the new files of an OPTIMIZE.
+   * Samples the columns to predict the files that an OPTIMIZE would write.
    *
    * @param limit approximate maximum number of rows; if it is too low to simulate every new file,
    *              fewer files are simulated

@@ -23,7 +23,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 
   lazy val present: AdvisedFiles = new AdvisedFiles(session, table)
 
-  /** Whether the table has an index, even if the index does not cover all files. */
+  /** Whether the table has an index, which need not cover all of its files. */
   def isIndexed: Boolean =
     IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(table.root)).isDefined
 
@@ -83,9 +83,9 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   def openedNow(complete: Boolean): Seq[Long] = opened(present.present(columns, complete))
 
   /**
-   * For each scan and each column that it filters, the share of rows, 0 to 1, that pass the filters
-   * on this column alone. It is estimated from about `atMost` sampled rows. Filters over several
-   * columns are ignored.
+   * For each scan and each column that the scan filters, the share of rows (0 to 1) that pass the
+   * filters on this column alone. The shares are estimated from about `atMost` sampled rows.
+   * Filters that refer to several columns are ignored.
    */
   def selectivity(atMost: Int): Seq[Seq[(IndexedColumn, Double)]] = {
     val rows = drawn.rows(atMost)

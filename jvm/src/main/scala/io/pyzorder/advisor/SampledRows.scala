@@ -8,13 +8,12 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.{Clustering, KdTree, Sample}
 
 /**
- * Sampled rows of a table. They can be distributed over simulated files by any of their columns, in
- * the way that OPTIMIZE would distribute the table's rows.
+ * Sampled rows of a table. They can be clustered by any of the sampled columns into simulated
+ * files, just as OPTIMIZE would cluster all rows of the table.
  *
  * @param columns  the sampled columns
  * @param sample   the rows
- * @param judgedOf for each table partition, the number of simulated files that stand for the real
- *                 ones
+ * @param judgedOf for each table partition, the number of files to simulate
  * @param ranked   each column's distinct values, by rank
  * @param undrawn  one file for each table partition from which no row was drawn
  */
@@ -59,7 +58,7 @@ final class SampledRows private (
     }
   } ++ undrawn
 
-  /** About `atMost` rows at regular intervals, each as a file of one byte. */
+  /** About `atMost` rows, taken at regular intervals; each is returned as a file of one byte. */
   def rows(atMost: Int): Seq[WhatIfFile] = {
     val step = math.max(1, length / math.max(1, atMost))
     parts.flatMap { part =>
@@ -74,7 +73,10 @@ final class SampledRows private (
 
 object SampledRows {
 
-  /** Minimum number of rows in a simulated file, so that its bounds are close to a real file's. */
+  /**
+   * Minimum average number of drawn rows per simulated file, unless all rows were drawn. With fewer
+   * rows, a simulated file's bounds would differ too much from those of a real file.
+   */
   private val LeastRows = 25
 
   /**
@@ -89,10 +91,10 @@ object SampledRows {
    * The rows of one table partition.
    *
    * @param values the values of the partition columns
-   * @param bytes  total size of its files in bytes
+   * @param bytes  total size of the partition's files in bytes
    * @param leaves number of files that OPTIMIZE would write
-   * @param judged number of simulated files to cut the sample into
-   * @param ids    the rows' range ids, by which the files are cut, indexed by column and row
+   * @param judged number of simulated files to divide the drawn rows into
+   * @param ids    the rows' range ids, which determine each row's file; indexed by column and row
    * @param ranks  the values' ranks among all drawn values, indexed by column and row
    */
   private final class Part(

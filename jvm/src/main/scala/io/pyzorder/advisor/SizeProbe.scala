@@ -20,7 +20,7 @@ import io.pyzorder.layout.write.{FileWriters, InputRelation}
  *
  * @param session a session from RewriteSession.of
  * @param options the table's options, with `compression`
- * @param rows    the rows sampled from `partitions`, with the same numbering of partitions
+ * @param rows    the rows sampled from `partitions`, which the sample numbers in the same order
  */
 final class SizeProbe(
     session: shim.SparkSession,
@@ -30,7 +30,7 @@ final class SizeProbe(
     rows: SampledRows) {
   import SizeProbe._
 
-  /** The table partition of each file, which is the same in every layout. */
+  /** The number of each file's table partition, which is the same in every layout. */
   private val folders: Array[Int] =
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 
@@ -48,7 +48,8 @@ final class SizeProbe(
   }
 
   /**
-   * The size of each layout's files, as a multiple of the space that the same rows take up now.
+   * The size of the files written for each layout, as a multiple of the space that the same rows
+   * take up now.
    * Runs one job, which reads all rows of the table partitions that the chosen files belong to.
    *
    * @param layouts each layout's clustering columns, by their positions in the sample

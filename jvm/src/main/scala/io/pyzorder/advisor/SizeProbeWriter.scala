@@ -21,13 +21,13 @@ final case class ProbedFile(layout: Int, key: Int, rows: Long, bytes: Long)
 /**
  * Writes files to local folders, only to measure their size.
  *
- * @param data the files' columns; each input row has two more columns after them, the number of its
- *             layout and its shuffle key
+ * @param data the columns to write; in every input row, two more columns follow them: the number of
+ *             the row's layout and the row's shuffle key
  */
 private[pyzorder] final class SizeProbeWriter(writers: FileWriters, data: Seq[Expression])
     extends Serializable {
 
-  /** Writes the rows to files and measures the files. The rows of a file must be adjacent. */
+  /** Writes the rows to files and measures the files. The rows of each file must be adjacent. */
   def weigh(rows: Iterator[InternalRow]): Iterator[ProbedFile] =
     if (!rows.hasNext) Iterator.empty else LocalFolder.use(weighed(rows, _).iterator)
 

@@ -19,8 +19,9 @@ import io.pyzorder.skipping.predicate.IndexFilter
 final case class WhatIfFile(bytes: Long, partition: InternalRow, columns: Seq[ColumnStatistics])
 
 /**
- * A layout of the table. Data skipping's filters are applied to it through an index that is never
- * stored. This index includes the partition columns, each of which has a single value in a file.
+ * An existing or hypothetical layout of a table. Index filters are evaluated on it through an index
+ * that exists only in memory. This index also includes the partition columns, each of which has a
+ * single value per file.
  */
 final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatistics) {
 
@@ -39,7 +40,7 @@ final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatis
 
 object WhatIfLayout {
 
-  /** @param columns the columns for which the files have statistics, in the statistics' order */
+  /** @param columns the columns whose statistics the files have, in the statistics' order */
   def of(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -70,8 +71,8 @@ object WhatIfLayout {
   }
 
   /**
-   * Number of rows recorded for every file. It exceeds any null count, because data skipping would
-   * infer from equal counts that all values are null. Here, only `empty` may state that.
+   * Number of rows recorded for every file. It must exceed every null count: if the two were equal,
+   * data skipping would infer that all values are null, which only `empty` may state here.
    */
   private val MoreThanNulls = 1L << 40
 

@@ -18,11 +18,11 @@ import io.pyzorder.skipping.predicate.PredicateRules
 import io.pyzorder.storage.ExactFileIndex
 
 /**
- * A condition of a workload, and the index filter that it becomes.
+ * A condition of a workload and the index filter derived from it.
  *
- * @param sql    the condition, as in the workload
- * @param filter the index filter; Always if it skips nothing
- * @param reason the reason why it skips nothing; None if it can skip files
+ * @param sql    the condition as the workload states it
+ * @param filter the index filter; Always if the condition skips nothing
+ * @param reason why the condition skips nothing; None if it can skip files
  */
 final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
 
@@ -63,7 +63,7 @@ final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
    * @param column      a SQL expression over the table's columns
    * @param other       the rows of the other side, whose column `_zorder_key` is joined to `column`
    * @param isBroadcast whether the workload is known to broadcast the other side; if false, Spark's
-   *                    size limit decides
+   *                    broadcast threshold decides
    */
   def ofJoin(
       sql: String,
@@ -139,8 +139,8 @@ object WorkloadFilters {
   private val Scanned = "_zorder_scanned"
 
   /**
-   * No keys are used if the other side has more distinct keys than this number times the maximum
-   * number of keys. Queries apply the same limit to the number of the other side's rows.
+   * Join keys are not used if the other side has more distinct keys than this factor times
+   * `joinMaxKeys`. A query applies this limit to the number of rows of the other side instead.
    */
   private val RowsPerKey = 100
 

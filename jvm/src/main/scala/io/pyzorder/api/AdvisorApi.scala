@@ -18,7 +18,7 @@ import io.pyzorder.commands.TableFunctions
 import io.pyzorder.commands.optimize.OptimizePlanner
 import io.pyzorder.index.model.IndexedColumn
 
-/** The entry points for pyzorder.advisor, which take plain types and return JSON. */
+/** The entry points for the Python package `pyzorder.advisor`. Most methods return JSON. */
 final class AdvisorApi(session: shim.SparkSession, target: String) {
 
   private val mapper = new ObjectMapper()
@@ -26,7 +26,10 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   private val known = mutable.HashMap.empty[String, WorkloadFilter]
   private var asked = Vector.empty[WorkloadFilter]
 
-  /** An object with `name` (a list of parts, empty for a path), `root`, `columns` and `indexed`. */
+  /**
+   * The table, as an object with `name` (a list of parts, empty for a path), `root`, `columns` and
+   * `indexed`.
+   */
   def table(): String = {
     val table = advisor.table
     val item = mapper.createObjectNode()
@@ -41,9 +44,9 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
 
   /**
    * Resolves a name as a query would, so temporary views come first. Returns an object with
-   * `columns` and, for a view, `isView`, `isTemporary`, `text` (null if a DataFrame defines it) and
-   * the `namespace` in which names in the text are resolved. The object is empty if there is no
-   * such relation.
+   * `columns` and, for a view, `isView`, `isTemporary`, `text` (null if a DataFrame defines the
+   * view) and `namespace` (where names in the text are resolved). The object is empty if the name
+   * cannot be resolved.
    */
   def relation(parts: JList[String]): String = {
     val item = mapper.createObjectNode()
@@ -73,9 +76,9 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * Adds a predicate to the scan that the next `read` completes. Returns an object with `columns`
-   * (the names of the columns whose statistics it uses) and `reason` (why the predicate skips
-   * nothing; null if it can skip files).
+   * Adds a predicate to the scan that the next call of `read` completes. Returns an object with
+   * `columns` (the names of the columns whose statistics the predicate's index filter uses) and
+   * `reason` (why the predicate skips nothing; null if it can skip files).
    */
   def predicate(sql: String): String = add(sql, advisor.predicate(sql))
 
@@ -83,16 +86,16 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   def join(sql: String, column: String, other: shim.DataFrame, isBroadcast: Boolean): String =
     add(s"$sql $column $isBroadcast", advisor.join(sql, column, other, isBroadcast))
 
-  /** Completes a scan, which consists of the predicates and joins added since the last call. */
+  /** Completes a scan: the predicates and joins that were added since the previous `read`. */
   def read(): Unit = {
     advisor.read(asked.map(_.filter))
     asked = Vector.empty
   }
 
   /**
-   * The current files, as an object with `files`, `bytes`, `rows`, `newFiles` (the number that an
-   * OPTIMIZE would write), `clusteredBy` (see AdvisedFiles) and `verdict` (a sentence that says
-   * whether an OPTIMIZE without arguments pays off).
+   * The current files, as an object with `files`, `bytes`, `rows`, `newFiles` (the number of files
+   * that an OPTIMIZE would write), `clusteredBy` (see AdvisedFiles) and `verdict` (a sentence that
+   * says whether an OPTIMIZE without arguments pays off).
    */
   def files(): String = {
     val item = mapper.createObjectNode()
@@ -106,7 +109,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * An array of the names of the columns that the scans filter and by which OPTIMIZE can cluster.
+   * An array with the names of the columns that the scans filter and that OPTIMIZE can cluster the
+   * table by.
    */
   def columns(): String = {
     val names = mapper.createArrayNode()
@@ -138,8 +142,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
 
   /**
-   * An array with an object for each scan, which maps each filtered column to the share of rows
-   * that pass the filters on it.
+   * An array with one object per scan. The object maps each column that the scan filters to the
+   * share of rows that pass the filters on this column.
    */
   def selectivity(atMost: Int): String = {
     val list = mapper.createArrayNode()

@@ -16,7 +16,7 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome, ZOrderFi
 import io.pyzorder.skipping.plan.SkippingDiagnostics
 import io.pyzorder.skipping.predicate.{Outcomes, PredicateRules}
 
-/** The entry points for pyzorder.explain, which take a query's execution and return JSON. */
+/** The entry points for `pyzorder.explain`. Each takes a query's execution and returns JSON. */
 object ExplainApi extends AdaptiveSparkPlanHelper {
 
   private val mapper = new ObjectMapper()
@@ -25,9 +25,9 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
    * Reports data skipping for each scan of a query, in plan order with subqueries last. Returns a
    * JSON array of objects with `table`, the numbers of files `total`, `selected`, `skipped`,
    * `skippedByJoins`, `unindexed` and `answered`, then `selectedBytes`, `totalBytes`,
-   * `milliseconds`, `indexFilter`, `joinKeys` (the keys from each join in words, such as `3
-   * values`, once the query has run), `reasons` (why the index or part of the predicate was not
-   * used) and `opened` (paths).
+   * `milliseconds`, `indexFilter`, `joinKeys` (for each join whose keys were used, a description of
+   * the keys, such as `3 values`, once the query has run), `reasons` (why the index or part of the
+   * predicate was not used) and `opened` (the paths of the files that are opened).
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()
@@ -85,8 +85,8 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   }
 
   /**
-   * The outcomes of all scans, including those without skipping. For data that Spark caches, these
-   * are the scans that fill the cache.
+   * The outcomes of all file scans, including scans that skip nothing. Cached data is represented
+   * by the scans that fill the cache.
    */
   private def outcomes(plan: SparkPlan): Seq[SkippingOutcome] = {
     val unused = SkippingDiagnostics(plan)

@@ -21,7 +21,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 object IndexApi {
 
   /**
-   * Collects the statistics of all files in a folder and publishes them as its index.
+   * Collects the statistics of all files in a folder and publishes them as the folder's index.
    *
    * @param format  "parquet" or "orc"
    * @param schema  the data columns, as StructType.json
@@ -55,7 +55,7 @@ object IndexApi {
     IndexStore.publish(session, folder, _ => indexed, _ => entries).version
   }
 
-  /** Removes the entries with these paths. Returns the version of the new snapshot. */
+  /** Removes these files' entries from the index. Returns the version of the new snapshot. */
   def remove(session: shim.SparkSession, root: String, paths: JList[String]): Long = {
     val gone = paths.asScala.toSet
     IndexStore.publish(
@@ -65,15 +65,15 @@ object IndexApi {
   def drop(session: shim.SparkSession, root: String): Unit =
     IndexStore.drop(session, folderOf(session, root))
 
-  /** The version of the index that readers use; 0 if there is none. */
+  /** The version of the index that readers use; 0 if there is no index. */
   def version(session: shim.SparkSession, root: String): Long =
     latest(session, root).map(_.version).getOrElse(0L)
 
-  /** The index table as Spark reads it from its file. */
+  /** The index table as Spark reads it from the snapshot's file. */
   def table(session: shim.SparkSession, root: String): shim.DataFrame =
     shim.dataFrame(session, IndexStore.relation(session, existing(session, root)))
 
-  /** The index table as loaded into memory for planning; it has no rows if it is unusable. */
+  /** The index table as loaded into memory for planning. It is empty if the index is unusable. */
   def loaded(session: shim.SparkSession, root: String): shim.DataFrame = {
     val ref = existing(session, root)
     val schema = IndexSchema.of(ref.columns)

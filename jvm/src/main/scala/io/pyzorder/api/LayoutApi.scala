@@ -26,18 +26,19 @@ import io.pyzorder.storage.TableFolder
  * skipping_index('…').
  *
  * JSON values follow Spark's internal representation: days, microseconds, months and nanoseconds
- * (TIME) are numbers; decimals, NaN and infinities are text; binary values are hexadecimal digits.
+ * (TIME) are numbers. Decimals, NaN and infinities are strings, and binary values are strings of
+ * hexadecimal digits.
  */
 object LayoutApi {
 
   private val mapper = new ObjectMapper()
 
   /**
-   * The files of a table, as a JSON object with `table`, `target` (its name in statements), `index`
-   * (whether the table has a usable index), `root`, `format`, `zone`, `columns` (each with `name`
-   * and `type`) and `files`. Each file has `path`, `size`, `indexed`, `rows` (null if unknown),
-   * `clusteredBy`, and two arrays with one item for each column: `bounds` (null if absent or
-   * unknown) and `empty` (whether all values are null or NaN).
+   * The files of a table, as a JSON object with `table`, `target` (the table as written in
+   * statements), `index` (whether the table has a usable index), `root`, `format`, `zone`,
+   * `columns` (each with `name` and `type`) and `files`. Each file has `path`, `size`, `indexed`,
+   * `rows` (null if unknown), `clusteredBy`, and two arrays with one item for each column: `bounds`
+   * (null if absent or unknown) and `empty` (whether all values are null or NaN).
    *
    * @param names see TableLayout.of
    */
@@ -87,7 +88,7 @@ object LayoutApi {
     mapper.writeValueAsString(node)
   }
 
-  /** The table's rows. The caller builds queries on them and reports which files they select. */
+  /** The table as a DataFrame, for queries whose skipped and selected files the caller reports. */
   def rows(session: shim.SparkSession, target: String): shim.DataFrame = {
     val table = TableFunctions.tableOf(session, target)
     table.identifier match {
@@ -97,9 +98,9 @@ object LayoutApi {
   }
 
   /**
-   * The box to which a query's filters restrict its table, or its leftmost table in a join. Returns
-   * a JSON array with a pair of the least and the greatest value for each column, in which null
-   * stands for no limit.
+   * The box to which a query's filters restrict its table or, for a join, the leftmost table.
+   * Returns a JSON array that holds, for each column, the pair of its least and greatest values;
+   * null means that there is no limit.
    *
    * @param names column names, spelled as `layout` returns them
    */

@@ -8,7 +8,10 @@ import io.pyzorder.storage.CreateIfAbsent
 /** Probes the capabilities of a store. */
 object StoreApi {
 
-  /** Whether a file can be created at path `text` exactly once. Deletes the file afterwards. */
+  /**
+   * Tries twice to create the file `text`, and returns whether only the first attempt succeeds.
+   * Deletes the file afterwards.
+   */
   def createsIfAbsent(session: shim.SparkSession, text: String): Boolean = {
     val hadoopConf = session.sessionState.newHadoopConf()
     val path = new Path(text)

@@ -25,10 +25,10 @@ object ClusteringColumns {
 
   /**
    * Resolves `names` to column paths, spelled as in the table's schema. Throws if there are too
-   * many, or if one is unknown, ambiguous, named twice, a partition column, or of a type that has
-   * no order.
+   * many names, or if a column is unknown, ambiguous, named twice, a partition column, or of a type
+   * that has no order.
    *
-   * @param table      the table's name for messages
+   * @param table      the table's name, for messages
    * @param files      the columns in the table's files
    * @param partitions the table's partition columns
    */
@@ -46,7 +46,7 @@ object ClusteringColumns {
     paths
   }
 
-  /** The columns for an OPTIMIZE that names none; Nil if it should only compact small files. */
+  /** The columns for an OPTIMIZE that names none; Nil if OPTIMIZE should only compact files. */
   def default(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
     val named = declared(table.properties)
     if (named.isEmpty) remembered(session, table)
@@ -68,9 +68,9 @@ object ClusteringColumns {
       .getOrElse(Nil)
 
   /**
-   * The columns of the table's last OPTIMIZE according to the journal, or else those by which most
-   * files in the index are clustered. Nil if neither is known, or if the table no longer has these
-   * columns or they are now denied.
+   * The clustering columns of the last OPTIMIZE recorded in the journal or, if these cannot be
+   * used, the most frequent clustering columns in the index. Columns cannot be used if the table no
+   * longer has one of them or if one is now denied. Nil if neither list of columns can be used.
    */
   def remembered(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
     val conf = session.sessionState.conf

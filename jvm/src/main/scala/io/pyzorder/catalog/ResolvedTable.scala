@@ -21,8 +21,9 @@ import io.pyzorder.storage.TableFolder
  * @param identifier   the name with catalog and database; None if the table was named by its path
  * @param root         the table's qualified folder; partitions may be located elsewhere
  * @param provider     `parquet` or `orc`
- * @param relation     the relation that Spark reads, with its possibly cached file index, its data
- *                     schema (which includes partition columns if the files do), format and options
+ * @param relation     the relation that Spark reads, with its file index (possibly cached), data
+ *                     schema (with the partition columns if the files have them), format and
+ *                     options
  * @param properties   the table's properties; empty for a path
  * @param catalogTable the catalog entry; None if the table was named by its path
  */
@@ -58,9 +59,9 @@ final case class ResolvedTable(
   def isPartitionColumn(name: String): Boolean = partitionSchema.fieldNames.contains(name)
 
   /**
-   * Makes Spark drop its cached listings of the table and reload its cached data. A failure means
-   * that the table was renamed or dropped in the meantime. It is only logged, so that the command
-   * that has just run does not fail.
+   * Makes Spark drop its cached listings of the table and reload its cached data. If this fails,
+   * the table was probably renamed or dropped in the meantime. The failure is only logged, because
+   * the command that calls this method has already done its work.
    */
   def refresh(session: shim.SparkSession): Unit =
     try {

@@ -9,7 +9,7 @@ import io.pyzorder.index.store.{IndexStore, ListedTable}
 import io.pyzorder.publish.reading.{JournaledListing, SelectedPartitions}
 import io.pyzorder.storage.FileRef
 
-/** Lists the current data files of a table, with a fresh listing that applies the journal. */
+/** Lists the current data files of a table, based on a fresh listing and on the journal. */
 object TableFiles {
 
   /** All data files of the table, in all partitions. */
@@ -26,8 +26,8 @@ object TableFiles {
   }
 
   /**
-   * Runs `list`, which lists all data files of the table. Returns its result and a description of
-   * the listing.
+   * Runs `list`, which lists all data files of the table. Returns the result of `list` and a
+   * description of the listing.
    */
   def listed[T](session: shim.SparkSession, table: ResolvedTable)(
       list: => T)(filesOf: T => Seq[FileRef]): (T, ListedTable) = {
@@ -42,7 +42,7 @@ object TableFiles {
     found -> ListedTable(at, before.fold(0L)(_.version), isWhole, files, gone)
   }
 
-  /** Input for the statistics collector, without files behind links that Links.strange rejects. */
+  /** The statistics collector's input, without files behind links that Links.strange rejects. */
   def toIndex(
       session: shim.SparkSession,
       table: ResolvedTable,

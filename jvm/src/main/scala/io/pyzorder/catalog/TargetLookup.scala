@@ -24,8 +24,8 @@ import io.pyzorder.parser.PathTarget
 import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
- * Resolves a catalog entry or a path to a ResolvedTable, or throws an error that says why it
- * cannot.
+ * Resolves a catalog entry or a path to a ResolvedTable, or throws an error that says why this is
+ * not possible.
  */
 final class TargetLookup(session: shim.SparkSession) {
 
@@ -186,7 +186,7 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** The relation that Spark reads for a catalog table, after its conversion of Hive tables. */
+  /** The relation that Spark reads for a catalog table, after any conversion of a Hive table. */
   private def relationOf(entry: CatalogTable, provider: String): HadoopFsRelation = {
     val parts = Seq(CatalogAccess.sessionCatalog) ++
       entry.identifier.database ++ Seq(entry.identifier.table)

@@ -21,9 +21,9 @@ object ColumnHealth {
       val order = TypeUtils.getInterpretedOrdering(dataType)
       val mins = ranges.map(_._1).sorted(order).toArray
       val maxs = ranges.map(_._2).sorted(order).toArray
-      // Sweep over the sorted beginnings and ends. A range that begins where another one ends
-      // overlaps it. When a range begins, it overlaps all open ones, so each pair is counted once,
-      // at the later beginning.
+      // Sweep over the sorted beginnings and ends. Two ranges overlap even if one begins exactly
+      // where the other ends. A range that begins overlaps every range that is then open, so each
+      // overlapping pair is counted once, when the later of its ranges begins.
       var pairs = 0L
       var depth = 0
       var maxDepth = 0

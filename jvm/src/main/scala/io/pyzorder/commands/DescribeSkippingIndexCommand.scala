@@ -73,7 +73,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
     }
   }
 
-  /** The share of files that queries on the column open. Unindexed files are always opened. */
+  /** The shares of files that queries on the column open. Unindexed files are always opened. */
   private def openedShare(
       column: IndexedColumn,
       valid: Seq[FileEntry],
@@ -91,8 +91,8 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
 
   /**
    * Says what an OPTIMIZE by the table's default columns would do now, and whether it would pay
-   * off. If the table has no default columns, the columns are those that most files are clustered
-   * by.
+   * off. If the table has no default columns, the most frequent clustering columns of its files are
+   * used instead.
    */
   private def adviceFor(
       session: shim.SparkSession,

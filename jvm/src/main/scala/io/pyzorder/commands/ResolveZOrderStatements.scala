@@ -26,9 +26,9 @@ import io.pyzorder.parser.ZOrderStatement
 
 /**
  * Turns a parsed statement into its command once the analyzer has resolved the target. Targets that
- * cannot be used and errors in an OPTIMIZE are reported here, before anything runs; the columns of
- * a CREATE SKIPPING INDEX are checked when it runs. A statement on a Delta, Iceberg or Hudi table
- * is passed on to the next parser.
+ * cannot be used and errors in an OPTIMIZE are reported here, before anything runs. The columns of
+ * a CREATE SKIPPING INDEX, however, are checked only when the command runs. A statement on a Delta,
+ * Iceberg or Hudi table is passed on to the next parser.
  */
 case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -67,7 +67,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
     }
   }
 
-  /** If ``parquet.`path` `` is also a table in a database named parquet, the table is meant. */
+  /** For ``parquet.`path` ``, a table `path` in a database named parquet takes precedence. */
   private def ofPath(s: ZOrderStatement, target: PathTarget): LogicalPlan = {
     val catalog = session.sessionState.catalog
     val asTable = target.provider.filter(catalog.databaseExists)
@@ -88,7 +88,7 @@ case class ResolveZOrderStatements(session: shim.SparkSession) extends Rule[Logi
   private def foreign(provider: String): Option[String] =
     TableFormats.foreignExtensions.keys.find(provider.contains)
 
-  /** The next parser's plan, with which the analyzer continues. */
+  /** The next parser's plan for the statement. The analyzer continues with this plan. */
   private def toOwner(s: ZOrderStatement, table: String, format: String): LogicalPlan =
     try s.original.parse()
     catch {

@@ -21,9 +21,9 @@ import io.pyzorder.storage.FileRef
 
 /**
  * RESTORE … TO BEFORE OPTIMIZE: brings back the files that the last OPTIMIZE replaced, in place of
- * those it wrote. Files that others have added since are kept. RESTORE is a journal run like any
- * other. Its new files are copies of the retired ones, so whenever RESTORE is killed, both sets of
- * files are complete.
+ * those it wrote. Files that others have added since are kept. RESTORE is a run in the journal,
+ * just as OPTIMIZE is. It publishes copies of the retired files, so no matter when it is killed,
+ * the retired files and the files that OPTIMIZE wrote are both complete.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
@@ -84,11 +84,11 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
       }
     }
 
-  /** A folder and its parents, because a partition may include the folders below it. */
+  /** The folder and its ancestors, because a partition includes the folders below its location. */
   private def orAbove(folder: String): Iterator[String] =
     Iterator(folder) ++ folder.indices.reverseIterator.filter(folder(_) == '/').map(folder.take)
 
-  /** Switches to a new folder with copies of the replaced files and of the files added since. */
+  /** Switches to a new folder with copies of the replaced files and of files added since then. */
   private def switchBack(writer: Writer, last: LastSwitch.OfTable): Row = {
     SwitchingTables.check(session, table)
     val now = TableFiles.list(session, table)
@@ -114,8 +114,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   }
 
   /**
-   * Switches partitions to new folders with copies of the replaced files and of the files added
-   * since.
+   * Switches partitions to new folders with copies of the replaced files and of files added since
+   * then.
    */
   private def switchBack(writer: Writer, last: LastSwitch.OfPartitions): Row = {
     SwitchingTables.check(session, table)
@@ -143,8 +143,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
     removed.length.toLong, removed.map(_.size).sum)
 
   /**
-   * Indexes the restored files if the table has an index. A failure does not fail the command,
-   * because queries read files without entries.
+   * Indexes the restored files if the table has an index. A failure to do so does not fail the
+   * command, because queries always read files that have no index entry.
    */
   private def reindex(): Unit =
     SkippingIndex.latest(session, table).foreach(ref => reindex(table, ref.columns))

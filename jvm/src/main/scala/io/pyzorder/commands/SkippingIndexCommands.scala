@@ -44,9 +44,9 @@ case class CreateSkippingIndexCommand(
   }
 
   /**
-   * Creates the folder of an external table, which has none before its first INSERT. Does nothing
-   * if the table has since been dropped or renamed, because the folder would block a new table
-   * there.
+   * Creates the table's folder if it does not exist, as is the case for an external table before
+   * its first INSERT. Does nothing if the table has been dropped or renamed in the meantime,
+   * because the folder would prevent a new table from being created at that location.
    */
   private def makeFolder(session: shim.SparkSession): Unit =
     if (table.identifier.exists(session.sessionState.catalog.tableExists)) {

@@ -89,8 +89,8 @@ object TableFunctions {
     .attributes
 
   /**
-   * The stages of the jobs of a statement with this tag (`SparkSession.addTag`), in order. A
-   * Connect client cannot see jobs, so it needs this function to show progress.
+   * The stages of the Spark jobs of a statement that runs with this tag (`SparkSession.addTag`), in
+   * order. A Connect client cannot see Spark jobs, so it needs this function to show progress.
    */
   private def progress(session: shim.SparkSession, tag: String): LogicalPlan =
     LocalRelation.fromExternalRows(progressColumns.map(_.newInstance()),

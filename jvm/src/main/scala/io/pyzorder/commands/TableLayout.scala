@@ -24,8 +24,8 @@ final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: B
 }
 
 /**
- * The ranges that each data file of a table covers in some columns, for display. Statistics of
- * files without index entries are collected as by CREATE SKIPPING INDEX, but are not stored.
+ * The ranges that each data file of a table covers in the given columns, for display. Statistics of
+ * files without index entries are collected as in CREATE SKIPPING INDEX, but are not stored.
  *
  * @param isIndexed whether the table has a usable index
  * @param files     the files of all partitions, sorted by path
@@ -38,9 +38,9 @@ final case class TableLayout(
 object TableLayout {
 
   /**
-   * @param names columns as in ZORDER BY. If empty, the layout has the columns that most files are
-   *              clustered by. If there are none, it has the columns that the table declares, or
-   *              else the first two columns that can be indexed
+   * @param names columns as in ZORDER BY. If empty, the layout has the most frequent clustering
+   *              columns of the files. If no file is clustered, it has the columns that the table
+   *              declares, or else the first two columns that can be indexed
    * @throws ZOrderException syntax, unknownColumn, ambiguousColumn, partitionColumn,
    *                         unsupportedType, duplicateColumn
    */

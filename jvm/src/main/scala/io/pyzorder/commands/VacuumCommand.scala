@@ -61,8 +61,8 @@ private final class VacuumAction(
   }
 
   /**
-   * Taking the lock writes a few records. If that fails because the disk is full, this makes room
-   * by deleting files that can be deleted without the lock, and tries again.
+   * Taking the lock requires writing a few records. If that fails because the disk is full, this
+   * method deletes the files that can be deleted without the lock, and tries again.
    */
   override def begin(): Writer =
     try super.begin()

@@ -7,15 +7,15 @@ private[pyzorder] object BoundedJson {
 
   private val mapper = new ObjectMapper()
 
-  /** Texts longer than `FewBytes` must have at least `TokenBytes` bytes per token. */
+  /** Input longer than `FewBytes` must have at least `TokenBytes` bytes per token on average. */
   private val FewBytes = 1 << 20
   private val TokenBytes = 5
 
   /**
-   * Parses JSON, rejecting long texts with more tokens than a pyzorder file of that length can
-   * have. A parsed tree needs more memory than its text, especially if the text is like
-   * `[],[],[]…`. Genuine files always pass: a record has three field names and a 13-digit time for
-   * each file, and a pointer has two field names for each column, each on a line of its own.
+   * Parses JSON. Long input is rejected if it has more tokens than a pyzorder file of the same
+   * length can have, because a parsed tree needs far more memory than its source, especially if the
+   * source looks like `[],[],[]…`. Genuine files always pass: a record has three field names and a
+   * 13-digit time per file, and a pointer has two field names per column, each on its own line.
    */
   def tree(text: Array[Byte]): JsonNode = {
     if (text.length > FewBytes) {

@@ -20,7 +20,8 @@ private[pyzorder] object EagerClasses {
   private val log = LoggerFactory.getLogger("pyzorder")
 
   /**
-   * Loads the classes once per JVM, unless the jar is on the class path, whose loader stays open.
+   * Loads the classes once per JVM. Does nothing if the jar is on the class path, whose class
+   * loader is never closed.
    */
   def load(): Unit = loaded
 

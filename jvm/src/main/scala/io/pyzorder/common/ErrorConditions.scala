@@ -5,9 +5,10 @@ import java.util.regex.Matcher
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /**
- * The error catalogue, pyzorder/error_conditions.json, which Python and the documentation share. It
- * holds the SQLSTATE and the message of each condition. A condition with several possible reasons
- * has a variant for each, such as `ZORDER_NO_SPACE.FULL`; users see only the condition.
+ * The error catalogue, pyzorder/error_conditions.json, which the Scala code, the Python code and
+ * the documentation share. It holds the SQLSTATE and the message of each condition. A condition
+ * with several possible reasons has a variant for each, such as `ZORDER_NO_SPACE.FULL`; users see
+ * only the condition.
  */
 private[common] object ErrorConditions {
 
@@ -20,7 +21,7 @@ private[common] object ErrorConditions {
 
     /**
      * The message with its parameters filled in. The keys of `parameters` must be exactly the names
-     * of its placeholders.
+     * of the placeholders in the message.
      */
     def sentence(parameters: Map[String, String]): String = {
       val named = Placeholder.findAllMatchIn(text).map(_.group(1)).toSet

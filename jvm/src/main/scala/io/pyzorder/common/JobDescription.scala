@@ -29,7 +29,7 @@ object JobDescription {
   def stepOf(tags: Iterable[String]): Option[String] =
     tags.collectFirst { case tag if tag.startsWith(StepTag) => tag.stripPrefix(StepTag) }
 
-  /** The prefix of a step's tag, which the command line reads too. */
+  /** The prefix of the tags that name a step. The command line also relies on this prefix. */
   private val StepTag = "pyzorder-step: "
 
   /** Spark's own property for a job's description. */

@@ -4,8 +4,8 @@ package io.pyzorder.common
 private[pyzorder] object Printable {
 
   /**
-   * The text on one line. Spaces replace line breaks and tabs, because a line break in a log could
-   * look like the beginning of another message. U+FFFD replaces other control characters, which a
+   * The text on one line. Spaces replace line breaks and tabs, because text after a line break in a
+   * log could look like a separate message. U+FFFD replaces other control characters, which a
    * terminal could interpret as commands, and characters that reorder text.
    */
   def apply(text: String): String = text.map {
@@ -14,7 +14,7 @@ private[pyzorder] object Printable {
     case c => c
   }
 
-  /** The directionalities of characters that change the order in which others are shown. */
+  /** The directionalities of characters that change the order in which other text is shown. */
   private val Reordering: Set[Byte] = {
     import Character._
     Set(

@@ -4,10 +4,10 @@ import scala.util.control.NonFatal
 
 /**
  * Matches a failure to read a file that others may have written. Unlike NonFatal, it includes the
- * errors that such a file can cause by its contents alone: a deeply nested text overflows the
- * stack, a length in the file requests more memory than is available, or a name in it leads to a
- * class that cannot be linked. Such an error concerns only this file, so the query continues
- * without it.
+ * errors that such a file can cause by its contents alone: deep nesting overflows the stack, a
+ * length in the file requests more memory than is available, or a name in the file leads to a class
+ * that cannot be linked. Such an error concerns only this file, so the query continues without the
+ * file.
  */
 private[pyzorder] object ReadFailure {
 

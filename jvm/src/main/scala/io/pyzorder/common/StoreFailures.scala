@@ -12,7 +12,7 @@ object StoreFailures {
 
   /**
    * Runs a command that writes into the table's folder. Throws noSpace or notWritable if the store
-   * refuses to write, and conflict if the folder or a file in it disappears while it runs.
+   * refuses a write, and conflict if the folder or a file in it disappears while the command runs.
    */
   def translate[T](root: Path)(command: => T): T =
     try command
@@ -53,7 +53,8 @@ object StoreFailures {
     "Permission denied|Operation not permitted|Read-only file system|Access ?Denied".r
 
   /**
-   * The first line of the innermost matching cause. Spark's messages continue with stack traces.
+   * The first line of the innermost matching cause. In Spark's messages, a stack trace may follow
+   * this line.
    */
   private def said(failure: Throwable, says: Throwable => Boolean): String =
     causes(failure).filter(says).lastOption.map {

@@ -6,8 +6,8 @@ import java.util.Locale
 object TableFormats {
 
   /**
-   * Formats whose statements pyzorder leaves to their own extensions, and the class that each needs
-   * in spark.sql.extensions.
+   * The formats whose statements pyzorder leaves to the formats' own extensions. Each is mapped to
+   * the class that spark.sql.extensions must list.
    */
   val foreignExtensions: Map[String, String] = Map(
     "delta" -> "io.delta.sql.DeltaSparkSessionExtension",

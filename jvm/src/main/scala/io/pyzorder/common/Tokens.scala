@@ -4,7 +4,7 @@ import scala.collection.mutable.ArrayBuffer
 import scala.util.parsing.input.{Position, Reader}
 
 /**
- * One word, quoted text or sign of a statement.
+ * One word, quoted string or punctuation character of a statement.
  *
  * @param text  the text as written, including quotes
  * @param start the offset of its first character in the statement

@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit
 import org.apache.spark.network.util.{ByteUnit, JavaUtils}
 import org.apache.spark.sql.pyzorder.{Setting, TableSetting}
 
-/** All settings of pyzorder and their `SET -v` texts. Loading this object registers them. */
+/** All settings, with the descriptions that `SET -v` shows. Loading this object registers them. */
 object ZOrderConf {
 
   val skippingEnabled: TableSetting[Boolean] = new TableSetting(
@@ -218,7 +218,7 @@ object ZOrderConf {
     identity[String],
     public = false)
 
-  /** All settings above. Calling this registers them. */
+  /** All settings above. Calling this method loads this object and thereby registers them. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
     rewriteFactor, publishMethod, readersByPath, writeCluster, writeIndex, indexMaxColumns,

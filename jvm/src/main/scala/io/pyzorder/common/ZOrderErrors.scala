@@ -17,7 +17,7 @@ object ZOrderErrors {
 
   // ---- statements -----------------------------------------------------------------------------
 
-  /** For a pyzorder statement with a syntax error; `near` is the text at that position. */
+  /** For a syntax error in a pyzorder statement; `near` is the text at the error's position. */
   def syntax(near: String, expected: String, usage: String): ZOrderException =
     if (near.isEmpty) error("ZORDER_SYNTAX_ERROR.END", "expected" -> expected, "usage" -> usage)
     else error("ZORDER_SYNTAX_ERROR.AT", "near" -> near, "expected" -> expected, "usage" -> usage)
@@ -27,7 +27,7 @@ object ZOrderErrors {
     error("ZORDER_INVALID_SETTING",
       "key" -> key, "value" -> value, "requirement" -> requirement.stripSuffix("."))
 
-  /** `verdict` is the sentence that compares the lookups. */
+  /** `verdict` is the sentence that compares lookups before and after the OPTIMIZE. */
   def slowerLookups(table: String, verdict: String): ZOrderException =
     error("ZORDER_SLOWER_LOOKUPS", "table" -> table, "verdict" -> verdict)
 
@@ -53,7 +53,7 @@ object ZOrderErrors {
   def bucketedTable(table: String, columns: Seq[String]): ZOrderException =
     error("ZORDER_BUCKETED_TABLE", "table" -> table, "columns" -> listed(columns))
 
-  /** `options` are those that select files by name or time. */
+  /** `options` are the names of the table's options that select files by name or time. */
   def filteredTable(table: String, options: Seq[String]): ZOrderException =
     error("ZORDER_FILTERED_TABLE", "table" -> table, "options" -> listed(options))
 
@@ -113,13 +113,13 @@ object ZOrderErrors {
       case opened: FileNotFoundException => // also thrown if a file cannot be created
         !StoreFailures.isDenied(opened) && !StoreFailures.isFull(opened)
       case _: NoSuchFileException => true
-      case command: Shell.ExitCodeException => // Hadoop sets local permissions by shell commands
+      case command: Shell.ExitCodeException => // Hadoop sets local permissions with shell commands
         String.valueOf(command.getMessage).contains("No such file or directory")
       case listing: SparkThrowable => Option(listing.getErrorClass).contains("PATH_NOT_FOUND")
       case _ => false
     }
 
-  /** Whether a file inside `folder` was missing. */
+  /** Whether the failure reports that a file inside `folder` is missing. */
   def isMissing(failure: Throwable, folder: Path): Boolean = isMissing(failure) &&
     ExceptionUtils.getThrowables(failure).exists(cause =>
       String.valueOf(cause.getMessage).contains(folder.toUri.getPath + "/"))
@@ -238,7 +238,7 @@ object ZOrderErrors {
   def notWritable(root: String, reason: String): ZOrderException =
     error("ZORDER_NOT_WRITABLE.TABLE", "target" -> root, "reason" -> reason)
 
-  /** For a table that has since been dropped, or whose partitions are all outside its folder. */
+  /** For a table that was dropped meanwhile, or whose partitions are all outside its folder. */
   def noFolder(root: String): ZOrderException =
     error("ZORDER_CONFLICT.NO_FOLDER", "folder" -> root)
 
@@ -260,7 +260,7 @@ object ZOrderErrors {
   def tableMoved(from: String, to: String): ZOrderException =
     error("ZORDER_TABLE_MOVED", "from" -> from, "to" -> to)
 
-  /** For a place outside the table's folder, which only the catalog can attribute to the table. */
+  /** For `place`, a folder outside `root` that only the catalog could attribute to the table. */
   def unfinishedElsewhere(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE", "root" -> root, "place" -> place)
 
@@ -276,18 +276,18 @@ object ZOrderErrors {
    */
   def linked(path: String): ZOrderException = error("ZORDER_SYMBOLIC_LINK.WRITING", "path" -> path)
 
-  /** For a data file behind a link whose owner differs from its target's. */
+  /** For a data file behind a link that has a different owner than the link's target. */
   def strangeLink(path: String): ZOrderException =
     error("ZORDER_SYMBOLIC_LINK.DATA_FILE", "path" -> path)
 
   def overwrittenBehind(from: String, to: String): ZOrderException =
     error("ZORDER_OVERWRITTEN_BEHIND", "from" -> from, "to" -> to)
 
-  /** `journal` belongs to the other table. */
+  /** For a folder that another table uses too. `journal` is that table's journal in the folder. */
   def sharedFolder(folder: String, journal: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.TABLE", "folder" -> folder, "journal" -> journal)
 
-  /** `marker` belongs to the other command. */
+  /** For a folder that another table uses too. `marker` was left by a command on that table. */
   def sharedNow(folder: String, marker: String): ZOrderException =
     error("ZORDER_SHARED_FOLDER.COMMAND", "folder" -> folder, "marker" -> marker)
 
@@ -339,7 +339,7 @@ object ZOrderErrors {
   def everyOptimizeUndone(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
 
-  /** For a second RESTORE in a row on a table whose locations are switched. */
+  /** For a RESTORE right after another RESTORE, if OPTIMIZE switches the table's locations. */
   def oneRestoreAtMost(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ONE_AT_MOST", "folder" -> folder)
 
@@ -381,14 +381,14 @@ object ZOrderErrors {
 
   // ---- construction ---------------------------------------------------------------------------
 
-  /** `name` names a catalogue entry, which must have exactly `parameters` as placeholders. */
+  /** `name` names a catalogue entry. Its placeholders must be exactly the keys of `parameters`. */
   private def error(name: String, parameters: (String, String)*): ZOrderException = {
     val entry = ErrorConditions.entry(name)
     val safe = parameters.map { case (key, value) => key -> shown(value) }.toMap
     new ZOrderException(entry.condition, entry.state, entry.sentence(safe), safe)
   }
 
-  /** A parameter, made safe to show: it may contain a name or a text from the table's folder. */
+  /** A parameter, made safe to show: it may contain file names or text from the table's folder. */
   private def shown(text: String): String = Printable(withoutPassword(text))
 
   private def listed(names: Seq[String]): String = names.mkString(", ")

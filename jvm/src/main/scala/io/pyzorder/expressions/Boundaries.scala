@@ -9,13 +9,15 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /**
- * Sorted distinct boundaries of a column, and the rank of values among them. Values of at most 64
- * bits are stored as one long[] (`OrderedBytes.longOf`). All others are stored as whole bytes
- * together with a long[] of their first eight, so that most searches compare only longs.
+ * Sorted distinct boundaries of a column, and the rank of values among them. Boundaries of at most
+ * 64 bits are stored as one long[] (`OrderedBytes.longOf`). Longer boundaries are stored as byte
+ * strings, together with a long[] of their first eight bytes, so that most searches compare only
+ * longs.
  *
  * @param dataType the column's type
  * @param longs    the boundaries, or the longs made of their first eight bytes, in ascending order
- * @param wholes   the boundaries' whole bytes, in ascending order; null if `longs` holds everything
+ * @param wholes   the boundaries as byte strings, in ascending order; null if `longs` holds the
+ *                 boundaries themselves
  */
 final class Boundaries private (
     val dataType: DataType,

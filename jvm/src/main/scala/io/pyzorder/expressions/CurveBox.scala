@@ -3,10 +3,11 @@ package io.pyzorder.expressions
 import org.apache.spark.unsafe.types.ByteArray
 
 /**
- * A box in the space of the columns' ordered bits, which the z-order curve enters and leaves.
+ * A box in the space of the columns' ordered bits. The z-order curve may enter and leave the box
+ * several times.
  *
- * @param low  the least bits of each column, unsigned
- * @param high the greatest bits of each column, unsigned
+ * @param low  each column's least ordered bits in the box, as an unsigned number
+ * @param high each column's greatest ordered bits in the box, as an unsigned number
  */
 final class CurveBox(low: Array[Long], high: Array[Long]) {
 
@@ -16,8 +17,8 @@ final class CurveBox(low: Array[Long], high: Array[Long]) {
    * Whether the box contains a z-value between two z-values, both inclusive. Finds the least
    * z-value in the box that is not below `least`, by the BIGMIN algorithm of Tropf and Herzog,
    * "Multidimensional Range Search in Dynamically Balanced Trees" (1981). It makes one pass over
-   * the bits, from the highest. `from` and `to` are the corners of the part of the box that shares
-   * the bits seen so far with `least`.
+   * the bits, from the highest. `from` and `to` are the corners of the part of the box that agrees
+   * with `least` in all bits examined so far.
    */
   def meets(least: Array[Byte], greatest: Array[Byte]): Boolean = {
     val n = low.length

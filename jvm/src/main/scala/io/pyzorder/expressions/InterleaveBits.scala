@@ -18,7 +18,7 @@ object InterleaveBits {
   /**
    * `spreadTables(n)(b)` is the byte b with its bits spread n places apart; its lowest bit stays in
    * place. Bits that would not fit in 64 are dropped. Sixteen tables would fill a level-1 cache,
-   * but only those for the number of columns in use are ever accessed.
+   * but a z-value of n columns uses only table n.
    */
   private val spreadTables: Array[Array[Long]] = Array.tabulate(LongBits + 1, 256) { (n, byte) =>
     (0 until 8).foldLeft(0L) { (spread, bit) =>
@@ -27,8 +27,8 @@ object InterleaveBits {
   }
 
   /**
-   * Interleaves 64 bits of each column into 8 bytes per column, at most 1024, with the first column
-   * in the highest bit of each group.
+   * Interleaves 64 bits of each column into 8 bytes per column, but at most 1024 bytes in total.
+   * The first column takes the highest bit of each group.
    */
   def bytes(columns: Array[Long]): Array[Byte] = {
     val n = columns.length
@@ -125,7 +125,7 @@ object InterleaveBits {
     spread
   }
 
-  /** The `id` out of `idCount`, stretched over all `bits` bits: floor(id * 2^bits / idCount). */
+  /** `id`, one of `idCount` ids, stretched over all `bits` bits: floor(id * 2^bits / idCount). */
   def stretched(id: Int, idCount: Int, bits: Int): Int = ((id.toLong << bits) / idCount).toInt
 
   /** Interleaves one byte of each column into n bytes at `at`. Returns the position after them. */

@@ -36,7 +36,7 @@ object OrderedBytes {
    * The 64 ordered bits of `value`, left-aligned, to be compared unsigned. Null, and only null, has
    * the bits 0: a value whose bits would be 0 has the bits 1. A greater value never has lesser
    * bits. Different strings, binaries and decimals of more than 18 digits may share their bits, as
-   * do the two least values of a type that is a 64-bit integer.
+   * do the two least values of a type whose values are 64-bit integers.
    */
   def of(value: Any, dataType: DataType): Long = {
     if (value == null) 0L
@@ -53,8 +53,8 @@ object OrderedBytes {
 
   /**
    * The whole of `value`, which must not be null, as bytes whose unsigned lexicographic order is
-   * the order of the values. The width is fixed, except that strings and binaries are unchanged (a
-   * collated string is represented by its collation's sort key).
+   * the order of the values. Strings and binaries are represented by their own bytes (a collated
+   * string by its collation's sort key). Every other type has a fixed width.
    */
   def wholeOf(value: Any, dataType: DataType): Array[Byte] = {
     if (isLong(dataType)) {
@@ -124,8 +124,8 @@ object OrderedBytes {
 
   /**
    * The 64 ordered bits of a decimal of more than 18 digits: one bit for the sign, seven for the
-   * bit length of its magnitude, and the 56 bits after the leading one. All are complemented if the
-   * value is negative. Small values of a wide type therefore keep all their digits.
+   * bit length of the magnitude, and the 56 bits that follow the magnitude's highest bit. All are
+   * complemented if the value is negative. Small values of a wide type thus keep all their digits.
    */
   def ofWideDecimal(value: Decimal, scale: Int): Long = {
     val unscaled = unscaledOf(value, scale)

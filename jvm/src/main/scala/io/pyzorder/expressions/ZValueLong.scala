@@ -58,8 +58,9 @@ case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression
 }
 
 /**
- * The contribution of each range id of each column to the z-value, looked up rather than computed
- * by division and spreading for every row. Only the counts are sent to the executors.
+ * Tables of the bits that each range id of each column contributes to the z-value. A lookup
+ * replaces a division and the spreading of bits for each row. Only the counts are sent to the
+ * executors, which then build the tables.
  */
 final class ZValueParts(counts: Array[Int]) extends Serializable {
 

@@ -5,8 +5,8 @@ import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * The columns of a statement's result. Each has a comment, which clients show and from which the
- * statement reference is generated.
+ * The columns of a statement's result. Each column has a comment. Clients show these comments, and
+ * the statement reference is generated from them.
  */
 final class ResultColumns private (val schema: StructType) {
 

@@ -27,9 +27,9 @@ private[commands] object SkippingIndex {
   }
 
   /**
-   * The columns of the index after a refresh. They are the columns that the index had, even if it
-   * is unusable, with the table's current types. If none of them is left in the table, they are the
-   * default columns. None if there is no index.
+   * The columns that a refresh indexes; None if there is no index. A refresh keeps the columns of
+   * the index, even of an unusable one, but with the table's current types. If the table no longer
+   * has any of these columns, the default columns are indexed instead.
    */
   def columnsToRefresh(
       session: shim.SparkSession,
@@ -51,7 +51,7 @@ private[commands] object SkippingIndex {
     entries.filter(entry => now(entry.file))
   }
 
-  /** Publishes entries for all files of the table, collecting those that are missing or invalid. */
+  /** Collects missing and invalid index entries, and publishes the entries of all files. */
   def update(
       session: shim.SparkSession,
       table: ResolvedTable,

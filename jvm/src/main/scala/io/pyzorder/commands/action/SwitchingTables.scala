@@ -18,8 +18,8 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 private[commands] object SwitchingTables {
 
   /**
-   * Whether the settings ask for a switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they do and the
-   * table does not allow it.
+   * Whether the settings ask for a location switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they
+   * ask for one that the table does not allow.
    */
   def asks(session: shim.SparkSession, table: ResolvedTable): Boolean = {
     val conf = session.sessionState.conf
@@ -51,13 +51,13 @@ private[commands] object SwitchingTables {
       }
   }
 
-  /** Throws unless all files are directly in the table's folder or in its partitions' folders. */
+  /** Throws unless every file is directly in the table's folder or in a partition's folder. */
   def checkFlat(session: shim.SparkSession, table: ResolvedTable, files: Seq[FileRef]): Unit =
     if (table.partitionSchema.nonEmpty) moves(session, table, files.map(_.folder).distinct)
     else files.find(_.folder.nonEmpty).foreach(file =>
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
-  /** The moves of the partitions in these folders, which are named as in FileRef.folder. */
+  /** The moves of the partitions in these folders. Folders are written as in FileRef.folder. */
   def moves(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -88,8 +88,9 @@ private[commands] object SwitchingTables {
   }
 
   /**
-   * Runs a command that takes a table's lock. If the table's location was switched after it was
-   * looked up, perhaps by the command's own recovery of a dead run, runs it on the current table.
+   * Runs a command that takes a table's lock. If the table's location was switched after the table
+   * was looked up, perhaps by the command's own recovery of a dead run, the command is run again on
+   * the table at its new location.
    */
   def following[T](session: shim.SparkSession, table: ResolvedTable)(
       command: ResolvedTable => T): T =

@@ -28,7 +28,7 @@ private[commands] abstract class TableAction[T](
   /** Takes the lock, after recovering the run of a dead writer. */
   def begin(): Writer = Writer.begin(session, table.folder(session), operation)
 
-  /** Executes the statement. If `writer` has not published by the end, it is aborted. */
+  /** Executes the statement. If this does not publish anything, `writer` is aborted afterwards. */
   def run(writer: Writer): T
 
   /** Runs last, whether `run` succeeded or not. */

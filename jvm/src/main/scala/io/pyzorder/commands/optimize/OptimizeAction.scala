@@ -8,7 +8,7 @@ import io.pyzorder.common.ZOrderErrors
 import io.pyzorder.layout.select.RewritePlan
 import io.pyzorder.publish.Writer
 
-/** One OPTIMIZE, or its DRY RUN, which writes nothing and takes no lock. */
+/** One OPTIMIZE. With DRY RUN, it writes nothing and takes no lock. */
 private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: Boolean)
     extends TableAction[OptimizeMetrics](
       context.session,
@@ -30,7 +30,7 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
   /**
    * Throws ZORDER_CONFLICT, ZORDER_UNDECLARED_COLUMNS, ZORDER_CANNOT_SWITCH_LOCATION or
-   * ZORDER_SLOWER_LOOKUPS. Batches that were already published stay published.
+   * ZORDER_SLOWER_LOOKUPS. Batches that were published before a failure stay published.
    */
   override def run(writer: Writer): OptimizeMetrics =
     try {
@@ -53,8 +53,8 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
     } catch { case NonFatal(failure) => throw explained(failure) }
 
   /**
-   * Estimates what `run` would do. Samples the rows if it would cluster them. Throws
-   * ZORDER_CONFLICT if another process deletes files in the meantime.
+   * Estimates what `run` would do. If `run` would cluster rows, the estimate is based on a sample
+   * of them. Throws ZORDER_CONFLICT if another process deletes files in the meantime.
    */
   private def estimate(): OptimizeMetrics =
     try estimated()

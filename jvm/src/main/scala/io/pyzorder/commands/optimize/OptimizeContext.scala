@@ -15,7 +15,7 @@ import io.pyzorder.publish.journal.LayoutRecord
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * The parameters of one OPTIMIZE, and what it knows about its table without reading rows.
+ * The parameters of one OPTIMIZE, and what can be known about the table without reading rows.
  *
  * @param where    predicate over partition columns
  * @param zOrderBy paths of the clustering columns; Nil for compaction only
@@ -76,8 +76,9 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * The columns of the index (the default columns if there is no index) and the clustering columns.
-   * Nil if Spark finds the table's columns by field id or by position.
+   * The columns whose statistics are collected for new files: the columns of the index (the default
+   * columns if there is no index) and the clustering columns. Nil if Spark finds the table's
+   * columns by field id or by position.
    */
   lazy val statisticsColumns: Seq[IndexedColumn] =
     if (ReadSettings.matchesFieldIds(session, table.fileSchema) ||
@@ -91,9 +92,9 @@ private[optimize] final class OptimizeContext(
     }
 
   /**
-   * The column of the direct method's z-values. None if another method is used, if a clustering
-   * column has no statistics, if read settings can make a clustering column's values differ from
-   * the written ones, or if the table has a column of the same name.
+   * The index column for the z-values of the direct method. None if the method is not `direct`, if
+   * a clustering column has no statistics, if read settings can make the values of a clustering
+   * column differ from the written values, or if the table has a column of the same name.
    *
    * @param timestamps the type in which timestamps are written, as in InputFooters
    */
@@ -108,7 +109,7 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * Maps the current columns of the index to its columns after the new files have been added.
+   * Maps the current columns of the index to those it has after the new files have been added.
    *
    * @param hasCurve whether the new files have z-values
    */
@@ -117,7 +118,7 @@ private[optimize] final class OptimizeContext(
     old => old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns
   }
 
-  /** The failure, or a type conflict between a file and the table that explains it. */
+  /** The type conflict that explains the failure, or the failure itself if there is none. */
   def explained(failure: Throwable): Throwable =
     if (!TypeConflicts.mayBe(failure)) failure
     else typeConflict(list().flatMap(_.files).map(_.getPath.toString))

@@ -22,7 +22,7 @@ private[optimize] final case class RewriteInput(
     groups: Seq[RewriteGroup],
     footers: Map[String, InputFooters]) {
 
-  /** The number of a group's rows. */
+  /** The number of rows in a group. */
   def rowsOf(group: RewriteGroup): Long =
     group.files.map(file => footers(file.getPath.toString).numRows).sum
 }

@@ -8,7 +8,8 @@ import io.pyzorder.commands.action.ResultColumns
 import io.pyzorder.layout.select.{OpenedShare, PartitionFiles, RewritePlan}
 
 /**
- * What an OPTIMIZE did or would do. It is returned as one row in the form of Delta's metrics.
+ * What an OPTIMIZE did or would do. The statement returns this as one row, in the format of Delta's
+ * metrics.
  *
  * @param path         the table's folder
  * @param added        bytes of each new file

@@ -61,7 +61,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     }
   }
 
-  /** The current files, and the files after the plan. */
+  /** The current files, and the files after the plan has been carried out. */
   private def boxes(
       files: Seq[PartitionFiles],
       plan: RewritePlan,

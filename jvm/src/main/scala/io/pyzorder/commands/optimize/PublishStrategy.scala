@@ -19,7 +19,7 @@ private[optimize] trait PublishStrategy {
   def check(files: Seq[PartitionFiles]): Unit
 
   /**
-   * Writes and publishes the new files. Anything published before a failure stays.
+   * Writes and publishes the new files. Files that were published before a failure stay published.
    *
    * @param writer holds the table's lock
    * @param files  all considered files

@@ -10,10 +10,10 @@ import io.pyzorder.layout.write.InputFooters
 import io.pyzorder.publish.relocate.CoLocatedTables
 
 /**
- * Protects the values of columns that are missing from some files. Such a column reads as null, or
- * as the default with which it was added to the table through which the file is read. A rewritten
- * file stores the values that the optimized table reads, so it would change the answers of another
- * table in the same folder that has a different default.
+ * Protects the values of columns that are missing from some files. For the rows of these files, a
+ * table returns null or the default with which the column was added to this table. A rewritten file
+ * stores the values that the optimized table returns. If another table in the same folder has a
+ * different default, the rewrite would change the answers of that table.
  */
 private[optimize] object SharedFolderDefaults {
 

@@ -28,9 +28,9 @@ object Collector {
    * number of rows changes before it is scanned. If a file disappears before it is scanned, the
    * call fails.
    *
-   * The entries are valid for the given sizes and modification times. The files must therefore have
-   * been listed before this call, so that the entry of a file that has since been modified does
-   * not match it.
+   * The entries are valid for the sizes and modification times in `data.files`. The files must
+   * therefore have been listed before this call: if a file is modified in the meantime, its entry
+   * does not match the modified file.
    *
    * @param columns columns of `data.dataSchema`, spelled as in that schema
    */
@@ -91,9 +91,9 @@ object Collector {
 
   /**
    * The part of a scan's statistics that is valid for other scans too. Under the rebase mode
-   * EXCEPTION, the scan has read dates and timestamps as stored. A query would fail instead or, if
-   * the file records its calendar, read other values. Only modern values are the same for all
-   * scans.
+   * EXCEPTION, the scan for statistics has read dates and timestamps as stored. A query, however,
+   * would fail or, if the file records its calendar, read other values. Only modern values are the
+   * same for all scans.
    */
   private def readable(
       session: shim.SparkSession,

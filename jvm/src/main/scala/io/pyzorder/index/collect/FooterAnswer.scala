@@ -20,7 +20,8 @@ object FooterAnswer {
   final case class Scan(settingsDependent: Boolean) extends FooterAnswer
 
   /**
-   * The footer does not suffice, and a scan might fail or read values that other readers do not.
+   * The footer does not suffice, and a scan might fail or might read values that differ from those
+   * that other readers see.
    */
   val Unknown: FooterAnswer = Known(ColumnStatistics.unknown)
 
@@ -33,7 +34,7 @@ object FooterAnswer {
       empty = true,
       settingsDependent = false))
 
-  /** Only the number of nulls, without bounds. Not all rows are null. */
+  /** The number of nulls is known, but the bounds are not. Not all rows are null. */
   def nullsOnly(nullCount: Long): FooterAnswer =
     Known(ColumnStatistics.unknown.copy(nullCount = Some(nullCount)))
 

@@ -15,10 +15,10 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
  * Reads statistics from a Parquet footer where they provably describe the values that Spark reads.
  *
  * parquet-mr already makes a sound choice of the statistics that it exposes. It exposes the old
- * `min` and `max` fields only if they were ordered as signed values and that is the column's order.
- * It exposes no statistics from writers that are known to have written wrong ones (PARQUET-251),
- * and none for columns whose order it does not know. ParquetRules defines what a pair of exposed
- * bounds means as values of Spark's type.
+ * `min` and `max` fields, which writers compared as signed values, only if this is the column's
+ * order. It exposes no statistics from writers that are known to have written wrong ones
+ * (PARQUET-251), and none for columns whose order it does not know. ParquetRules defines which
+ * values of Spark's type a pair of exposed bounds stands for.
  */
 private[index] object FooterStatistics {
 

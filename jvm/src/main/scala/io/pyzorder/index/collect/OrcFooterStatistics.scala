@@ -50,7 +50,7 @@ private[index] object OrcFooterStatistics {
       question: FooterQuestion,
       column: FooterColumn): FooterAnswer =
     find(reader.getSchema, column.path.toList, question) match {
-      // As in FooterStatistics, readers without the default see null.
+      // As in FooterStatistics, readers that do not know the default see null.
       case Absent =>
         if (column.hasDefault) FooterAnswer.Unknown else FooterAnswer.allNull(numRecords)
       case Unclear => FooterAnswer.Unknown
@@ -66,8 +66,8 @@ private[index] object OrcFooterStatistics {
     val scan = FooterAnswer.Scan(Calendars.isTemporal(column.dataType))
     val all = reader.getStatistics
     val statistics = if (leaf.getId < all.length) all(leaf.getId) else null
-    // A writer that records no statistics leaves all counts at 0, including the root's, which must
-    // equal the number of rows.
+    // A writer that records no statistics leaves all counts at 0. This shows in the root's count,
+    // which otherwise equals the number of rows.
     val counted = statistics != null && all(0).getNumberOfValues == numRecords &&
       statistics.getNumberOfValues <= numRecords
     if (!counted) {
@@ -83,8 +83,8 @@ private[index] object OrcFooterStatistics {
   /**
    * The bounds of a column that has values, or None if Spark must scan it. Floats are always
    * scanned, because writers differ in their treatment of NaN and the sign of zero. Timestamps are
-   * scanned because their bounds use another zone and precision, and binaries because ORC keeps no
-   * bounds for them.
+   * scanned because the zone and the precision of their bounds differ from those of the values, and
+   * binaries because ORC keeps no bounds for them.
    */
   private def bounds(
       reader: Reader,

@@ -50,7 +50,7 @@ private[index] object ParquetRules {
     }
   }
 
-  /** Whether the column's bounds can be used, and not only its null counts. */
+  /** Whether the column's bounds can be used in addition to its null counts. */
   def hasBounds(column: FooterColumn): Boolean = column.dataType match {
     case _ if column.isChar => false
     case string: StringType => IndexedColumns.isBinaryOrdered(string)

@@ -55,7 +55,8 @@ private[index] object ScannedStatistics {
   }
 
   /**
-   * Scans a relation whose only partition column is the file's position, projected to flat columns.
+   * Scans the files as a relation whose only partition column is the file's position. The indexed
+   * columns, which may be struct fields, are projected to top-level columns.
    */
   private def scan(
       session: shim.SparkSession,

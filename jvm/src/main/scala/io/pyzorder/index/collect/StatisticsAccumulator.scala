@@ -39,8 +39,8 @@ private[index] sealed abstract class StatisticsAccumulator {
 private[index] object StatisticsAccumulator {
 
   /**
-   * The accumulator for a field's values. For CHAR, only nulls are counted, because predicates
-   * apply to padded values. The same holds for collated strings, which are not in byte order.
+   * The accumulator for a field's values. Only nulls are counted for CHAR, because predicates apply
+   * to padded values, and for collated strings, because they are not ordered by their bytes.
    */
   def of(field: StructField): StatisticsAccumulator = field.dataType match {
     case _ if IndexedColumns.isChar(field) => new NullsAccumulator
@@ -81,7 +81,7 @@ private final class NullsAccumulator extends StatisticsAccumulator {
   override def result: ColumnStatistics = statistics(None, empty = !values)
 }
 
-/** Reads a value as a long. A Scala function would box the numbers. */
+/** Reads a value as a long. A Scala function would box the ordinal and the result. */
 private trait LongValue {
   def apply(row: SpecializedGetters, ordinal: Int): Long
 }

@@ -22,7 +22,7 @@ final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], A
  * TruncatedBounds.
  *
  * @param columns      the columns to track
- * @param schema       the rows' schema, in which the columns' paths are spelled
+ * @param schema       the rows' schema, with the columns' names spelled as in their paths
  * @param isFromWriter the top-level columns whose statistics the writer provides (see
  *                     `addFromWriter`); their values are not inspected row by row
  */

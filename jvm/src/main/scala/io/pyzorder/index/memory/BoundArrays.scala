@@ -3,7 +3,7 @@ package io.pyzorder.index.memory
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-/** The least and greatest values, in arrays of the type's machine representation. */
+/** One column's least and greatest values in each file, in arrays of a compact representation. */
 sealed abstract class BoundArrays {
 
   /** The value in Catalyst's form. */

@@ -68,14 +68,14 @@ final class IndexSnapshot(
     }
 
   /**
-   * The arrays of a column that a scan with `schema` may use, or None if it may use nothing. A
-   * ZValueColumn's arrays are returned unless the scan has a column of that name.
+   * The arrays of a column, as far as a scan with `schema` may use them; None if it may not use
+   * them at all. A ZValueColumn's arrays are returned unless the scan has a column of that name.
    *
    * The scan must read the column in the type in which the bounds were read, because the order or
    * the values may differ otherwise. In two cases the same type is not enough:
    * - The field has a default for files that lack it. An entry that was collected without knowledge
-   *   of the default cannot distinguish such a file from a file of stored nulls. Files with only
-   *   nulls are therefore unknown.
+   *   of the default cannot distinguish such a file from a file of stored nulls. For files with
+   *   only nulls, the column's statistics are therefore treated as unknown.
    * - The field is CHAR. Predicates apply to padded values, but bounds may come from unpadded ones,
    *   and padding does not preserve order. Only null counts are therefore used.
    *

@@ -8,9 +8,10 @@ import org.apache.spark.unsafe.Platform
 
 /**
  * Finds the number of a path by its 128-bit hash. The paths themselves would take most of an
- * index's memory. Among a million paths, the chance that two share a hash is about 10^-27, and one
- * file is mistaken for another only if their sizes and modification times are equal too. Each JVM
- * draws new random seeds for the two halves, so nobody can construct two names that collide.
+ * index's memory. Among a million paths, the chance that two share a hash is about 10^-27. Even
+ * then, one file is mistaken for the other only if their sizes and modification times are also
+ * equal. Each JVM draws new random seeds for the two halves of the hash, so nobody can construct
+ * two names that collide.
  */
 final class PathTable private (hashes: Array[Long], slots: Array[Int]) {
 
@@ -46,7 +47,7 @@ object PathTable {
   private def hashOf(bytes: Array[Byte], seed: Long): Long =
     XXH64.hashUnsafeBytes(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length, seed)
 
-  /** The first slot for the hash. `slots` is a power of two. */
+  /** The first slot for the hash. The number of slots is a power of two. */
   private def slotOf(hash: Long, slots: Int): Int = (hash & (slots - 1)).toInt
 
   /** Collects each file's path, in file order. */
@@ -56,7 +57,7 @@ object PathTable {
 
     /**
      * Sets the path of file i, in UTF-8. A file without a path is never found. Several threads may
-     * set the paths of different files.
+     * set the paths of different files at the same time.
      */
     def set(i: Int, path: Array[Byte]): Unit = {
       val hash = hashOf(path)

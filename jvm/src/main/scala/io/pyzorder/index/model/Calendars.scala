@@ -30,8 +30,8 @@ private[pyzorder] object Calendars {
     statistics.bounds.exists { case (least, _) => isModern(least, dataType) }
 
   /**
-   * Marks the bounds of dates and timestamps as valid only under the same settings, and drops
-   * bounds that are not modern.
+   * Marks the bounds of dates and timestamps as valid only for scans with the same temporal
+   * settings, and drops bounds that are not modern.
    */
   def dependent(statistics: ColumnStatistics, dataType: DataType): ColumnStatistics =
     if (!isTemporal(dataType) || statistics.empty) statistics

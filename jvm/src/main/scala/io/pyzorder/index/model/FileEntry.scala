@@ -16,8 +16,8 @@ import io.pyzorder.storage.FileRef
  *                         folder; empty if it was not clustered
  * @param readSettings     the settings under which the statistics were read
  *                         (ReadSettings.fingerprint)
- * @param statistics       the columns' statistics by IndexedColumn.name; those of a missing column
- *                         are unknown
+ * @param statistics       the columns' statistics by IndexedColumn.name; a column without an
+ *                         element here has unknown statistics
  */
 final case class FileEntry(
     path: String,

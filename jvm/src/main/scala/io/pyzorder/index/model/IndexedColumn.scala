@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.DataType
  * A leaf column with statistics in the index table.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type in which Spark reads the column and its bounds are stored
+ * @param dataType the type in which Spark reads the column and in which its bounds are stored
  */
 final case class IndexedColumn(path: Seq[String], dataType: DataType) {
 

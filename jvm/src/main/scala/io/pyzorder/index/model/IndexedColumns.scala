@@ -91,7 +91,7 @@ object IndexedColumns {
       case _ => None
     }
 
-  /** Whether files without this field read as something other than null. */
+  /** Whether this field reads as a value other than null in files that lack it. */
   private[pyzorder] def hasDefault(field: StructField): Boolean =
     field.metadata.contains(ExistsDefault)
 

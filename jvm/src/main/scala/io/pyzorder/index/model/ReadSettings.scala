@@ -11,15 +11,15 @@ import org.apache.spark.sql.types.StructType
  * The settings of a scan that decide which values it reads from a file's bytes.
  *
  * @param structural the settings that decide which column of a file a name refers to, and in which
- *                   type that column is read; a file's statistics are valid only for scans for
- *                   which this text is the same
+ *                   type that column is read; a file's statistics are valid only for scans with the
+ *                   same structural settings
  * @param temporal   the settings that decide how stored dates and timestamps are converted to
- *                   Spark's; they must be the same only for columns whose statistics are
- *                   `settingsDependent`
+ *                   Spark's; statistics that are `settingsDependent` are valid only for scans with
+ *                   the same temporal settings
  */
 final case class ReadSettings(structural: String, temporal: String) {
 
-  /** Both texts, as stored in the index table. */
+  /** Both strings joined, as stored in the index table. */
   def fingerprint: String = structural + ReadSettings.Separator + temporal
 }
 
@@ -27,7 +27,7 @@ object ReadSettings {
 
   private val Separator = " | "
 
-  /** Parses a fingerprint. An invalid text matches no scan. */
+  /** Parses a fingerprint. An invalid one gives settings that no scan has. */
   def parse(fingerprint: String): ReadSettings = {
     val cut = fingerprint.indexOf(Separator)
     if (cut < 0) ReadSettings("unreadable: " + fingerprint, "")
@@ -47,9 +47,9 @@ object ReadSettings {
   }
 
   /**
-   * Whether columns are found by field id rather than by name. Such tables have no statistics.
-   * Spark looks for ids only if the schema has them, and Delta's extension enables the setting in
-   * every session.
+   * Whether columns are found by field id rather than by name. Such tables have no statistics. The
+   * setting alone does not decide: Spark looks for ids only if the schema has them, and Delta's
+   * extension enables the setting in every session.
    */
   def matchesFieldIds(session: shim.SparkSession, schema: StructType): Boolean =
     session.sessionState.conf.getConf(SQLConf.PARQUET_FIELD_ID_READ_ENABLED) &&
@@ -117,7 +117,7 @@ object ReadSettings {
 
     /**
      * A Hadoop key's value. As in Spark, options override session settings, which override the
-     * context's.
+     * Hadoop configuration of the SparkContext.
      */
     def other(key: String): String =
       option(key)

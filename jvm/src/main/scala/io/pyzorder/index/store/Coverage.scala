@@ -9,15 +9,16 @@ import io.pyzorder.storage.FileRef
  *
  * @param listedAt when the listing began, in milliseconds since the epoch
  * @param isWhole  whether the table's folder was listed with everything below it. If not, only
- *                 folders with a file that has an entry are covered, because others may not be
- *                 partitions of the table yet
+ *                 folders that contain a file with an entry are covered, because other folders may
+ *                 not be partitions of the table yet
  */
 final case class Coverage(listedAt: Long, isWhole: Boolean)
 
 object Coverage {
 
   /**
-   * The coverage of entries, if each listed file has an entry and the listing still holds.
+   * The coverage of a snapshot with these entries. None unless each listed file has an entry and
+   * the listing still holds.
    *
    * @param before the snapshot that the entries are about to replace
    */
@@ -38,7 +39,7 @@ object Coverage {
  * @param at      when the listing began, in milliseconds since the epoch
  * @param since   the version of the index when the listing began; 0 without an index
  * @param isWhole as in Coverage
- * @param gone    the files that had an entry in this version but are not in the listing. Their
+ * @param gone    the files that had an entry in version `since` but are not in the listing. Their
  *                entries must be removed: a folder with entries would otherwise count as covered,
  *                even if it was not listed because it is no longer a partition of the table
  */
@@ -50,8 +51,8 @@ final case class ListedTable(
     gone: Set[FileRef] = Set.empty) {
 
   /**
-   * Whether this snapshot's entries reflect all changes by pyzorder's writers since the listing
-   * began.
+   * Whether the entries of `snapshot` reflect all changes that pyzorder's writers have made since
+   * the listing began.
    */
   def holds(snapshot: Option[SnapshotRef]): Boolean =
     snapshot.forall(ref => ref.coverableSince <= since && since <= ref.version)

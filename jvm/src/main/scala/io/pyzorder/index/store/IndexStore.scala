@@ -28,8 +28,8 @@ import io.pyzorder.storage.{MetadataFiles, RunNumber, TableFolder}
 
 /**
  * A table's index: immutable snapshots under `_zorder/_index`, each consisting of a data file and a
- * pointer. The pointer is written last, and only if no other writer has created it. The pointer
- * with the greatest version is current.
+ * pointer. The pointer is written last, and only if no other writer has created a pointer with the
+ * same version. The pointer with the greatest version is current.
  */
 object IndexStore {
 
@@ -55,7 +55,7 @@ object IndexStore {
 
   private val SettledMillis = 10000L
 
-  /** The maximum length of a logged message, which may quote the index. */
+  /** The maximum length of a failure's message in the log. The message may quote the index. */
   private val MessageLength = 300
 
   private val warned = ConcurrentHashMap.newKeySet[String]()
@@ -63,7 +63,7 @@ object IndexStore {
   /**
    * The newest snapshot's pointer, found by one listing and at most two small reads. Returns None
    * if there is no index. Also returns None, and logs a single warning, if the pointer is
-   * unreadable or belongs to another table or incarnation of the table.
+   * unreadable or belongs to another table or to an earlier incarnation of this table.
    */
   def latest(hadoopConf: Configuration, folder: TableFolder): Option[SnapshotRef] = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -97,9 +97,9 @@ object IndexStore {
 
   /**
    * Whether the pointer belongs to the table's current incarnation. The entries of an index copied
-   * from elsewhere could match files here by accident. The incarnation is read again only if the
-   * known one does not match. That suffices, because the incarnation's file never changes, and an
-   * overwrite that removes it also removes the index.
+   * from another folder could match files here by accident. The incarnation is read again only if
+   * the cached one does not match. That suffices, because the incarnation's file never changes, and
+   * an overwrite that removes this file also removes the index.
    */
   private def isCurrent(hadoopConf: Configuration, ref: SnapshotRef): Boolean =
     incarnations.getIfPresent(ref.folder) == ref.incarnation ||
@@ -135,8 +135,9 @@ object IndexStore {
    * @param incarnation the table's incarnation as seen by a writer; None for the current
    *                    incarnation, which is created if the table has none
    * @param coverage    computes the new coverage from the latest snapshot and the new entries
-   * @param voids       whether this writer added files without an entry, or deleted or moved files,
-   *                    so a listing that another writer began earlier no longer covers the table
+   * @param voids       whether this writer added files without an entry, or deleted or moved files.
+   *                    If so, a listing that another writer began earlier no longer covers the
+   *                    table
    * @return the pointer to the new snapshot
    */
   def publish(
@@ -394,9 +395,9 @@ object IndexStore {
       .sortBy(_._1)
 
   /**
-   * Deletes old snapshots, each data file before its pointer. Recent snapshots are kept for a
-   * while, because readers may still use them. If columns are denied, however, snapshots with
-   * statistics of such a column and snapshots that cannot be read are deleted at once.
+   * Deletes old snapshots, each data file before its pointer. The most recent snapshots are kept,
+   * because readers may still use them. If columns are denied, however, even recent snapshots are
+   * deleted if they have statistics of a denied column or cannot be read.
    */
   private def deleteOld(
       fileSystem: FileSystem,

@@ -4,7 +4,8 @@ import java.lang.ref.SoftReference
 
 /**
  * The bytes of a snapshot, from which a query reads the columns that it references. They stay in
- * memory while the driver has memory to spare. Once they are gone, they are read again when needed.
+ * memory while the driver has memory to spare. After they have been freed, they are read again when
+ * needed.
  *
  * @param read reads and verifies the bytes, or throws
  */

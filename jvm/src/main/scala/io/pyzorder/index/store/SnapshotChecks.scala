@@ -14,7 +14,7 @@ object SnapshotChecks {
   /** The approximate heap size of an entry without its columns. */
   private val EntryBytes = 64L
 
-  /** The approximate heap size of an entry as an object, with its path, and of a column in it. */
+  /** The approximate heap sizes of an entry object with its path and of a column's statistics. */
   private val ObjectBytes = 700L
   private val ColumnBytes = 100L
 
@@ -27,7 +27,7 @@ object SnapshotChecks {
   /**
    * Checks the number of entries before allocating memory for them. Parquet stores a value that is
    * the same in all rows only once, so a small forged file could claim billions of rows. In a
-   * genuine snapshot no two entries share a path, so each takes at least one byte.
+   * genuine snapshot, no two entries share a path, so each entry takes at least one byte.
    */
   def entries(ref: SnapshotRef): Unit =
     if (ref.numFiles < 0 || ref.numFiles > ref.length) {
@@ -50,8 +50,8 @@ object SnapshotChecks {
   }
 
   /**
-   * Throws if all entries of the snapshot, as objects, would take most of the memory. Names and
-   * statistics that compress well take up far less space in the file.
+   * Throws if objects for all entries of the snapshot would take most of the memory. The file may
+   * be far smaller, because names and statistics can compress well.
    */
   def objects(ref: SnapshotRef, columns: Int): Unit = {
     val memory = Runtime.getRuntime.maxMemory
@@ -62,16 +62,16 @@ object SnapshotChecks {
     }
   }
 
-  /** Checks the checksum of the bytes that were read. */
+  /** Throws unless the checksum of the bytes that were read is the one that the pointer states. */
   def checksum(ref: SnapshotRef, actual: Long): Unit =
     if (actual != ref.checksum) {
       throw new IllegalStateException("its checksum differs from the one in its pointer")
     }
 
   /**
-   * Throws unless the snapshot's file has the checksum in its pointer. Parquet's own checksums
-   * cover only values, not the offsets and encodings needed to find and decode them. The file is
-   * read once per process and is not cached.
+   * Throws unless the snapshot's file has the checksum that its pointer states. Parquet's own
+   * checksums cover only values, not the offsets and encodings needed to find and decode them. A
+   * file that passes is not read for this check again in the same process.
    */
   def intact(hadoopConf: Configuration, ref: SnapshotRef): Unit = {
     entries(ref)

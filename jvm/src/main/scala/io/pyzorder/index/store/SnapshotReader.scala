@@ -149,7 +149,7 @@ private[index] final class SnapshotReader(
 
   /**
    * Open readers of the file, if it is in memory. Parsing the footer again for each column would
-   * take quadratic time.
+   * take time quadratic in the number of columns.
    */
   private var idle = new SoftReference[ConcurrentLinkedQueue[ParquetFileReader]](null)
 
@@ -181,12 +181,15 @@ private[index] final class SnapshotReader(
     numbers.zip(numbers.scanLeft(0)(_ + rows(_))).filter { case (number, _) => rows(number) > 0 }
   }
 
-  /** Calls `take` in order with the file's number for every non-null value of the column. */
+  /** Calls `take` for every non-null value of the column, in order, with its file's number. */
   private def each(name: String)(take: (Int, ColumnReader) => Unit): Unit =
     reading(reader =>
       groups.foreach { case (group, first) => read(reader, name, group, first, take) })
 
-  /** Like `each`, but reads several row groups at a time. `take` must allow that. */
+  /**
+   * Like `each`, but reads several row groups in parallel. Several threads may therefore call
+   * `take` at the same time, for different files.
+   */
   private def eachInParallel(name: String)(take: (Int, ColumnReader) => Unit): Unit =
     groups.asJava.parallelStream().forEach { case (group, first) =>
       reading(read(_, name, group, first, take))
@@ -229,8 +232,8 @@ private[index] final class SnapshotReader(
 private[index] object SnapshotReader {
 
   /**
-   * A longer list of clustering columns is rejected. In Parquet, a forged list that repeats one
-   * name takes only a few bytes.
+   * The maximum length of a list of clustering columns. Without a maximum, a forged list that
+   * repeats one name could take a few bytes in the file but exhaust the memory.
    */
   private val MaxListLength = 10000
 
@@ -251,8 +254,8 @@ private[index] object SnapshotReader {
   }
 
   /**
-   * Opens a file and reads from it. An error that its contents cause becomes an exception, since
-   * Spark ends the process of a task that throws an error.
+   * Opens a file and reads from it. A JVM `Error` that the file's contents cause becomes an
+   * exception, because Spark ends the process of a task that throws such an error.
    */
   private def reading[T](input: InputFile)(read: ParquetFileReader => T): T = decoding {
     val reader = open(input)

@@ -15,13 +15,13 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
  * The pointer to one snapshot: the contents of `_zorder/_index/_v<20 digits>.json`.
  *
  * @param version     1, 2, ...; the greatest version is the table's current index
- * @param incarnation the incarnation of the table for which it was written
+ * @param incarnation the incarnation of the table for which the snapshot was written
  * @param file        the name of the data file beside the pointer, unique among all snapshots
  * @param length      the size of the data file in bytes
  * @param checksum    the CRC-32 of the data file
  * @param numFiles    the number of entries in the data file
  * @param columns     the columns with statistics
- * @param coverage    the snapshot's coverage; None if any folder may have files without an entry
+ * @param coverage    the snapshot's coverage; None if it covers no folder
  * @param coverableSince the last version whose writer added files without an entry, or deleted or
  *                    moved files; 0 if there is none. A listing that began before that version
  *                    covers nothing
@@ -152,7 +152,7 @@ object SnapshotRef {
     else throw new IllegalArgumentException(s"columns of type ${json.asText} cannot be indexed")
   }
 
-  /** Checks that the data file lies beside its pointer. Any other name is rejected. */
+  /** Checks that the name is that of a data file beside the pointer and not a path elsewhere. */
   private def dataFile(name: String): String = name match {
     case DataFile() => name
     case _ => throw new IllegalArgumentException(s"$name is not the name of a snapshot file")

@@ -15,15 +15,15 @@ final case class FileBox(bytes: Long, columns: Seq[ColumnStatistics])
 
 /**
  * Files as boxes in the space of the clustering columns. In each column, a box extends from the
- * rank of the file's minimum to the rank of its maximum, where values are ranked among the bounds
- * of all files; rank 0 is null and the last rank is NaN. A file without statistics for a column
- * spans all of the column's ranks.
+ * rank of the file's minimum to the rank of its maximum. Values are ranked among the bounds of all
+ * files; rank 0 is null and the last rank is NaN. A file without statistics for a column spans all
+ * of the column's ranks.
  *
  * The share of the data in a range of ranks is estimated from the boxes alone: each file's bytes
- * are spread over the gaps between the ranks that the file spans, in proportion to the distance
- * between the values. The bytes of a file that spans only one rank are put on that rank. Files of 0
- * bytes do not affect the estimate. A wrong estimate can make a layout worse, but it never makes an
- * answer wrong.
+ * are spread over the gaps between the ranks that the file spans, in proportion to the distances
+ * between the ranks' values. The bytes of a file that spans only one rank are put on that rank.
+ * Files of 0 bytes do not affect the estimate. A wrong estimate can make a layout worse, but it
+ * never makes an answer wrong.
  */
 final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 
@@ -126,7 +126,7 @@ object BoxSpace {
     val total = math.max(1.0, bytes.iterator.map(_.toDouble).sum)
     val reach = distance.scanLeft(0.0)(_ + _)
     val on = new Array[Double](ranks + 1)
-    // The change of density, per unit of distance or per gap, after each rank.
+    // By how much the data's density changes at each rank, per unit of distance or per gap.
     val byDistance, byNumber = new Array[Double](ranks + 1)
     low.indices.foreach { i =>
       val share = bytes(i) / total

@@ -59,7 +59,7 @@ object Clustering {
   /** Maximum number of boundaries per column; more would hardly separate files any better. */
   private[pyzorder] val MaxBoundaries = 1 << 16
 
-  /** The smallest limit, for tables with few files. It suffices to order the rows inside a file. */
+  /** The limit for tables with few files. It is high enough to sort the rows inside a file well. */
   private val MinBoundaries = 1 << 13
 
   /**

@@ -73,9 +73,9 @@ sealed abstract class RangeIdsExpression extends Expression {
  * a cell that is heavier than a file are distributed over the cell's files by a hash of `turn`.
  *
  * @param partition number of the table partition
- * @param turn      an INT that varies from row to row; if None, each task counts its rows, which is
- *                  safe only if a retried task reads its rows in the same order, since otherwise
- *                  rows would be lost or duplicated
+ * @param turn      an INT that varies from row to row. If None, each task counts its rows instead.
+ *                  Counting is safe only if a retried task reads its rows in the same order;
+ *                  otherwise, rows would be lost or duplicated
  */
 case class ShuffleKey(
     columns: Seq[Expression],

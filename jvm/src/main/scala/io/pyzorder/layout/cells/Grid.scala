@@ -1,12 +1,12 @@
 package io.pyzorder.layout.cells
 
 /**
- * Chooses the number of slabs of each column, so that the cells form a grid.
+ * Chooses the number of slabs that each column is cut into, so that the cells form a grid.
  *
  * A lookup by one column opens one slab's share of the files, however the other columns are cut. If
- * a column of spread s is cut into k slabs, that share is s/k. Its mean over the columns is
+ * a column of spread s is cut into k slabs, that share is s/k. The mean share over all columns is
  * smallest if cells are equally long in every column. For most numbers of files, no whole numbers
- * of slabs achieve this, so cells are longer in one column. The last column is preferred for this.
+ * of slabs achieve this, so cells are longer in one column, preferably the last.
  */
 private[layout] object Grid {
 
@@ -49,8 +49,8 @@ private[layout] object Grid {
   }
 
   /**
-   * The fractional numbers of slabs that make cells equally long in all columns, except those whose
-   * whole spread is shorter than a cell: these get 1.
+   * The fractional numbers of slabs that make cells equally long in all columns. A column whose
+   * whole spread is shorter than a cell gets 1 slab.
    */
   private def even(leaves: Int, spreads: Seq[Double]): Seq[Double] = {
     var long = spreads.indices.filter(spreads(_) > 0)
@@ -79,7 +79,7 @@ private[layout] object Grid {
       if last >= 1
     } yield counts :+ last
     if (found.nonEmpty) found
-    else { // every product exceeds `leaves`; the product of the rounded-down numbers does not
+    else { // all these products exceed `leaves`, but that of the rounded-down numbers does not
       val down = first.map(math.floor)
       Seq(down :+ leaves / down.product)
     }

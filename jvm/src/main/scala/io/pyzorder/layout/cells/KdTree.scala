@@ -1,8 +1,8 @@
 package io.pyzorder.layout.cells
 
 /**
- * Cuts the space of the clustering columns' range ids into cells with about the same number of rows
- * per file, numbered in z-order. All cells together make exactly `leafCount` files.
+ * Cuts the space of the clustering columns' range ids into cells, which together make exactly
+ * `leafCount` files with about the same number of rows. Files are numbered in z-order.
  *
  * A node is three numbers: the column it splits, the first id of its right side, and its right
  * child; the left child follows the node. A leaf holds column -1, its first file and its number of
@@ -54,9 +54,9 @@ object KdTree {
    * @param leaves   number of files, at least 1
    * @param lexical  whether to split the first column for as long as possible and then the second,
    *                 which gives the same files as a plain sort. Otherwise, the column with the
-   *                 largest remaining spread is split. It is cut into the slabs of a grid, or in
-   *                 halves if lookups then open clearly fewer files, because frequent values can
-   *                 make a grid uneven.
+   *                 largest remaining spread is split. Columns are cut into the slabs of a grid or,
+   *                 if lookups then open clearly fewer files, in halves: frequent values can make a
+   *                 grid uneven.
    */
   def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree =
     build(columns, leaves, lexical, Region, (_, _) => 0)
@@ -65,8 +65,8 @@ object KdTree {
    * Builds a tree that also separates regions. Each region has at least one leaf, so if there are
    * several regions, the number of leaves may differ from `leaves`.
    *
-   * @param idAt gives, for a column and a value, the first range id on the right side of a cut
-   *             there
+   * @param idAt gives, for a column and a value, the first range id on the right side of a cut at
+   *             this value
    */
   def build(
       columns: Array[Array[Int]],

@@ -36,7 +36,7 @@ private[layout] final class KdTreeBuilder(
    * @param leaves  number of leaves of all regions together; each region gets a share in proportion
    *                to its rows, and at least one
    * @param regions regions that each get their own subtree
-   * @param idAt    gives, for a column and a value, the first id on the right side of a cut there
+   * @param idAt    as in `KdTree.build`
    */
   def build(leaves: Int, regions: Regions, idAt: (Int, Any) => Int): KdTree = {
     val grown = growRegions(0, numRows, 0, leaves, regions, idAt)
@@ -180,7 +180,7 @@ private[layout] final class KdTreeBuilder(
 
 private[layout] object KdTreeBuilder {
 
-  /** Another column is tried if files would exceed an even share by more than this. */
+  /** The next column is tried if files would exceed an even share by more than this share. */
   private val Tolerated = 0.25
 
   /**

@@ -13,7 +13,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  * files without a valid entry there, from the files themselves.
  *
  * @param columns the clustering columns, in order
- * @param index   the table's index; None if it has none
+ * @param index   the table's index; None if the table has none
  * @param collect collects statistics of the clustering columns from the given files and returns
  *                them by the files' paths in the table; files that cannot be read are missing from
  *                the result

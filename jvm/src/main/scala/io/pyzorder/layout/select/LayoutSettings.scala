@@ -37,7 +37,7 @@ final class LayoutSettings(
 
   val rewriteFactor: Double = ZOrderConf.rewriteFactor.get(conf, properties)
 
-  /** Whether the session or a table property sets the size of files. */
+  /** Whether the session or a table property sets the target file size. */
   val isSizeChosen: Boolean = ZOrderConf.targetFileSize.chosen(conf, properties).isDefined
 
   private val chosenSize: Option[Long] = ZOrderConf.targetFileSize.chosen(conf, properties)
@@ -67,10 +67,10 @@ object LayoutSettings {
   /** The number of files to divide a table into, unless they would be too small or too large. */
   private val Files = 32L
 
-  /** Opening smaller files costs more than skipping them saves. */
+  /** The smallest default size. Opening smaller files costs more than skipping them saves. */
   private[pyzorder] val Smallest: Long = 1L << 20
 
-  /** Gives even a small table several files, because nothing can be skipped in a single file. */
+  /** Gives even a small table several files, because a table's only file is rarely skipped. */
   private def adaptive(tableBytes: Long): Long = {
     val files = math.max(1L, math.min(Files, tableBytes / Smallest))
     math.min(Largest, math.max(Smallest, (tableBytes + files - 1) / files))

@@ -1,12 +1,12 @@
 package io.pyzorder.layout.select
 
 /**
- * Some files with the same layout.
+ * A group of files, each of which a lookup opens with the same probability.
  *
  * @param files  number of the files
  * @param bytes  their total size
- * @param widths for each column, the share of the values that lie within one file's bounds, which
- *               is how often a lookup of a value opens the file
+ * @param widths for each column, the share of the values that lie within one file's bounds; this is
+ *               the probability that a lookup of one value opens the file
  */
 final case class Piece(files: Double, bytes: Double, widths: Seq[Double]) {
   private val opened: Double = if (widths.isEmpty) 1.0 else widths.sum / widths.length
@@ -24,7 +24,7 @@ final case class Piece(files: Double, bytes: Double, widths: Seq[Double]) {
  */
 final case class Lookup(files: Double, bytes: Double, share: Double) {
 
-  /** Cost in bytes, including that of opening the files. */
+  /** Cost in bytes, including the cost of opening the files. */
   def cost: Double = bytes + files * LayoutVerdict.OpenCost
 }
 
@@ -55,8 +55,8 @@ final case class LayoutVerdict(kind: String, sentence: String) {
 object LayoutVerdict {
 
   /**
-   * Opening a file costs as much as reading this many bytes. On an object store, the cost is that
-   * of a request; on a disk, that of a footer and a task.
+   * Opening a file costs as much as reading this many bytes. On an object store, this is the cost
+   * of a request; on a disk, the cost of reading a footer and starting a task.
    */
   val OpenCost: Double = 256.0 * 1024
 
@@ -68,11 +68,11 @@ object LayoutVerdict {
    * The work that an OPTIMIZE would do.
    *
    * @param replaced   number of files to replace
-   * @param rewritten  their bytes
+   * @param rewritten  total size of the files to replace in bytes
    * @param written    number of files to write
-   * @param partitions number of folders that contain these files
-   * @param undoes     whether it replaces files that were clustered when they were written
-   * @param columns    names of the clustering columns; Nil if it only joins small files
+   * @param partitions number of folders that contain files to replace
+   * @param undoes     whether some files to replace were clustered when they were written
+   * @param columns    names of the clustering columns; Nil if small files are only joined
    * @param targetSize bytes that a new file should have
    */
   final case class Work(

@@ -14,11 +14,11 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  * Chooses which clustered files are worth rewriting together with new files.
  *
  * The space is cut into regions between the clustered files, and new rows are laid out within their
- * regions. Clustered files of a region may be rewritten with its new rows, the widest files first.
+ * regions. A region's clustered files may be rewritten with its new rows, the widest files first.
  * Across regions, the files that save the most opened bytes per byte rewritten are taken first, as
- * long as all regions together stay within a budget of `factor` times the bytes of the new files,
- * or of one file if that is more. The work of all OPTIMIZE runs thus stays proportional to the
- * appended data, and a run without new files does no work.
+ * long as all regions together stay within a budget. The budget is `factor` times the bytes of the
+ * new files, but at least the target size of a file unless `factor` is 0. The work of all OPTIMIZE
+ * runs thus stays proportional to the appended data, and a run without new files does no work.
  *
  * The bytes that a lookup opens, averaged over the rows' values and the columns, are the sum of
  * bytes × width over the files, where `BoxSpace.width` is the share of the values within a file's
@@ -72,8 +72,8 @@ object MergeSelection {
   }
 
   /**
-   * The bytes that lookups open, as a multiple of what they would open if the files were all
-   * rewritten; 1 is best.
+   * The bytes that lookups open in the files, as a multiple of the bytes that lookups would open if
+   * all of the files were rewritten; 1 is best.
    */
   def excess(
       space: BoxSpace,
@@ -163,7 +163,7 @@ object MergeSelection {
       if (share > 0) Some(Rows(space.files(file).bytes * share, low, high)) else None
     }.reduceOption(_ + _)
 
-  /** The bytes of these rows that a lookup opens once the rows are laid out. */
+  /** The bytes that a lookup opens in the new files into which these rows are laid out. */
   private def opened(
       space: BoxSpace,
       rows: Rows,
@@ -173,7 +173,7 @@ object MergeSelection {
     (rows.bytes + OpenShare * targetSize * written) * sides(space, rows, written, lexical).sum
   }
 
-  /** The expected width of the new files in each column if these files are rewritten. */
+  /** The expected width of the new files in each column if `files` become `written` new files. */
   def widths(space: BoxSpace, files: Seq[Int], written: Int, lexical: Boolean): Seq[Double] =
     sides(space, files.map(fileRows(space, _)).reduce(_ + _), written, lexical)
 

@@ -8,9 +8,10 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * The data files of one folder. A table partition, or a table without partitions, usually has one
- * folder. With Spark's recursiveFileLookup it may have several; rows then stay in their folder.
+ * folder. With Spark's recursiveFileLookup, it may have several; rows then stay in their folder.
  *
- * @param folder the folder of these files and of new ones, as TableFolder.relativize gives it
+ * @param folder the folder of these files and of the files that replace them, as
+ *               TableFolder.relativize gives it
  * @param files  the data files, at least one
  */
 final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {

@@ -22,9 +22,9 @@ final case class RewriteGroup(
  *
  * @param groups    the files to replace
  * @param clustered files that are already clustered as wanted, whether they are replaced or not
- * @param excess    the bytes that lookups open in the clustered files that stay, as a multiple of
- *                  what they would open if those files were all rewritten; the greatest such
- *                  multiple of any partition, where 1 is the best value
+ * @param excess    the bytes that lookups open in a partition's clustered files that stay, as a
+ *                  multiple of the bytes that lookups would open if these files were rewritten; the
+ *                  greatest multiple of all partitions; 1 is best
  */
 final case class RewritePlan(
     groups: Seq[RewriteGroup],

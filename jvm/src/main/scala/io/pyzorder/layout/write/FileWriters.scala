@@ -38,9 +38,10 @@ final class FileWriters private (
    * rows as they are stored.
    *
    * The writers of Parquet and ORC create the folder of a file that they open. If the table is
-   * deleted or renamed at that moment, they recreate its folder, which is then removed along with
-   * the file. A folder that others create or use is kept, because it belongs to a new table. On a
-   * local disk, where deleting takes a while, FolderKeepingDisk keeps folders from being recreated.
+   * deleted or renamed at that moment, the writer recreates the table's folder. This method then
+   * removes the folder along with the file. A folder that others create or use is kept, because it
+   * belongs to a new table. On a local disk, where deleting takes a while, FolderKeepingDisk keeps
+   * folders from being recreated.
    */
   def stage(table: TableFolder, path: Path, leaf: Int): OutputWriter = {
     val keepsFolders = FolderKeepingDisk.serves(path, conf.value)
@@ -83,7 +84,7 @@ final class FileWriters private (
   /** Deletes a file in the staging folder and, if the table is gone, the empty folders above it. */
   def discard(table: TableFolder, path: Path): Unit = {
     fileSystem(path) match {
-      case disk: ChecksumFileSystem => // its `delete` keeps the checksums of a missing file
+      case disk: ChecksumFileSystem => // its `delete` keeps the checksum file of a missing file
         disk.delete(path, false)
         disk.getRawFileSystem.delete(disk.getChecksumFile(path), false)
       case store => store.delete(path, false)
@@ -109,9 +110,10 @@ final class FileWriters private (
 object FileWriters {
 
   /**
-   * Runs all steps of the cleanup after a failure, and adds their failures to it as suppressed.
-   * During the cleanup, the thread's interrupt flag is cleared, so that the cleanup also works in a
-   * task that is being killed; stores give up at once in an interrupted thread.
+   * Runs all cleanup steps after a failure. If a step fails itself, its exception is added to
+   * `failure` as suppressed. During the cleanup, the thread's interrupt flag is cleared, so that
+   * the cleanup also works in a task that is being killed: in an interrupted thread, stores would
+   * give up at once.
    */
   def afterFailure(failure: Throwable)(steps: (() => Any)*): Unit = {
     val interrupted = Thread.interrupted()
@@ -127,8 +129,8 @@ object FileWriters {
 
   /**
    * The default size of a Parquet row group in bytes. Readers skip row groups by their minima and
-   * maxima, whose ranges are narrow because the rows of a file are sorted. ORC readers already skip
-   * units of 10,000 rows.
+   * maxima. Because a file's rows are sorted, small row groups have narrow ranges. ORC files need
+   * no such setting, because their readers already skip units of 10,000 rows.
    */
   private val RowGroupSize = 32L << 20
 

@@ -26,8 +26,8 @@ import io.pyzorder.index.collect.BytesStatistics
  * of value at a time. The file's schema and metadata come from Spark's writer; pages, encodings,
  * dictionaries, statistics and compression come from the same Parquet classes.
  *
- * @param context the schema and metadata that Spark's writer gives Parquet
- * @param columns one for each column of `schema`
+ * @param context the schema and metadata that Spark's writer passes to Parquet
+ * @param columns one writer for each column of `schema`
  */
 private[layout] final class FlatParquetWriter private (
     override val path: String,
@@ -109,7 +109,7 @@ private[layout] final class FlatParquetWriter private (
         throw failure
     } finally codecs.release()
 
-  /** Closes the stream of a file that could not be completed. Parquet 1.14 or later allows this. */
+  /** Closes the stream of a file that could not be completed, if Parquet is 1.14 or later. */
   private def closeStream(failure: Throwable): Unit = (file: Any) match {
     case open: AutoCloseable =>
       try open.close()

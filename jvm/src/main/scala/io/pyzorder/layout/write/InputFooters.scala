@@ -32,8 +32,8 @@ import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
  * @param codec      as the format's option `compression` names it; None if the file has no data
  * @param timestamps how Parquet timestamps are stored, as spark.sql.parquet.outputTimestampType
  *                   names it
- * @param plain      columns of a Parquet file without a dictionary, if other columns have one; None
- *                   if no column has a dictionary, or if the file is not Parquet
+ * @param plain      the columns of a Parquet file that have no dictionary; None if no column has a
+ *                   dictionary, or if the file is not Parquet
  * @param undeclared columns and struct fields that the table's schema does not have
  * @param lacking    columns of the table's schema that the file does not have
  * @param lossy      whether values of an ORC file may not fit the table's types, in which case
@@ -84,7 +84,7 @@ object InputFooters {
       throw ZOrderErrors.undeclaredColumns(file.path, file.undeclared)
     }
 
-  /** A table's options, with the most common codec of the files if no option names one. */
+  /** A table's options, with the most common codec of the files if no option names a codec. */
   def withCodec(
       options: Map[String, String],
       facts: Iterable[InputFooters]): Map[String, String] = {
@@ -97,8 +97,8 @@ object InputFooters {
   private val CodecOptions = Set("compression", "parquet.compression", "orc.compress")
 
   /**
-   * A table's options, with dictionaries disabled for the Parquet columns that have none in any
-   * file, which spares the writer the attempt to build them.
+   * A table's options, with dictionaries disabled for the Parquet columns that have no dictionary
+   * in any file. This spares the writer the attempt to build one.
    *
    * @param but columns whose values are re-sorted, so that a dictionary may now be worthwhile
    */

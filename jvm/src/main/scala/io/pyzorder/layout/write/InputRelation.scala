@@ -60,11 +60,11 @@ final class InputRelation(
       GetStructField(parent, parent.dataType.asInstanceOf[StructType].fieldIndex(name), Some(name))
     }
 
-  /** The physical plan that reads all columns, and the number if there are several partitions. */
+  /** The physical plan that reads all columns and, if there are several partitions, `number`. */
   def all: SparkPlan =
     planned(Project(if (groups.length == 1) data else data :+ number, relation))
 
-  /** The physical plan that reads only the top-level columns of these paths, and the number. */
+  /** The physical plan that reads only the top-level columns of these paths, and `number`. */
   def only(paths: Seq[Seq[String]]): SparkPlan = {
     val names = paths.map(_.head).distinct
     planned(Project(names.map(name => data(schema.fieldIndex(name))) :+ number, relation))
@@ -81,8 +81,8 @@ object InputRelation {
     among(options, "modifiedafter", "modifiedbefore", "pathglobfilter")
 
   /**
-   * The options that find files or tolerate missing and corrupt ones. They must not apply: the
-   * files to read are already chosen, and a file that cannot be read must fail the rewrite.
+   * The options that find files or tolerate missing and corrupt files. They must not apply here:
+   * the files to read are already chosen, and a file that cannot be read must fail the rewrite.
    */
   private def forgiving(options: Map[String, String]): Seq[String] =
     among(options, "ignorecorruptfiles", "ignoremissingfiles", "path", "paths",

@@ -36,7 +36,7 @@ final case class WrittenFile(
  * @param schema     the files' schema
  * @param columns    the columns to collect statistics of
  * @param root       the table's folder
- * @param run        number of the writing command in the journal
+ * @param run        number of the command's run in the journal
  * @param folders    each file's folder, as TableFolder.relativize gives it
  * @param id         part of all file names of this command
  * @param millis     whether Parquet timestamps are stored in milliseconds

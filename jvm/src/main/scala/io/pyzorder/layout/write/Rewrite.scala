@@ -27,7 +27,7 @@ import io.pyzorder.layout.select.RewriteGroup
  * @param options    the table's options, with `compression`
  * @param millis     whether Parquet timestamps are stored in milliseconds
  * @param statistics the columns to collect statistics of; may include a ZValueColumn
- * @param run        number of the writing command in the journal
+ * @param run        number of the command's run in the journal
  */
 final class Rewrite(
     session: shim.SparkSession,
@@ -81,8 +81,8 @@ final class Rewrite(
   }
 
   /**
-   * Keeps only the data columns. If there are no other columns, adds no projection, because it
-   * would copy the rows.
+   * Keeps only the data columns. If there are no other columns, the plan is returned as it is,
+   * because a projection would copy the rows.
    */
   private def onlyData(rows: SparkPlan, input: InputRelation): SparkPlan =
     if (rows.output.map(_.exprId) == input.data.map(_.exprId)) rows

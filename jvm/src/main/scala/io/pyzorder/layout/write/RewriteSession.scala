@@ -38,9 +38,9 @@ object RewriteSession {
     "spark.sql.parquet.int96RebaseModeInWrite" -> "CORRECTED",
     "spark.sql.zorder.skipping.enabled" -> "false",
     // The checksums detect a retried task that sends different rows. Here, a retry always sends the
-    // same rows to the same tasks: the target depends on a row's values and, in a cell heavier than
-    // a file, on its position among the task's rows, which come from the same files in the same
-    // order.
+    // same rows to the same tasks: a row's target depends on its values and, in a cell heavier than
+    // a file, on its position among the rows that the retried task reads. These come from the same
+    // files in the same order.
     "spark.sql.shuffle.orderIndependentChecksum.enabled" -> "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch" -> "false")
 }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types._
  */
 private[layout] object Widening {
 
-  /** Whether every value of a file's type is a value of the table's type. */
+  /** Whether the table's type can represent every value of the file's type. */
   def keeps(file: DataType, table: DataType): Boolean = (file, table) match {
     case (NullType, _) | (_, _: UserDefinedType[_]) => true
     case (a: DecimalType, b: DecimalType) =>
