@@ -32,17 +32,14 @@ final case class IndexedScan(
 
   private def files: HadoopFsRelation = relation.relation.asInstanceOf[HadoopFsRelation]
 
-  /** The column of the files to which an expression over the plan's output refers, if to one. */
+  /** The column of the files that an expression over the plan's output refers to, or None. */
   def column(expression: Expression): Option[FilterColumn] = {
     val resolved = IndexedScan.spelled(relation, resolve(expression))
     if (resolved.references.exists(a => partitionColumns.exists(_.exprId == a.exprId))) None
     else FilterColumn.unapply(resolved).filter(_.through.isEmpty)
   }
 
-  /**
-   * The ordinal of the partition column to which an expression over the plan's output refers, if it
-   * refers to one.
-   */
+  /** The ordinal of the partition column that an expression refers to, or None. */
   def partitionColumn(expression: Expression): Option[Int] = resolve(expression) match {
     case a: AttributeReference =>
       Some(partitionColumns.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)

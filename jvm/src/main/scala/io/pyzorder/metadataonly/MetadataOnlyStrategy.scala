@@ -46,7 +46,10 @@ final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkS
       plan <- withAnswers(whole, read, index)
     } yield plan
 
-  /** Adds the answers above the partial aggregation; None if the plan has no single such step. */
+  /**
+   * Adds the answers above the partial aggregation. Returns None unless the plan has exactly one
+   * partial aggregation over `read`.
+   */
   private def withAnswers(
       whole: SparkPlan,
       read: SparkPlan,

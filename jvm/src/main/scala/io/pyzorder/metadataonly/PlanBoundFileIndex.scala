@@ -10,9 +10,9 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome}
 import io.pyzorder.skipping.predicate.PredicateRules
 
 /**
- * The file index of a scan for which the operators above it help to decide which files are opened:
- * the aggregates, or the order and the limit. It belongs to one physical plan and is created during
- * physical planning, so no optimizer rule ever sees it. Two such indexes are equal only if
+ * The file index of a scan that opens only the files which the operators above it need. These are
+ * either aggregates, or ORDER BY and LIMIT. The index belongs to one physical plan and is created
+ * during physical planning, so no optimizer rule ever sees it. Two indexes are equal only if
  * everything that their decisions depend on is equal.
  *
  * It uses the filters of the whole plan, as found by IndexedScan, rather than those that Spark
@@ -25,7 +25,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
   protected def decide(): Decision
 
-  /** What must be equal in two equal indexes, besides the wrapped index and the filters. */
+  /** What two equal indexes have in common besides the wrapped index and the filters. */
   protected def identity: Any
 
   private var shown: Option[(Long, Decision)] = None
@@ -143,7 +143,7 @@ object PlanBoundFileIndex {
     }
   }
 
-  /** Only leaves out files that are not needed. The index answers for none of them. */
+  /** Leaves out files that are not needed. The skipping index answers for no file. */
   final class Needed(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
       extends Decision(partitions) {
     override def answered: Int = 0

@@ -90,7 +90,7 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
 
 object TopN {
 
-  /** Describes the first `limit` rows; None unless the first sort key is an ordered file column. */
+  /** Returns None unless the first sort key is a column of the files and `limit` is positive. */
   def of(order: Seq[SortOrder], limit: Int, scan: IndexedScan): Option[TopN] =
     for {
       first <- order.headOption if limit > 0
