@@ -8,8 +8,7 @@ import io.pyzorder.skipping.predicate.{FileOutcomes, FilterColumn, Outcomes}
 /**
  * A listed file, together with what the index currently knows about it.
  *
- * @param known the index's information about the file; None if the index does not know the file in
- *              its current version
+ * @param known the index's information about the file; None if the index has no valid entry for it
  */
 final case class ExaminedFile(
     file: FileStatusWithMetadata,
@@ -23,14 +22,14 @@ final case class ExaminedFile(
  */
 final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[ExaminedFile]) {
 
-  /** The same files, with nothing known about them. */
+  /** The same partition, as if the index had no entries for its files. */
   def unknown: ExaminedPartition =
     copy(files = files.map(f => ExaminedFile(f.file, PruningResult.Unindexed, None)))
 }
 
 /**
- * A file with a valid index entry. The file has not changed since the entry was made. This is known
- * from the store if the store was checked, and otherwise from the listing.
+ * A file with a valid index entry. When the store was checked or, if it was not, when the file was
+ * listed, the file had not changed since the entry was made.
  */
 final class KnownFile(judge: FileEvaluator, val entry: Int, judged: FileOutcomes) {
 

@@ -88,9 +88,9 @@ object FilterColumn {
   }
 
   /**
-   * Applies the function to a column or to a function of one. The order of days is checked on a
-   * TIMESTAMP column's own bounds, so a function that needs this check must be applied to such a
-   * column directly.
+   * Applies a function to `column`, which may already be a function of a column. If the function
+   * preserves order only while days are in order, it must be applied to a TIMESTAMP column
+   * directly, because the order of days is checked on the column's own bounds.
    */
   private def applied(
       function: Expression,

@@ -26,11 +26,12 @@ object Outcomes {
  * a filter that is true for every file with a row whose outcome is in the set. A file may match if
  * TRUE is possible, and all of its rows match if only TRUE is possible.
  *
- * Judgements compose row by row. A row's outcome follows from the outcomes of the parts, so a file
- * in which the parts cannot have the required outcomes has no such row. The parts are tested file
- * by file, as if each outcome of one part could occur with each outcome of the other. This adds
- * outcomes but never loses one. Tempting but wrong is to negate a filter: the negation of "some row
- * may be TRUE" is "no row is TRUE", whereas NOT needs "some row may be FALSE".
+ * Judgements compose row by row. A row's outcome follows from the outcomes of the predicate's
+ * parts. If the parts cannot have the outcomes from which a given outcome follows in any row of a
+ * file, the file has no row with that outcome. The parts are tested file by file, as if each
+ * outcome of one part could occur together with each outcome of the other. This may add outcomes
+ * but never loses one. It would be wrong to negate a filter: the negation of "some row may be TRUE"
+ * is "no row is TRUE", whereas NOT needs "some row may be FALSE".
  *
  * @param isTotal whether evaluating the predicate cannot fail
  * @param rule    the filters for some sets, built on first use; for the other sets, the filters of
@@ -59,8 +60,8 @@ final class Judgement private[skipping] (
   def mayBeTrue: IndexFilter = may(True)
 
   /**
-   * Selects the files that may have a row that WHERE excludes. They must be read even for answers
-   * from metadata.
+   * Selects the files that may have a row that WHERE excludes. These files must be read even if
+   * others are answered from metadata.
    */
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
