@@ -65,9 +65,9 @@ private[publish] object Recovery {
   }
 
   /**
-   * The part of a record that belongs to the table, according to the catalog or to the run's mark
-   * in a folder that it fills. For partitions outside the table's folder, the table's path
-   * alone is not enough to tell.
+   * The part of a record that belongs to the table, according to the catalog or to the mark that
+   * the run has put into a folder which it fills. For partitions outside the table's folder, the
+   * table's path alone does not show whether they belong to the table.
    */
   private def ofTable(
       state: JournalState,
@@ -130,9 +130,9 @@ private[publish] object Recovery {
   }
 
   /**
-   * Writes DONE and deletes the files that only an unfinished run needs. If the table's folder is
-   * being deleted, now or shortly after, deletes all records, because a record written in the
-   * meantime would keep the folder from being deleted.
+   * Writes DONE and deletes the files that only an unfinished run needs. If it turns out, now or
+   * shortly afterwards, that the table's folder is being deleted, also deletes the run's records,
+   * because a record written in the meantime would keep the folder from being deleted.
    */
   def close(records: RunRecords, files: RunFiles): Unit = {
     if (files.sameIncarnation) {

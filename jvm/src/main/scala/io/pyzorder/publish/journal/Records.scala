@@ -38,7 +38,7 @@ final case class RetireRecord(
   /** All folders that the record names. */
   def named: Seq[String] = ((retire ++ add).map(_.folder) ++ folders).distinct
 
-  /** The record without anything outside the table's folders. */
+  /** The record without the files and folders that do not belong to the table. */
   def within(table: TableFolder): RetireRecord = {
     val strange = named.filterNot(table.holds).toSet
     if (strange.isEmpty) this
@@ -50,7 +50,8 @@ final case class RetireRecord(
 }
 
 /**
- * A run that publishes by changing the table's location in the catalog; see TableLocationSwitch.
+ * The record of a run that publishes by changing the table's location in the catalog; see
+ * TableLocationSwitch.
  *
  * @param table the table in the session catalog, with its database
  * @param to    the name of the sibling folder that becomes the table's location
@@ -72,7 +73,7 @@ final case class SwitchRecord(
 final case class PartitionMove(spec: Map[String, String], from: String, to: String)
 
 /**
- * A run that switches the locations of partitions; see PartitionLocationSwitch.
+ * The record of a run that switches the locations of partitions; see PartitionLocationSwitch.
  *
  * @param table the table in the session catalog, with its database
  * @param to    the name of the sibling folder that contains the partitions' new folders

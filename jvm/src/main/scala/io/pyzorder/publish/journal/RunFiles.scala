@@ -11,11 +11,11 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, Incarnation, L
 import io.pyzorder.storage.{MoveFile, TableFolder}
 
 /**
- * The file moves of one run. Each may be repeated, so after a kill the next writer performs the
- * remaining moves.
+ * The file moves of one run. Each move may be repeated, so after a kill the next writer performs
+ * the remaining moves.
  *
- * @param newNames  whether no other files have ever had the names in `add`. A file with such a name
- *                  and the recorded size then belongs to the run
+ * @param newNames  whether no other files have ever had the names in `add`. If so, a file with one
+ *                  of these names and the recorded size belongs to the run
  * @param recovered whether the record was read from the journal, which others may be able to write.
  *                  Outside the table's folder, only the run's marker then proves that the files
  *                  belong to a run, and nothing is deleted without a marker
@@ -113,10 +113,11 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Throws if a folder also belongs to another table, which has its own lock: a partition's folder
-   * may itself be a table. A run of such a table creates its journal before it puts a marker into
-   * the folder, and this run puts its marker there before it looks for that journal and for other
-   * markers. If both do so at the same time, at least one of the runs sees the other.
+   * Throws if a folder also belongs to another table: a partition's folder may itself be the folder
+   * of a table, which has its own journal and lock. A run on that table creates the journal before
+   * it puts a marker into the folder, and this run puts its marker there before it looks for that
+   * journal and for other markers. If both do so at the same time, at least one of the runs sees
+   * the other.
    */
   def checkAlone(): Unit = record.folders.foreach { folder =>
     checkNoLink(folder)
@@ -133,8 +134,8 @@ private[publish] final class RunFiles(
 
   /**
    * The one old file that stays in place until the new files are in place. Spark cannot infer a
-   * schema for a folder without any visible file, so reading its path would fail before the journal
-   * is read.
+   * schema for a folder without any visible file, so a query that reads the folder by its path
+   * would fail before it reads the journal.
    */
   private def last: Option[FileRef] = record.retire.lastOption
 
@@ -270,17 +271,17 @@ private[publish] final class RunFiles(
    * @return the conflicts with other writers; empty if there are none
    */
   def takeBack(): Seq[String] =
-    // If another writer took over and finished this run, missing markers are not a conflict: it
-    // wrote DONE before it deleted them.
+    // If another writer took over and finished this run, missing markers are not a conflict: that
+    // writer wrote DONE before it deleted the markers.
     record.folders.filterNot(isIntact).filterNot(_ => isDone).map { folder =>
       record.add.filter(_.folder == folder).filter(isProvenMine).foreach(remove)
       s"${table.resolve(folder)} was overwritten or dropped"
     }
 
   /**
-   * Like `takeBack`, but this is called after DONE, when there are no markers, and is therefore
-   * limited to a table that was overwritten as a whole. Only a writer that still holds its lease
-   * may do this; one that wakes up later may find another incarnation.
+   * Like `takeBack`, but called after DONE. There are no markers then, so only an overwrite of the
+   * whole table is detected. A writer may do this only while it holds its lease, because a writer
+   * that wakes up later may find the files of another incarnation.
    */
   def takeBackAfterDone(held: () => Boolean): Seq[String] =
     if (!sameIncarnation && record.add.count(file =>
@@ -304,9 +305,9 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Whether the file certainly belongs to this run. A recovered record may be forged by someone who
-   * has no write access outside the table's folder; there, only files that this process moved in
-   * count.
+   * Whether the file certainly belongs to this run. A recovered record may have been forged by
+   * someone who has no write access outside the table's folder. If the file is outside, it
+   * therefore counts only if this process moved it in.
    */
   private def isProvenMine(file: FileRef): Boolean =
     !recovered || !TableFolder.isWhole(file.path) || movedIn(file.path)

@@ -26,7 +26,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * @param folders the tables with a journal to which the paths may belong
  * @param pinned  root paths that were files when the query was planned. They stay in the listing
  *                even if they are gone, because readers find a file that an OPTIMIZE has moved
- * @param known   the files at or below some of the given paths; these paths are not listed
+ * @param known   returns the files at or below those of the given paths that need not be listed
  */
 final class JournaledFileIndex(
     session: SparkSession,
@@ -130,8 +130,9 @@ final class JournaledFileIndex(
   }
 
   /**
-   * Whether the names of a file's folders contain the partition columns of the plan. A file with
-   * other columns, from a forged record, would make Spark's partition inference fail.
+   * Whether the names of a file's folders contain exactly the partition columns of the plan. A
+   * forged record may name a file with other columns, which would make Spark's partition inference
+   * fail.
    */
   private def fits(table: TableFolder, file: FileRef, roots: Seq[Path]): Boolean = {
     val names = file.folder.split('/').filter(_.contains('=')).map(_.takeWhile(_ != '=')).toSeq

@@ -65,12 +65,12 @@ object JournaledListing {
    * `wrapped` only in the session that wrote the files; other sessions notice new files because the
    * index changes. The partitions of a CatalogFileIndex are fetched from the catalog each time.
    *
-   * If `staleness` accepts earlier knowledge, files are taken from the indexes that are recent
+   * If `staleness` allows earlier knowledge, files are taken from the indexes that are recent
    * enough, and only the paths that these indexes do not cover are listed. A cached listing is
-   * reused if it is recent enough. Both require that writers with pyzorder change an index whenever
-   * they change the files (see Roots.isWatched). If `staleness` accepts nothing, a cached listing
-   * is reused only for an InMemoryFileIndex, and the caller must check each of its files before
-   * skipping it.
+   * reused if it is recent enough. Indexes and cached listings are used in this way only if
+   * sessions with pyzorder change an index whenever they change the files (see Roots.isWatched). If
+   * `staleness` allows no earlier knowledge, a cached listing is reused only for an
+   * InMemoryFileIndex, and the caller must check each file of the listing before skipping the file.
    *
    * @param options          the relation's options
    * @param selected         the partitions to list, and the relation's partition columns with their
@@ -195,7 +195,7 @@ object JournaledListing {
     cache.invalidate(wrapped)
   }
 
-  /** Takes the files of the paths that the indexes in `covering` cover, and lists the others. */
+  /** Lists the roots, but takes the files of a path from an index in `covering` that covers it. */
   private def listing(
       session: shim.SparkSession,
       at: Roots,

@@ -4,8 +4,8 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.StructType
 
 /**
- * The partitions that a plan's scans select: those for which all filters of one alternative hold.
- * Only these need to be listed.
+ * The partitions that a plan's scans select: those for which all filters of at least one
+ * alternative hold. Only these need to be listed.
  *
  * @param alternatives the filters on partition columns of each scan. A scan without filters selects
  *                     every partition

@@ -50,9 +50,9 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * Copies the files that INSERTs planned before a switch have written into the previous folders to
-   * the current location of the table or partition. Throws overwrittenBehind if a previous folder
-   * was overwritten instead.
+   * INSERTs that were planned before a switch may have added files to the previous folders. Copies
+   * these files to the current location of the table or partition. Throws overwrittenBehind if a
+   * previous folder was overwritten instead.
    */
   def carry(): Unit = {
     table.carry()
