@@ -29,7 +29,9 @@ private[publish] object LeftoverCleanup {
     thread
   }
 
-  /** Schedules the cleanup `look` for each of `Moments`, unless the process ends before then. */
+  /**
+   * Schedules the cleanup `look` for each of `Moments`. It does not run if the process has ended.
+   */
   def lookLater(look: () => Unit): Unit = Moments.foreach { seconds =>
     val attempt: Runnable = () =>
       try look()

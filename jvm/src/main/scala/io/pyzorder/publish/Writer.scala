@@ -68,7 +68,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   private var before: Option[SnapshotRef] = None
   private var indexed: Option[Long] = None
 
-  /** The files that are being read. If the run fails and one of them has changed, that is why. */
+  /** The files being read. If one of them has changed, a failure is reported as a conflict. */
   var reading: Seq[FileRef] = Nil
 
   /** The folder for new files. */

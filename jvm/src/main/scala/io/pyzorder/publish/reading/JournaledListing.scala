@@ -195,7 +195,10 @@ object JournaledListing {
     cache.invalidate(wrapped)
   }
 
-  /** Lists the roots, but takes the files of a path from an index in `covering` that covers it. */
+  /**
+   * Lists the roots. For a path that an index in `covering` covers, takes the files from that index
+   * instead.
+   */
   private def listing(
       session: shim.SparkSession,
       at: Roots,

@@ -28,8 +28,8 @@ final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[Examin
 }
 
 /**
- * A file with a valid index entry. When the store was checked or, if it was not, when the file was
- * listed, the file had not changed since the entry was made.
+ * A file with a valid index entry. The file's size and modification time in the listing equal those
+ * in the entry. If the store was checked after the listing, the file was still unchanged then.
  */
 final class KnownFile(judge: FileEvaluator, val entry: Int, judged: FileOutcomes) {
 

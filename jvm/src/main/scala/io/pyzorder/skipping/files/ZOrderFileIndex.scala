@@ -179,7 +179,7 @@ final class ZOrderFileIndex private (
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
 
-  /** The same index, which also skips files that hold none of the keys of joins above the scan. */
+  /** Like this index, but also skips the files that hold none of the join keys in `more`. */
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)
@@ -197,7 +197,7 @@ final class ZOrderFileIndex private (
   /** Whether files may currently be skipped and some of them may be indexed. */
   def maySkip: Boolean = pruner.isEnabled && indexes.nonEmpty
 
-  /** Whether the skipping index can also answer for files, beyond skipping them. */
+  /** Whether the index may also serve aggregates and LIMIT, in addition to skipping files. */
   def mayAnswer: Boolean = maySkip && !indexes.exists(pruner.isLarge)
 
   private def indexes: Seq[SnapshotRef] = source.seen.indexes

@@ -75,8 +75,8 @@ private[skipping] final class BroadcastKeys(
   val wanted: Seq[JoinedKey] = scanned.zipWithIndex.map { case (e, i) => JoinedKey(e, i) }
 
   /**
-   * The filter on the column that follows from the key's values. Returns None if no filter follows
-   * from them, or if `present` already contains it.
+   * The filter that the key's values imply for the column. Returns None if they imply none, or if
+   * `present` already contains it.
    */
   def filter(
       key: JoinedKey,

@@ -22,7 +22,7 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  * execution.
  *
  * A join is eligible if the rows of its scanned side that have no partner do not affect the result.
- * The scanned side can be:
+ * By join type, the scanned side can be:
  * - inner: either side;
  * - left semi (IN, EXISTS): the left side, because a left row without a partner is dropped.
  *

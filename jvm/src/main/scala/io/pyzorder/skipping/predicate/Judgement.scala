@@ -27,8 +27,8 @@ object Outcomes {
  * TRUE is possible, and all of its rows match if only TRUE is possible.
  *
  * Judgements compose row by row. A row's outcome follows from the outcomes of the predicate's
- * parts. If the parts cannot have the outcomes from which a given outcome follows in any row of a
- * file, the file has no row with that outcome. The parts are tested file by file, as if each
+ * parts, so a given outcome requires certain outcomes of the parts. If these are impossible in a
+ * file, the file has no row with the given outcome. The parts are tested file by file, as if each
  * outcome of one part could occur together with each outcome of the other. This may add outcomes
  * but never loses one. It would be wrong to negate a filter: the negation of "some row may be TRUE"
  * is "no row is TRUE", whereas NOT needs "some row may be FALSE".
