@@ -33,8 +33,8 @@ private[publish] final class RunFiles(
 
   /**
    * The files that `moveIn` or `moveBack` has moved, with their new modification times, on stores
-   * where a move is a copy with a time of its own. Excludes files that another writer may have put
-   * there.
+   * where a move creates a copy with a new modification time. Excludes files that another writer
+   * may have put in the same places.
    */
   def placed: Seq[FileRef] = placedFiles.values.toSeq
 
@@ -150,8 +150,8 @@ private[publish] final class RunFiles(
    * Moves the inputs, except those in `late`, to their retired places. Throws, with some of them
    * moved, if an input is not the file that was read. A writer stops here if it was or may have
    * been declared dead. Since `alive` is checked between any two moves, the writer has made at most
-   * one move after it was declared dead, and it undoes this move itself: the writer that undid the
-   * run did not see the move and has deleted the markers, so nobody else would undo it.
+   * one move after it was declared dead, and it undoes this move itself. Nobody else would do so:
+   * the other writer, which undid the run, has deleted the markers and did not see the move.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
@@ -190,8 +190,8 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Undoes `retire`. Nothing is moved back into an overwritten folder: its retired files stay where
-   * they are until VACUUM, so the rows that the other writer replaced do not come back.
+   * Undoes `retire`. If another writer has overwritten a folder, nothing is moved back into it: its
+   * retired files stay where they are until VACUUM, so the overwritten rows do not come back.
    *
    * Several writers may do this at once. The first one to finish writes DONE before it deletes the
    * markers, so once DONE exists, a missing marker is not a conflict and all files are back.

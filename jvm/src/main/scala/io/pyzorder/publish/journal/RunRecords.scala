@@ -82,8 +82,8 @@ private[publish] final class RunRecords(
     attempt(IndexStore.removeOf(hadoopConf, folder, incarnation))
     Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
       .foreach(place => attempt(MetadataFiles.removeEmpty(hadoopConf, place)))
-    // A process that deletes the table may have given up on `_zorder` because of these files and
-    // may still be deleting the rest of the table's folder.
+    // A process that deletes the table may have failed to delete `_zorder` because of the records
+    // in it, and may still be deleting the rest of the table's folder.
     if (FileSystems.exists(fs, folder.zorder)) {
       attempt(MetadataFiles.removeUnused(hadoopConf, folder.zorder))
     }

@@ -16,8 +16,8 @@ final case class SelectedPartitions private (
   import SelectedPartitions._
 
   /**
-   * Whether these partitions include all that a scan with these filters selects. They do if the
-   * scan has every filter of one alternative. Other cases are not recognized.
+   * Whether these partitions are known to include all partitions that a scan with these filters
+   * selects. This is recognized only if the scan has every filter of one alternative.
    */
   def contain(filters: Seq[Expression]): Boolean = {
     val own = bound(filters)

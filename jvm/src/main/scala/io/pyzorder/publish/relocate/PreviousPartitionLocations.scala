@@ -95,8 +95,9 @@ private[relocate] final class PreviousPartitionLocations(
     } yield file
 
   /**
-   * Deletes the files in `garbage`, and folders that are then empty. Skips a run, and all later
-   * ones, if one of its folders contains files that others have added since.
+   * Deletes the files in `garbage`, and folders that are then empty. If one of a run's previous
+   * folders contains files that others have added since the switch, skips this run and all later
+   * runs.
    *
    * @param deleted called after each file with the number of files of that run deleted so far
    */

@@ -16,9 +16,9 @@ final case class ExaminedFile(
     known: Option[KnownFile])
 
 /**
- * The files of one partition, with the values of the partition columns. The files are evaluated
- * eagerly, because Spark 3.5 may return partitions as a lazy sequence, of which only the first
- * element would be evaluated by the time the results are added up.
+ * The files of one partition, with the values of the partition columns. The files must be evaluated
+ * eagerly. Spark 3.5 may return the partitions as a lazy sequence, and with lazy evaluation, only
+ * the first partition's files would have been evaluated by the time the results are added up.
  */
 final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[ExaminedFile]) {
 

@@ -148,7 +148,7 @@ private[skipping] final class PlanState {
     else source +: sources.toSeq.filter(other =>
       (other ne source) && other.fixed.isEmpty && other.folders.nonEmpty)
 
-  /** This fixed source and those that share folders with it, directly or through another one. */
+  /** This fixed source and those that share folders with it, directly or through other sources. */
   private def related(source: FileSource): Seq[FileSource] = {
     val lists = sources.toSeq.filter(one => (one eq source) || one.folders.nonEmpty)
       .flatMap(one => one.fixed.map(new Listed(one, _)))

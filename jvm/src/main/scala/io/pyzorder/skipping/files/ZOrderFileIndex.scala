@@ -146,8 +146,8 @@ final class ZOrderFileIndex private (
   /**
    * Fixes the state that the plan reads, then makes the choice of files, or of answers from the
    * index, that an execution of the plan uses. If that state comes from an earlier moment and no
-   * scan uses it yet, the chosen files are checked. If one is gone or has changed, the table is
-   * listed and the choice is made again.
+   * scan uses it yet, the chosen files are checked. If one of them is gone or has changed, the
+   * table is listed and the choice is made again.
    */
   def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
     val choice = choose

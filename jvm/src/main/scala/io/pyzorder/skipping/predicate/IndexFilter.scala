@@ -85,7 +85,7 @@ object IndexFilter {
   private def saturated(left: Int, right: Int): Int =
     math.min(left.toLong + right, Int.MaxValue).toInt
 
-  /** `a AND b`. A side without a proof is dropped. */
+  /** `left AND right`. A side that can prove nothing is dropped. */
   def and(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Never, _) | (_, Never) => Never
     case (Always, other) => other
@@ -94,7 +94,7 @@ object IndexFilter {
     case (l, r) => And(l, r)
   }
 
-  /** `a OR b`. If one side has no proof, the whole has no proof. */
+  /** `left OR right`. If one side can prove nothing, neither can the whole. */
   def or(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Always, _) | (_, Always) => Always
     case (Never, other) => other

@@ -56,7 +56,9 @@ final class Judgement private[skipping] (
   private def any(outcomes: Int): IndexFilter =
     Seq(Null, True, False).filter(o => (outcomes & o) != 0).map(may).reduce(IndexFilter.or)
 
-  /** Selects the files that may have a row that makes the predicate TRUE. They must be read. */
+  /**
+   * Selects the files to read, which are those that may have a row that makes the predicate TRUE.
+   */
   def mayBeTrue: IndexFilter = may(True)
 
   /**
@@ -78,15 +80,17 @@ final class Judgement private[skipping] (
   /** AND, which is the lesser of the two outcomes in the order FALSE, NULL, TRUE. */
   def and(other: Judgement): Judgement = joined(other, True)
 
-  /** OR, which is the greater of the two outcomes in that order. */
+  /** OR, which is the greater of the two outcomes in the order FALSE, NULL, TRUE. */
   def or(other: Judgement): Judgement = joined(other, False)
 
   /**
-   * AND has the extreme TRUE, and OR has the extreme FALSE. The whole is `extreme` for a row only
-   * if both parts are, and it is `extreme` or NULL only if each part is. It is the opposite only if
-   * some part is, and it is the opposite or NULL only if some part is one of these. It is NULL only
-   * if some part is NULL and each part is NULL or `extreme`. An error in a part that does not
-   * decide the outcome may go unnoticed, as it may in Spark, which need not evaluate such a part.
+   * For AND, `extreme` is TRUE and its opposite is FALSE. For OR, `extreme` is FALSE and its
+   * opposite is TRUE. In a row, the whole is `extreme` only if both parts are `extreme`, and it is
+   * `extreme` or NULL only if each part is `extreme` or NULL. It is the opposite only if some part
+   * is the opposite, and it is the opposite or NULL only if some part is the opposite or NULL. It
+   * is NULL only if some part is NULL and each part is NULL or `extreme`. An error in a part that
+   * does not decide the outcome may go unnoticed, as it may in Spark, which need not evaluate such
+   * a part.
    */
   private def joined(other: Judgement, extreme: Int): Judgement = {
     val opposite = Outcomes.negated(extreme)

@@ -20,8 +20,8 @@ import io.pyzorder.skipping.predicate.IndexFilter.{
 import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, True}
 
 /**
- * Derives the judgement of a predicate over a table's rows. It is pure, and it is the only place
- * that decides which predicates may skip files. Each predicate has one rule, which gives the
+ * Derives the judgement of a predicate over a table's rows. This object has no side effects, and it
+ * alone decides which predicates may skip files. Each predicate has one rule, which gives the
  * filters of its three outcomes. The proofs of the filters are in IndexFilter, beside each kind of
  * filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping are
  * examples, and docs/how-skipping-is-proved.md explains how to write a rule.
