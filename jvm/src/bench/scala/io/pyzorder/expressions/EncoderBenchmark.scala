@@ -7,8 +7,8 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * The loops that benchmarks/encoders.py measures. Each method runs its loop over `rows` rows seven
- * times, so that the compiler has optimized it, and returns the nanoseconds per row of the fastest
- * run.
+ * times, so that the JVM compiles and optimizes the loop during the first runs, and returns the
+ * nanoseconds per row of the fastest run.
  */
 final class EncoderBenchmark(rows: Int) {
   private val distinct = 1 << 12

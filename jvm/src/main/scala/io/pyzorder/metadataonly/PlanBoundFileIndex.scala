@@ -15,8 +15,8 @@ import io.pyzorder.skipping.predicate.PredicateRules
  * during physical planning, so no optimizer rule ever sees it. Two indexes are equal only if
  * everything that their decisions depend on is equal.
  *
- * It uses the filters of the whole plan, as found by IndexedScan, rather than those that Spark
- * passes to `listFiles`, because Spark passes only the filters that a scan can use.
+ * This index uses the filters of the whole plan, as found by IndexedScan, rather than those that
+ * Spark passes to `listFiles`, because Spark passes only the filters that a scan can use.
  */
 abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex {
 

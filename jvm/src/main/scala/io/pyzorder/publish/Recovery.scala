@@ -157,10 +157,10 @@ private[publish] object Recovery {
     }
 
   /**
-   * Removes from the index the entries of files that are gone, and updates the modification times
-   * of files for which a move changed them. A failure must not keep the run from ending: stale
-   * entries are harmless because no file has their name, and a file whose time differs from its
-   * entry's is read.
+   * Removes from the index the entries of files that are gone. If a move has given a file a new
+   * modification time, updates the time in the file's entry. A failure must not keep the run from
+   * ending: entries of files that are gone are harmless because no file has their name, and a file
+   * whose time differs from its entry's is read.
    */
   private def update(
       session: shim.SparkSession,

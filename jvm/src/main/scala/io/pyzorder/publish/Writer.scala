@@ -98,9 +98,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
-   * or throws and replaces none. There are two exceptions, and it throws in both: a folder that
-   * another writer overwrites in the meantime stays as that writer left it, and a failure after
-   * COMMIT leaves a run that the next writing command completes.
+   * or throws and replaces none. There are two exceptions, in which it throws as well: a folder
+   * that another writer overwrites in the meantime stays as that writer left it, and a failure
+   * after COMMIT leaves a run that the next writing command completes.
    *
    * @param retire  the files that were read, as they were at that time; SummaryFiles are retired
    *                with them
@@ -153,7 +153,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /**
    * Publishes by switching the partitions' locations to folders for which `fill` writes the files,
    * and ends this writer. Switches all of the partitions, or throws and switches none. There are
-   * two exceptions, and it throws in both: a partition that another writer overwrites in the
+   * two exceptions, in which it throws as well: a partition that another writer overwrites in the
    * meantime stays as that writer left it, and a failure after COMMIT leaves a run that the next
    * writing command completes.
    *

@@ -14,7 +14,7 @@ import io.pyzorder.index.collect.StatisticsTracker
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 
 /**
- * A file that a task of a write has written.
+ * A file that one task of a write job has written.
  *
  * @param folder     the path of its folder relative to the table's folder, with parts joined by
  *                   "/"; or its partition's values, if the partition is outside the table's folder

@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * A run of a journal, usually its last, as seen by one listing.
+ * One run of a journal, usually the last, as seen by one listing of the journal.
  *
  * @param fs      the table's file system; null if there is no journal
  * @param run     the run's number; 0 if there is no journal

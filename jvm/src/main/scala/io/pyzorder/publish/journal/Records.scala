@@ -24,7 +24,8 @@ final case class PrepareRecord(
     lease: Long)
 
 /**
- * The files that a run replaces, the files that replace them, and the folders with its marker.
+ * The files that a run replaces, the files that replace them, and the folders with the run's
+ * marker.
  *
  * @param layout the parameters of the table's layout once the run is committed; None if unknown
  */
@@ -221,7 +222,7 @@ object Records {
     OutcomeRecord(incarnationOf(node), commit, string(node, "by"))
   }
 
-  /** Whether the bytes are the DONE record of a run in that incarnation of the table. */
+  /** Whether the bytes are the DONE record of a run in the given incarnation of the table. */
   def isDone(text: Array[Byte], incarnation: String): Boolean =
     parse(text, "done")(incarnationOf).contains(incarnation)
 
@@ -235,7 +236,7 @@ object Records {
     try Option(BoundedJson.tree(text)).map(incarnationOf)
     catch { case NonFatal(_) => None }
 
-  /** Whether the bytes are a complete record of that kind. */
+  /** Whether the bytes are a complete record of the given kind. */
   def whole(text: Array[Byte], kind: String): Boolean = parse(text, kind)(_ => ()).isDefined
 
   private def bytes(kind: String, incarnation: String)(fill: ObjectNode => Unit): Array[Byte] = {

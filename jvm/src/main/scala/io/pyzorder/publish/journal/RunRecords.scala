@@ -61,8 +61,8 @@ private[publish] final class RunRecords(
     create("done", Records.writeDone(incarnation, placed))
 
   /**
-   * Cleans up after the table is gone from its folder: deletes the run's records, the index of that
-   * incarnation, and the folders that are then empty. A run with the same number in a new
+   * Cleans up after the table is gone from its folder: deletes the run's records, the index of the
+   * given incarnation, and the folders that are then empty. A run with the same number in a new
    * incarnation has records of the same names, so a record is deleted only if its content names the
    * given incarnation. Everything else stays, because it may belong to a new incarnation.
    */

@@ -23,7 +23,7 @@ object SummaryFiles {
   /** The given files without summary files. */
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
-  /** The summary files in folders, which are named as in FileRef.folder. Lists each folder once. */
+  /** The summary files in the folders, named as in FileRef.folder. Lists each folder only once. */
   def in(hadoopConf: Configuration, table: TableFolder, folders: Seq[String]): Seq[FileRef] =
     folders.distinct.flatMap(folder => list(hadoopConf, table.resolve(folder))).map { file =>
       FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)

@@ -20,7 +20,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * ZOrderOrcFileFormat open them where they are.
  *
  * It reads the journals, lists the paths, looks for the files that an unfinished run has moved (see
- * Overlay for why none is missed) and reads the journals again. If they have changed, it starts
+ * Overlay for why none is missed) and reads the journals again. If a journal has changed, it starts
  * over.
  *
  * @param folders the tables with a journal to which the paths may belong

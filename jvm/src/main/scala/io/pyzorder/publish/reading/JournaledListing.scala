@@ -22,7 +22,7 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  */
 final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
-/** The read path of the journal. Readers never write. */
+/** Lists the files of tables through their journals. Readers never write. */
 object JournaledListing {
 
   private final case class Cached(key: Any, listing: Listing)

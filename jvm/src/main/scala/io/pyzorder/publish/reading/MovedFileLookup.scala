@@ -12,16 +12,16 @@ object MovedFileLookup {
    * Finds a planned data file that is missing from its own place. It may be retired, still staged,
    * or back in place.
    *
-   * A file that is retired moves to its retired place and possibly back; a new file moves from its
-   * staged place to its own. A move creates the second name before it removes the first. Checking
-   * the retired, staged and own places in this order can therefore miss the file only if it changes
-   * direction during the checks, so everything is checked twice.
+   * An old file moves to its retired place and possibly back; a new file moves from its staged
+   * place to its own. A move creates the second name before it removes the first. Checking the
+   * retired, staged and own places in this order can therefore miss the file only if the file moves
+   * back during the checks, so everything is checked twice.
    *
    * @param missing          the planned path
    * @param size             the planned size in bytes; 0 if unknown
    * @param modificationTime the planned modification time; 0 if unknown. Used only to choose among
    *                         several retired files that once had the same name
-   * @param roots            the root paths of the relation that the file was planned for
+   * @param roots            the root paths of the relation to which the file belongs
    */
   def locate(
       hadoopConf: Configuration,

@@ -38,7 +38,7 @@ private[reading] final case class Roots(
 
   /**
    * Whether every change that a session with pyzorder makes to the files at these paths also
-   * changes an index of the table, so that a listing can be known to be current.
+   * changes an index of the table. If so, an unchanged index shows that a listing is current.
    *
    * A write by path changes the indexes of the written folder and of its ancestors up to the first
    * whose name does not have the form `name=value` (see IndexedInsertCommand). A write to a table

@@ -71,7 +71,8 @@ final class PreviousLocations(
   /**
    * Deletes the files in `garbage`, and folders that are then empty.
    *
-   * @param deleted called after each file with the number of files of that run deleted so far
+   * @param deleted called after each file with the number of files of the same run, or of the same
+   *                table folder, that have been deleted so far
    */
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit = {
     table.delete(kept, at, deleted)

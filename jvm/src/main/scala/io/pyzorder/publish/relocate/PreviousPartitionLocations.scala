@@ -99,7 +99,8 @@ private[relocate] final class PreviousPartitionLocations(
    * folders contains files that others have added since the switch, skips this run and all later
    * runs.
    *
-   * @param deleted called after each file with the number of files of that run deleted so far
+   * @param deleted called after each file with the number of files of the same run that have been
+   *                deleted so far
    */
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit =
     expired(kept, at).foreach { switch =>

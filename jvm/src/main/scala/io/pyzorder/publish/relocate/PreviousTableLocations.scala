@@ -113,8 +113,8 @@ private[relocate] final class PreviousTableLocations(
     expired(kept, at).flatMap(switch => switch.ownFiles ++ switch.ownRecords)
 
   /**
-   * Deletes the files in `garbage`, with the records last, so that it can resume after a kill. If a
-   * folder contains other files, they and the folder stay.
+   * Deletes the files in `garbage`. Deletes the records last, so that the next call can continue
+   * after a kill. If a folder contains other files, they and the folder stay.
    *
    * @param deleted called after each data file with the number of data files deleted from that
    *                folder so far

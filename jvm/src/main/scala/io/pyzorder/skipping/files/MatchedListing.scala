@@ -24,7 +24,7 @@ private[skipping] final class MatchedListing {
   /**
    * The position of each file's entry in the snapshot, or -1 if the file has no entry.
    *
-   * @param table    the folder of the snapshot's table, with the settings that entries depend on
+   * @param table    identifies the snapshot's table and the read settings on which entries depend
    * @param snapshot the snapshot's name, unique within the table
    * @param files    the files of one partition
    * @param find     finds the position of one file's entry

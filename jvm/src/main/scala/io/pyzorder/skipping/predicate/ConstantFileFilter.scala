@@ -53,7 +53,7 @@ final case class ConstantFileFilter(columns: Seq[FilterColumn], predicate: Expre
 object ConstantFileFilter {
 
   /**
-   * Returns None unless the predicate may be evaluated here and all its columns can have
+   * Returns None unless the predicate may be evaluated in this way and all of its columns can have
    * statistics.
    */
   def of(predicate: Expression): Option[ConstantFileFilter] =

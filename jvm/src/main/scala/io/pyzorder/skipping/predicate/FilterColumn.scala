@@ -14,8 +14,8 @@ import io.pyzorder.index.model.IndexedColumn
  * The column side of an index filter: a leaf column or an order-preserving function of one.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type in which the query reads the column; an index column of another type is
- *                 not used for it
+ * @param dataType the type with which the query reads the column. The index is not used if it has
+ *                 the column with a different type
  * @param through  a function that MonotonicFunctions proves to preserve order, with the column as
  *                 BoundReference 0
  * @param zone     if set, `through` preserves order only between values whose days are in order in

@@ -49,7 +49,7 @@ object JoinKeyFilter {
   }
 
   /**
-   * The filter for `column = one of the keys`, or None if such a filter can prove nothing.
+   * The filter for `column = one of the keys`, or None if that filter can prove nothing.
    *
    * @param column a column of the files, or an order-preserving function of one
    */
