@@ -7,9 +7,9 @@ import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
 /**
  * Lists enough files for `LIMIT limit` without an order, where any rows that pass the filters will
  * do. If the files in which all rows pass together have at least `limit` rows, only as many of them
- * as needed are opened, and only those are checked for changes in the store. If there are too few
- * such rows, or if one of the files to open has changed, every file that may have a matching row is
- * opened.
+ * as needed are opened, and only those are checked for changes in the store. If these files have
+ * too few rows, or if one of the files to open has changed, every file that may have a matching row
+ * is opened.
  */
 final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFileIndex(scan) {
 

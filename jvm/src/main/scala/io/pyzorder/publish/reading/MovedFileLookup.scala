@@ -14,8 +14,8 @@ object MovedFileLookup {
    *
    * An old file moves to its retired place and possibly back; a new file moves from its staged
    * place to its own. A move creates the second name before it removes the first. Checking the
-   * retired, staged and own places in this order can therefore miss the file only if the file moves
-   * back during the checks, so everything is checked twice.
+   * retired, staged and own places in this order can therefore miss the file only if the file
+   * changes direction during the checks, so everything is checked twice.
    *
    * @param missing          the planned path
    * @param size             the planned size in bytes; 0 if unknown
