@@ -37,7 +37,7 @@ private[skipping] final class FileSource(
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
-  /** Whether a scan uses the fixed state, so that it can no longer change. Set by PlanState. */
+  /** Whether a scan uses the fixed state, so that it must not be replaced. Set by PlanState. */
   private[files] var isSettled: Boolean = false
 
   /** The partitions that the plan's scans are known to select. */
