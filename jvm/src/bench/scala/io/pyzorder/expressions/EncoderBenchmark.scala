@@ -7,8 +7,8 @@ import org.apache.spark.unsafe.types.UTF8String
 
 /**
  * The loops that benchmarks/encoders.py measures. Each method runs its loop over `rows` rows seven
- * times, so that the compiler has optimized it, and returns the nanoseconds per row of the fastest
- * run.
+ * times, so that the JVM compiles and optimizes the loop during the first runs, and returns the
+ * nanoseconds per row of the fastest run.
  */
 final class EncoderBenchmark(rows: Int) {
   private val distinct = 1 << 12
@@ -66,7 +66,7 @@ final class EncoderBenchmark(rows: Int) {
     }
   }
 
-  /** Finds range ids among `size` primitive longs. */
+  /** Finds the range ids of longs among `size` boundaries that are primitive longs. */
   def searchPrimitive(size: Int): Double = {
     val sample = Iterator.fill[Any](size)(random.nextLong())
     val boundaries = Boundaries.fromValues(LongType, sample)
@@ -74,7 +74,7 @@ final class EncoderBenchmark(rows: Int) {
     time(i => boundaries.rangeIdOfLong(values(i & (distinct - 1))).toLong)
   }
 
-  /** Finds range ids among `size` boxed longs. */
+  /** Finds the range ids of longs among `size` boundaries that are boxed longs. */
   def searchBoxed(size: Int): Double = {
     val boundaries = Array.fill[AnyRef](size)(Long.box(random.nextLong()))
     Arrays.sort(boundaries)
@@ -82,14 +82,14 @@ final class EncoderBenchmark(rows: Int) {
     time(i => boxedSearch(boundaries, values(i & (distinct - 1))))
   }
 
-  /** Finds range ids among `size` strings, comparing mostly their first eight bytes. */
+  /** Finds the range ids of strings among `size` boundaries, mostly by their first eight bytes. */
   def searchStrings(size: Int): Double = {
     val boundaries = Boundaries.fromValues(StringType, Iterator.fill[Any](size)(randomString()))
     val values = Array.fill(distinct)(randomString())
     time(i => boundaries.rangeIdOfUtf8(values(i & (distinct - 1))).toLong)
   }
 
-  /** Finds range ids among `size` strings, comparing whole strings. */
+  /** Finds the range ids of strings among `size` boundaries by comparing whole strings. */
   def searchStringsBoxed(size: Int): Double = {
     val boundaries = Array.fill[AnyRef](size)(randomString())
     Arrays.sort(boundaries)

@@ -7,9 +7,9 @@ import io.pyzorder.skipping.files.{ExaminedPartition, PruningResult}
 
 /**
  * Lists the files that an aggregation must read, and computes the aggregates of the other files
- * from the index. A file is not read if the index knows its current version and either no row
- * passes the filters, or all rows pass and the index has the exact value of every aggregate for
- * them.
+ * from the index. A file is not read if the index has a valid entry for it, and the entry proves
+ * either that none of the file's rows pass the filters, or that all of them pass. In the latter
+ * case, the entry must also give the exact value of every aggregate over the rows.
  */
 final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggregate])
     extends PlanBoundFileIndex(scan) {
@@ -20,7 +20,7 @@ final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggrega
 
   private val functions: IndexedSeq[IndexedAggregate] = aggregates.toIndexedSeq
 
-  /** The types of the answer's fields. */
+  /** The types of the fields of `Answers.row`. */
   private[pyzorder] def dataTypes: Seq[DataType] = aggregates.map(_.dataType)
 
   override protected def decide(): AnsweringFileIndex.Answers = {
@@ -53,8 +53,9 @@ final class AnsweringFileIndex(scan: IndexedScan, aggregates: Seq[IndexedAggrega
 object AnsweringFileIndex {
 
   /**
-   * @param row      the aggregation buffers after all rows of the answered files
-   * @param answered the number of answered files
+   * @param row      the aggregation buffers after aggregating all rows of the files that the index
+   *                 answers for
+   * @param answered the number of these files
    * @param inexact  the aggregates whose exact value the index lacks for at least one file in which
    *                 all rows pass the filters
    */

@@ -6,8 +6,9 @@ import io.pyzorder.skipping.files.{ExaminedFile, PruningResult}
 
 /**
  * Lists enough files for `LIMIT limit` without an order, where any rows that pass the filters will
- * do. If the files in which all rows pass have enough rows together, no other file is opened, and
- * only the chosen files are checked in the store. Otherwise every file that may have a matching row
+ * do. If the files in which all rows pass together have at least `limit` rows, only as many of them
+ * as needed are opened, and only those are checked for changes in the store. If these files have
+ * too few rows, or if one of the files to open has changed, every file that may have a matching row
  * is opened.
  */
 final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFileIndex(scan) {
@@ -30,8 +31,8 @@ final class AnyRowsFileIndex(scan: IndexedScan, limit: Int) extends PlanBoundFil
   }
 
   /**
-   * The first files in which all rows pass and which together have at least `limit` rows; None if
-   * all such files have fewer.
+   * The first of the files in which all rows pass, as many as are needed for `limit` rows; None if
+   * all of the files in which all rows pass have fewer rows together.
    */
   private def enough(files: Seq[ExaminedFile]): Option[Seq[FileStatus]] = {
     var rows = 0L

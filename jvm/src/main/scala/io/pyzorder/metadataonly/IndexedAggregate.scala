@@ -10,31 +10,33 @@ import io.pyzorder.skipping.files.{IndexedStatistics, KnownFile}
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * An aggregate function that the index can answer for all rows of a file. The answer is the value
- * that Spark's aggregation buffer, which has a single field, holds after these rows.
+ * An aggregate function that can be computed from the index for all rows of a file. The result is
+ * the value that Spark's aggregation buffer for the function, which has a single field, holds after
+ * aggregating these rows.
  */
 sealed abstract class IndexedAggregate {
 
   /** The type of the buffer. */
   def dataType: DataType
 
-  /** The buffer before any row. */
+  /** The buffer's initial value. */
   def initial: Any
 
   /**
-   * The buffer after all rows of a file, or None if the index has no exact value.
+   * The buffer's value after aggregating all rows of a file, or None if the index does not have the
+   * exact value.
    *
    * @param partition the values of the file's partition columns
    */
   def of(file: KnownFile, partition: InternalRow): Option[Any]
 
-  /** The buffer after the rows of both buffers. */
+  /** Merges two buffers. The result is the buffer's value after the rows of both. */
   def merge(a: Any, b: Any): Any
 }
 
 object IndexedAggregate {
 
-  /** The aggregate over a scan, or None if the index never answers it. */
+  /** Converts an aggregate over a scan; None if it can never be computed from the index. */
   def of(aggregate: AggregateExpression, scan: IndexedScan): Option[IndexedAggregate] =
     if (aggregate.isDistinct || aggregate.filter.isDefined) None
     else aggregate.aggregateFunction match {
@@ -58,13 +60,13 @@ object IndexedAggregate {
       }
     }
 
-  /** `count(*)` counts the rows. */
+  /** `count(*)`, or `count` of any other literal that is not null: the number of rows. */
   case object CountRows extends Counting {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] = Some(file.numRecords)
     override def toString: String = "count(*)"
   }
 
-  /** `count(c)`: rows minus nulls, whose number must be known. NaN is a value. */
+  /** `count(c)`: the number of rows minus that of nulls, which must be known. NaN is counted. */
   final case class CountValues(column: FilterColumn) extends Counting {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] =
       file.facts(column).map(_.nullCount(file.entry)).collect {
@@ -73,7 +75,7 @@ object IndexedAggregate {
     override def toString: String = s"count(${column.sql("")})"
   }
 
-  /** `count(p)` of a partition column, whose value is the same in all rows of a file. */
+  /** `count(p)`, where `p` is a partition column, which has one value in all rows of a file. */
   final case class CountPartitionValues(ordinal: Int) extends Counting {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] =
       Some(if (partition.isNullAt(ordinal)) 0L else file.numRecords)
@@ -86,11 +88,11 @@ object IndexedAggregate {
   }
 
   /**
-   * `min(c)` and `max(c)`. They are taken only from bounds that are values of the file as this scan
-   * reads them. If the column is floating-point, two kinds of files are still read: those that may
-   * contain NaN, which is greater than any bound, and those whose bound is zero, because whether
-   * Spark returns -0.0 or 0.0 depends on the order of the rows. CHAR and collated strings have no
-   * bounds.
+   * `min(c)` and `max(c)`. They are answered only from a bound that is itself a value in the file,
+   * as this scan reads it. If the column is floating-point, two kinds of files are still read:
+   * those that may contain NaN, which is greater than any bound, and those whose bound is zero,
+   * because whether Spark returns -0.0 or 0.0 depends on the order of the rows. Columns of type
+   * CHAR and columns with a collation have no bounds.
    */
   final case class Extreme(column: FilterColumn, least: Boolean) extends Least(least) {
     override def dataType: DataType = column.dataType
@@ -106,14 +108,17 @@ object IndexedAggregate {
       else Some(if (least) facts.min(entry) else facts.max(entry)).filterNot(isZero)
   }
 
-  /** `min(p)` and `max(p)` of a partition column. `of` is never called for a file without rows. */
+  /**
+   * `min(p)` and `max(p)`, where `p` is a partition column. `of` is never called for a file without
+   * rows.
+   */
   final case class PartitionExtreme(ordinal: Int, dataType: DataType, least: Boolean)
       extends Least(least) {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] =
       Some(if (partition.isNullAt(ordinal)) null else partition.get(ordinal, dataType))
   }
 
-  /** The least or the greatest value so far, or null if there was none. */
+  /** Keeps the least or the greatest value so far, or null if there has been no value. */
   sealed abstract class Least(least: Boolean) extends IndexedAggregate {
     override def initial: Any = null
     override def merge(a: Any, b: Any): Any =

@@ -14,8 +14,9 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
 import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, PredicateRules}
 
 /**
- * A plan that consists of a scan of an indexed relation and deterministic projections and filters
- * above it. The rows of the plan are exactly the file rows for which all filters are TRUE.
+ * A plan that consists of a scan of an indexed relation and of deterministic projections and
+ * filters above the scan. The plan returns exactly those rows of the files that make all filters
+ * TRUE.
  *
  * @param partitionFilters the filters on partition columns only, which the listing applies
  * @param dataFilters      all other filters, with names spelled as in the relation
@@ -31,14 +32,14 @@ final case class IndexedScan(
 
   private def files: HadoopFsRelation = relation.relation.asInstanceOf[HadoopFsRelation]
 
-  /** The column of the files that an expression over the plan's output stands for. */
+  /** The column of the files that an expression over the plan's output refers to, or None. */
   def column(expression: Expression): Option[FilterColumn] = {
     val resolved = IndexedScan.spelled(relation, resolve(expression))
     if (resolved.references.exists(a => partitionColumns.exists(_.exprId == a.exprId))) None
     else FilterColumn.unapply(resolved).filter(_.through.isEmpty)
   }
 
-  /** The ordinal of the partition column that an expression over the plan's output stands for. */
+  /** The ordinal of the partition column that an expression refers to, or None. */
   def partitionColumn(expression: Expression): Option[Int] = resolve(expression) match {
     case a: AttributeReference =>
       Some(partitionColumns.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)
@@ -46,8 +47,9 @@ final case class IndexedScan(
   }
 
   /**
-   * Whether all rows of a partition pass the filters on partition columns. The listing should
-   * return only such partitions. If it returns any others, the scan must read them.
+   * Whether the values of a partition pass the filters on partition columns. The listing should
+   * return only partitions that pass. The index must not answer for any partition that does not, so
+   * its files are read.
    */
   def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
     try filter.eval(partition) == true
@@ -66,7 +68,7 @@ final case class IndexedScan(
       AttributeReference(a.name, a.dataType, a.nullable, a.metadata)(ExprId(0L))
   }).toSet
 
-  /** The same plan over another index of the same files. */
+  /** The same plan with `index` as the relation's file index. */
   def over(index: PlanBoundFileIndex): LogicalPlan = plan.transform {
     case r: LogicalRelation if r eq relation =>
       val replaced = r.copy(relation = files.copy(location = index)(files.sparkSession))
@@ -82,8 +84,8 @@ final case class IndexedScan(
 object IndexedScan {
 
   /**
-   * The scan that the plan consists of. Returns None if the plan is anything else, may drop rows of
-   * the files, or has filters that the index can never prove to be TRUE for all rows of a file.
+   * The plan as an IndexedScan. Returns None if the plan has any other form, if its scan may omit
+   * rows of corrupt files, or if the index can never prove its filters TRUE for all rows of a file.
    */
   def of(plan: LogicalPlan): Option[IndexedScan] = plan match {
     case PhysicalOperation(projects, filters, relation: LogicalRelation) =>
@@ -125,7 +127,7 @@ object IndexedScan {
       case a: AttributeReference => relation.attributeMap.get(a).fold(a)(r => a.withName(r.name))
     }
 
-  /** Whether the filter's result for a row is the same whenever and wherever the row is read. */
+  /** Whether the filter's result for a row depends on the row's own columns alone. */
   private def isPlain(filter: Expression, relation: LogicalRelation): Boolean =
     filter.deterministic && filter.resolved &&
       !filter.exists(_.isInstanceOf[PlanExpression[_]]) &&

@@ -14,9 +14,9 @@ import io.pyzorder.skipping.plan.SkippingStrategy
 
 /**
  * Plans `ORDER BY c LIMIT n` and `LIMIT n` on an indexed relation as Spark does, but over a scan
- * that opens only the files that can hold the first n rows or, without an order, enough files for
- * any n rows. Plans that Spark treats differently (OFFSET, or a limit above
- * spark.sql.execution.topKSortFallbackThreshold) are left to Spark.
+ * that opens only the files that can hold one of the first n rows or, without an order, enough
+ * files for any n rows. Plans with an OFFSET, and ordered plans whose limit is at least
+ * spark.sql.execution.topKSortFallbackThreshold, are left to Spark, which plans them differently.
  */
 final case class LimitStrategy(session: shim.SparkSession) extends SparkStrategy {
 

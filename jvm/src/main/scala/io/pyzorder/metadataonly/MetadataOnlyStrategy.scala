@@ -14,9 +14,10 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.skipping.plan.SkippingStrategy
 
 /**
- * Plans COUNT, MIN and MAX on an indexed relation without grouping, so that files for which the
- * index has the answer are not read. It is a strategy rather than a rewrite of the logical plan, so
- * that merging, caching and reuse, for which Spark compares logical plans, are not affected.
+ * Plans COUNT, MIN and MAX without grouping over an indexed relation. Files whose part of the
+ * result is known from the index are not read. This is a planner strategy rather than an optimizer
+ * rule, so the logical plan stays as it is: Spark compares logical plans in order to merge, cache
+ * and reuse them.
  */
 final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkStrategy {
 
@@ -45,7 +46,10 @@ final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkS
       plan <- withAnswers(whole, read, index)
     } yield plan
 
-  /** Inserts the answers, or returns None if the plan does not have the expected form. */
+  /**
+   * Adds the answers above the partial aggregation. Returns None unless the plan has exactly one
+   * partial aggregation over `read`.
+   */
   private def withAnswers(
       whole: SparkPlan,
       read: SparkPlan,

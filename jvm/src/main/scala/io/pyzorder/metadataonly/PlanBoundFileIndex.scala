@@ -10,21 +10,22 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome}
 import io.pyzorder.skipping.predicate.PredicateRules
 
 /**
- * The file index of a scan whose files depend on the operators above it: on the aggregates, or on
- * the order and the limit. It belongs to one physical plan and is created during physical planning,
- * so no optimizer rule ever sees it. Its equality includes everything that it depends on.
+ * The file index of a scan that opens only the files which the operators above it need. These are
+ * either aggregates, or ORDER BY and LIMIT. The index belongs to one physical plan and is created
+ * during physical planning, so no optimizer rule ever sees it. Two indexes are equal only if
+ * everything that their decisions depend on is equal.
  *
- * It uses the filters of the whole plan, as found by IndexedScan, rather than those that Spark
- * passes to `listFiles`, because Spark passes only the filters that a scan can use.
+ * This index uses the filters of the whole plan, as found by IndexedScan, rather than those that
+ * Spark passes to `listFiles`, because Spark passes only the filters that a scan can use.
  */
 abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex {
 
-  /** The decision about the listed files. */
+  /** The type of this index's decision, which says which of the listed files are opened. */
   protected type Decision <: PlanBoundFileIndex.Decision
 
   protected def decide(): Decision
 
-  /** The values that two equal indexes must share besides the wrapped index and the filters. */
+  /** What two equal indexes have in common besides the wrapped index and the filters. */
   protected def identity: Any
 
   private var shown: Option[(Long, Decision)] = None
@@ -32,7 +33,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
   /**
    * The decision that the plan's execution uses. It is made on first use and then kept, so that the
-   * scan and the operator that accounts for the files left out by the scan agree.
+   * scan agrees with the operator that answers for the files which the scan leaves out.
    */
   private[pyzorder] final def take(): Decision = synchronized {
     taken.getOrElse {
@@ -42,7 +43,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
     }
   }
 
-  /** For display only: the decision that was made, or else a preview of it, which may be reused. */
+  /** For display only: the decision if it has been made, or else a preview (see ShownNanos). */
   private[pyzorder] final def preview(): Decision = synchronized {
     val now = System.nanoTime()
     taken.orElse(shown.collect { case (at, d) if now - at < PlanBoundFileIndex.ShownNanos => d })
@@ -56,7 +57,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
   /**
    * The listed files, with what the index knows about them.
    *
-   * @param asked whether to check in the store that the files are still the ones the index knows
+   * @param asked whether to check in the store that the indexed files are unchanged
    */
   protected final def examined(asked: Boolean = true): IndexedSeq[ExaminedPartition] =
     scan.index.examine(scan.partitionFilters, scan.dataFilters, asked)
@@ -117,7 +118,7 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
 object PlanBoundFileIndex {
 
-  /** How long a preview is reused. EXPLAIN and the UI request it several times for one text. */
+  /** How long a preview is reused. EXPLAIN and the UI request it several times for one plan. */
   private val ShownNanos = 1000000000L
 
   /** @param partitions the files, each with a flag that is true if the file must be opened */
@@ -142,7 +143,7 @@ object PlanBoundFileIndex {
     }
   }
 
-  /** Leaves out files that are not needed. Nothing is answered from the index. */
+  /** Leaves out files that are not needed. The skipping index answers for no file. */
   final class Needed(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
       extends Decision(partitions) {
     override def answered: Int = 0

@@ -6,28 +6,29 @@ import io.pyzorder.skipping.files.{ExaminedFile, IndexedStatistics, KnownFile, P
 import io.pyzorder.skipping.predicate.FilterColumn
 
 /**
- * Finds the files that can hold one of the first rows of `ORDER BY column … LIMIT limit`.
+ * Finds the files that can hold one of the rows which `ORDER BY column … LIMIT limit` returns.
  *
  * Proof. Let `last` be a position in the order such that at least `limit` rows that pass the
  * filters are known to be at or before it. A file whose rows are all strictly beyond `last`
  * contributes none of the first `limit` rows. Further sort keys only order rows at the same
- * position, and files with rows at `last` itself are kept. The only rows known to pass are those of
- * files in which all rows pass, and only as many as the index has counted. A counted file has a row
- * at or before `last`, so it is never left out itself. NaN is above every bound. In ascending order
- * it sorts last, so the values of a file that may contain NaN are not counted. In descending order
- * it sorts before all other values, so such a file is not beyond any value. Nulls are before or
- * after all values, as the query specifies, and nulls that have not been counted may be anywhere.
+ * position, and files with rows at `last` itself are kept. Rows are known to pass only in files in
+ * which all rows pass, and only the rows whose number the index knows are counted. A file with
+ * counted rows has a row at or before `last`, so it is never left out itself. NaN is above every
+ * bound. In ascending order it sorts last, so the values of a file that may contain NaN are not
+ * counted. In descending order it sorts before all other values, so a file that may contain NaN is
+ * not beyond any value. Nulls are before or after all values, as the query specifies. If the index
+ * does not know a file's null count, any of the file's rows may be null.
  */
 final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Boolean, limit: Int) {
 
-  /** Returns a predicate that tells which of the files must be opened. */
+  /** Returns a predicate that says whether one of the files must be opened. */
   def open(files: Seq[ExaminedFile]): ExaminedFile => Boolean = {
     val facts = files.iterator.flatMap(_.known).flatMap(_.facts(column)).take(1).toSeq.headOption
     val last = facts.flatMap(lastPlace(files, _))
     file => file.verdict != PruningResult.Skipped && !last.exists(place => isBeyond(file, place))
   }
 
-  /** The position of a value, or None for the position of nulls that come first. */
+  /** A position in the order: that of a value, or None for that of nulls that come first. */
   private type Place = Option[Any]
 
   private final case class Group(place: Place, rows: Long)
@@ -60,8 +61,9 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
   private def groupsOf(file: KnownFile): Seq[Group] = file.facts(column).toSeq.flatMap { facts =>
     val nulls = facts.nullCount(file.entry)
     val first = if (nullsFirst && nulls > 0) Seq(Group(None, nulls)) else Nil
-    // If nulls come first, they are before all values, however many there are, so all rows count.
-    // If they come last, nothing is known about the number of values.
+    // If the null count is unknown and nulls come first, all rows are at or before the bound that
+    // is last in the order, so all of them count. If nulls come last, it is unknown how many values
+    // there are.
     val values = if (nulls >= 0) file.numRecords - nulls else if (nullsFirst) file.numRecords else 0
     val bounded = facts.bounded(file.entry) && !(ascending && facts.nanSeen(file.entry))
     if (!bounded || values <= 0) first
@@ -88,7 +90,7 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
 
 object TopN {
 
-  /** The top-n request, or None unless the first sort key is an orderable column. */
+  /** Returns None unless the first sort key is a column of the files and `limit` is positive. */
   def of(order: Seq[SortOrder], limit: Int, scan: IndexedScan): Option[TopN] =
     for {
       first <- order.headOption if limit > 0

@@ -5,12 +5,12 @@ import io.pyzorder.common.{NameGrammar, Token, Tokens, ZOrderErrors, ZOrderExcep
 /** A parsed statement, from which ZOrderSqlParser builds a plan. */
 sealed trait ParsedStatement
 
-/** A target, given by name parts or by a path in a string literal (including the quotes). */
+/** The target of a statement: the parts of a name, or a path as a string literal in its quotes. */
 sealed trait ParsedTarget
 final case class NamedTarget(parts: Seq[String]) extends ParsedTarget
 final case class QuotedTarget(literal: String) extends ParsedTarget
 
-/** `where` holds the start offset (inclusive) and end offset (exclusive) of the predicate. */
+/** `where` is the predicate's start (inclusive) and end (exclusive) in the statement's text. */
 final case class ParsedOptimize(
     target: ParsedTarget,
     full: Boolean,
@@ -33,7 +33,7 @@ final case class ParsedRestore(target: ParsedTarget) extends ParsedStatement
 /** The grammar of pyzorder's statements. No keyword is reserved, so any may be used as a name. */
 object StatementGrammar extends NameGrammar {
 
-  /** The syntax of each statement, keyed by its first word; DESC is under DESCRIBE. */
+  /** The syntax of each statement by the statement's first word. The key of DESC is DESCRIBE. */
   val usages: Map[String, String] = Map(
     "OPTIMIZE" -> ("OPTIMIZE [TABLE] target [FULL] [WHERE partition_predicate] " +
       "[ZORDER BY (column, …)] [DRY RUN]"),
@@ -56,7 +56,7 @@ object StatementGrammar extends NameGrammar {
     }
   }
 
-  /** Parses a target alone, as in skipping_index('db.t'). */
+  /** Parses a target that is not part of a statement, as in skipping_index('db.t'). */
   def target(text: String): ParsedTarget =
     run(target, Tokens.of(text)) match {
       case Right(parsed) => parsed
@@ -131,8 +131,8 @@ object StatementGrammar extends NameGrammar {
     }
 
   /**
-   * Everything up to a ZORDER BY, a final DRY RUN or a semicolon outside parentheses, or up to the
-   * end of the text.
+   * Parses a predicate. It extends up to a ZORDER BY, a final DRY RUN or a semicolon, each outside
+   * parentheses, or up to the end of the text.
    */
   private def predicate: Parser[(Int, Int)] =
     rep1(not(afterPredicate).withFailureMessage("expected a predicate") ~> balanced) ^^ { parts =>

@@ -14,12 +14,12 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.{TableFormats, Tokens, ZOrderErrors}
 
 /**
- * The session's SQL parser. It turns pyzorder's statements into plans and passes everything else,
- * including every other method of Spark's parser interface, to the next parser unchanged.
+ * The session's SQL parser. It turns pyzorder's statements into plans. All other statements, and
+ * all calls of the other methods of Spark's parser interface, go to the next parser unchanged.
  */
 final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next) {
 
-  /** `parseNext` parses a text with the next parser and the caller's parameters. */
+  /** `parseNext` parses a statement with the next parser and the parameters that were passed. */
   override protected def parse(sql: String, parseNext: String => LogicalPlan): LogicalPlan =
     if (ZOrderSqlParser.mayBeOurs(sql)) ours(sql, parseNext) else parseNext(sql)
 
@@ -85,7 +85,7 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
     }
   }
 
-  /** The value of a string literal, with the session's rules for escapes. */
+  /** The value of a string literal under the session's rules for escape sequences. */
   private def string(literal: String): String = next.parseExpression(literal) match {
     case Literal(value, _: StringType) => value.toString
     case _ => throw ZOrderErrors.syntax(literal, "expected a table name or a path in single quotes",
@@ -95,7 +95,7 @@ final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next
 
 object ZOrderSqlParser {
 
-  /** Wraps the parser of Spark, or of the extension listed before pyzorder's. */
+  /** Wraps Spark's own parser, or that of the extension listed before pyzorder's. */
   def before(next: ParserInterface): ZOrderSqlParser = {
     val name = next.getClass.getSimpleName
     if (name.startsWith("Iceberg") || name.startsWith("Delta")) {
@@ -107,7 +107,7 @@ object ZOrderSqlParser {
     new ZOrderSqlParser(next)
   }
 
-  /** The plan node of a parsed target; `string` evaluates a string literal. */
+  /** The plan node for a parsed target. `string` returns the value of a string literal. */
   def targetPlan(target: ParsedTarget, command: String, string: String => String): LogicalPlan =
     target match {
       case QuotedTarget(literal) => PathTarget(string(literal), None)

@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Unary
  * A statement as the user wrote it. It goes to the next parser if the target turns out to be a
  * table of another format.
  *
- * @param text  for display: the text after variable substitution, or the description of Delta's
- *              command
+ * @param text  the text to display: the statement after variable substitution, or a description of
+ *              Delta's command
  * @param parse parses the statement with the next parser, or returns the plan that it has already
  *              produced; throws that parser's ParseException
  */
@@ -17,11 +17,12 @@ final class OriginalStatement(val text: String, val parse: () => LogicalPlan) {
 }
 
 /**
- * A statement's target that is a path, or may be one.
+ * A statement's target that is a path, unless it turns out to name a table in a database called
+ * `parquet` or the like.
  *
  * @param path     the path as written
- * @param provider the format written before it, as in ``parquet.`path` ``; None for a string
- *                 literal, whose format is inferred from the files
+ * @param provider the format written before the path, as in ``parquet.`path` ``; None if the path
+ *                 is a string literal, in which case the format is inferred from the files
  */
 case class PathTarget(path: String, provider: Option[String]) extends LeafNode {
   override def output: Seq[Attribute] = Nil

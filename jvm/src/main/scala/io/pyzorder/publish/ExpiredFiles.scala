@@ -8,10 +8,10 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Incarnation, RunNumber,
 
 /**
  * Finds and deletes pyzorder's expired files: replaced files whose retention has ended, and staged
- * files, partial records and markers of dead writers. It looks at nothing else and so cannot delete
- * anything else.
+ * files, partial records and markers of dead writers. It considers no other files, so it cannot
+ * delete any.
  *
- * @param outside the folders of partitions outside the table's folder
+ * @param outside those of the partitions' folders that are outside the table's folder
  */
 final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside: Seq[Path]) {
 
@@ -26,7 +26,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     halves(at, kept) ++ replacedOrStaged(kept, at, busy) ++ outside.flatMap(markers(_, busy))
 
   /**
-   * Markers outside the table's folder. Recovery does not find these if there is no RETIRE record.
+   * Markers in a partition's folder outside the table's folder. Recovery does not find them if the
+   * run has no RETIRE record.
    */
   private def markers(folder: Path, busy: Option[Long]): Seq[FileStatus] =
     incarnation.toSeq.flatMap(current =>
@@ -44,7 +45,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * Finds the expired files that can be deleted without the lock, which are those that a finished
-   * run replaced. Only RESTORE still reads such files, so none are returned while a RESTORE runs.
+   * run replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
    */
   def replaced(kept: Long): Seq[FileStatus] = {
     val journal = Journal.read(hadoopConf, table)
@@ -62,8 +63,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
     idle.flatMap { case (run, isRetired, folder) =>
       // Someone who can forge DONE in the table's journal may have no right to delete files outside
-      // the table's folder. There, the retention starts no earlier than the modification time of
-      // the run's folder.
+      // the table's folder. For a run's folder that is outside, the retention therefore starts no
+      // earlier than the folder's modification time.
       val own = TableFolder.isAtOrBelow(folder.getPath, table.root)
       val made = folder.getModificationTime
       val since = if (own) ended.getOrElse(run, made) else ended.get(run).fold(made)(made.max)

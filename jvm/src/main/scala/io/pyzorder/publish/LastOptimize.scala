@@ -16,9 +16,9 @@ final case class LastOptimize(run: Long, record: RetireRecord)
 object LastOptimize {
 
   /**
-   * Finds the last OPTIMIZE before `writer`. Throws ZORDER_CANNOT_RESTORE if there is none, if
-   * others have replaced the files that it wrote, if the files that it replaced are gone, or if one
-   * of their partitions is gone.
+   * Finds the last OPTIMIZE before the run of `writer`. Throws ZORDER_CANNOT_RESTORE if there is
+   * none that can be undone, if others have replaced the files that it wrote, or if the files that
+   * it replaced, or one of their partitions, are gone.
    */
   def find(hadoopConf: Configuration, writer: Writer): LastOptimize = {
     val folder = writer.folder
@@ -32,8 +32,8 @@ object LastOptimize {
     written.named.find(!folder.holds(_)).foreach { gone =>
       throw ZOrderErrors.restorePartitionGone(root, gone)
     }
-    // Files that a later RESTORE brought back are copies with their own modification times. On some
-    // stores, the same is true of every file that a run has moved.
+    // Files that a later RESTORE brought back are copies with new modification times. On some
+    // stores, every file that a run has moved also has a new modification time.
     val since = runs.filter(_.run >= last.run).flatMap { run =>
       (if (isCommitted(run)) run.said.get.add else Nil) ++ run.placed
     }.map(file => file.path -> file).toMap
@@ -42,7 +42,7 @@ object LastOptimize {
     LastOptimize(last.run, record)
   }
 
-  /** The number of the last OPTIMIZE before `writer` that replaced files within their folders. */
+  /** The run number of the last OPTIMIZE before `writer` that replaced files in their folders. */
   def number(hadoopConf: Configuration, writer: Writer): Option[Long] =
     lastOf(runsBefore(hadoopConf, writer)).map(_.run)
 

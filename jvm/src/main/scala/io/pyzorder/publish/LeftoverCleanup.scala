@@ -18,8 +18,8 @@ private[publish] object LeftoverCleanup {
 
   /**
    * The times of the cleanups, in seconds after DONE. A process that deletes the folder may have
-   * listed its files before DONE was written and take a while to delete them. Until it has deleted
-   * some, the deletion cannot be detected.
+   * listed its files before DONE was written, and may take a while to delete them. Until it has
+   * deleted some of them, the deletion cannot be detected.
    */
   private val Moments = Seq(1L, 10L)
 
@@ -29,7 +29,9 @@ private[publish] object LeftoverCleanup {
     thread
   }
 
-  /** Schedules a cleanup for some time after a run. It is skipped if the process ends earlier. */
+  /**
+   * Schedules the cleanup `look` for each of `Moments`. It does not run if the process has ended.
+   */
   def lookLater(look: () => Unit): Unit = Moments.foreach { seconds =>
     val attempt: Runnable = () =>
       try look()

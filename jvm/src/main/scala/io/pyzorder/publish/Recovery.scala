@@ -65,9 +65,9 @@ private[publish] object Recovery {
   }
 
   /**
-   * The part of a record that belongs to the table, according to the catalog or to the run's mark
-   * in a folder that it fills. For partitions outside the table's folder, the table's path
-   * alone is not enough to tell.
+   * The part of a record that belongs to the table, according to the catalog or to the mark that
+   * the run has put into a folder which it fills. For partitions outside the table's folder, the
+   * table's path alone does not show whether they belong to the table.
    */
   private def ofTable(
       state: JournalState,
@@ -130,9 +130,9 @@ private[publish] object Recovery {
   }
 
   /**
-   * Writes DONE and deletes the files that only an unfinished run needs. If the table's folder is
-   * being deleted, now or shortly after, deletes all records, because a record written in the
-   * meantime would keep the folder from being deleted.
+   * Writes DONE and deletes the files that only an unfinished run needs. If it turns out, now or
+   * shortly afterwards, that the table's folder is being deleted, also deletes the run's records,
+   * because a record written in the meantime would keep the folder from being deleted.
    */
   def close(records: RunRecords, files: RunFiles): Unit = {
     if (files.sameIncarnation) {
@@ -157,10 +157,10 @@ private[publish] object Recovery {
     }
 
   /**
-   * Removes from the index the entries of files that are gone, and updates the modification times
-   * of files for which a move changed them. A failure must not keep the run from ending: stale
-   * entries are harmless because no file has their name, and a file whose time differs from its
-   * entry's is read.
+   * Removes from the index the entries of files that are gone. If a move has given a file a new
+   * modification time, updates the time in the file's entry. A failure must not keep the run from
+   * ending: entries of files that are gone are harmless because no file has their name, and a file
+   * whose time differs from its entry's is read.
    */
   private def update(
       session: shim.SparkSession,

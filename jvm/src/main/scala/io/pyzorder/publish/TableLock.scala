@@ -15,13 +15,13 @@ import io.pyzorder.storage.{RunNumber, TableFolder}
 
 /**
  * A table's exclusive lock, which is the PREPARE record of an unfinished run. It is kept alive by a
- * lease that is renewed until `lease.end()`.
+ * lease that is renewed until `lease.end()` is called.
  *
  * @param run         the run of the PREPARE record
  * @param incarnation the incarnation of the table that the writer saw
  * @param owner       identifies the writer among all that have ever prepared a run with this number
- * @param isFirst     whether this writer started the incarnation, as does the first writer of a
- *                    table, or a writer that arrives while the table's folder is being deleted
+ * @param isFirst     whether this writer started the incarnation. The first writer of a table does
+ *                    so, as does a writer that arrives while the table's folder is being deleted
  */
 private[publish] final case class TableLock(
     folder: TableFolder,

@@ -25,7 +25,8 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  * how):
  *  - PREPARE, staged files, markers, index entries of files that do not exist yet: no change.
  *    Readers ignore all of these. The entries are published this early to keep the statistics of a
- *    run that is killed after COMMIT; an entry applies only to a file of its name, size and time.
+ *    run that is killed after COMMIT. An entry applies only to a file that has the entry's name,
+ *    size and modification time.
  *  - RETIRE: the old files, whether still in place or already retired, in every folder that still
  *    has its marker.
  *  - COMMIT: the new files, whether still staged or already in place. By now all old files are
@@ -33,7 +34,8 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  *    incarnation were checked after the moves, and the run can only go forward.
  *  - DONE: the files in a plain listing. The markers are deleted after DONE.
  *
- * The next writer undoes a run that was killed before COMMIT, and completes any other.
+ * The next writer undoes a run that was killed before COMMIT, and completes one that was killed
+ * after it.
  */
 final class Writer private (session: shim.SparkSession, lock: TableLock) {
   import lock.{lease, owner}
@@ -60,13 +62,13 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   var listed: Option[ListedTable] = None
 
   /**
-   * The index before this run's entries were published, and the version of the index with these
-   * entries.
+   * `before` is the index before this run's entries were published, and `indexed` is the version of
+   * the index with these entries.
    */
   private var before: Option[SnapshotRef] = None
   private var indexed: Option[Long] = None
 
-  /** The files that are being read. If one of them has changed, the change explains a failure. */
+  /** The files being read. If one of them has changed, a failure is reported as a conflict. */
   var reading: Seq[FileRef] = Nil
 
   /** The folder for new files. */
@@ -96,13 +98,13 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
-   * or throws and replaces none. There are two exceptions, and it throws in both: a folder that
-   * another writer overwrites in the meantime stays as that writer left it, and a failure after
-   * COMMIT leaves a run that the next writing command completes.
+   * or throws and replaces none. There are two exceptions, in which it throws as well: a folder
+   * that another writer overwrites in the meantime stays as that writer left it, and a failure
+   * after COMMIT leaves a run that the next writing command completes.
    *
    * @param retire  the files that were read, as they were at that time; SummaryFiles are retired
    *                with them
-   * @param staged  the files that contain the same rows
+   * @param staged  the files that replace them and contain the same rows
    * @param entries the index entries of the staged files; modification times are set here
    * @param columns maps the previously indexed columns to those that are indexed from now on
    * @param rowsOf  further files whose rows the staged files contain, but which are not retired
@@ -151,7 +153,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /**
    * Publishes by switching the partitions' locations to folders for which `fill` writes the files,
    * and ends this writer. Switches all of the partitions, or throws and switches none. There are
-   * two exceptions, and it throws in both: a partition that another writer overwrites in the
+   * two exceptions, in which it throws as well: a partition that another writer overwrites in the
    * meantime stays as that writer left it, and a failure after COMMIT leaves a run that the next
    * writing command completes.
    *
@@ -240,7 +242,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     val interrupted = Thread.interrupted()
     try {
       if (files.sameIncarnation) {
-        // Nobody else can commit this run. On a full disk, this frees space for the records.
+        // Only this writer can commit the run, and it has not done so. On a full disk, deleting the
+        // staged files first frees space for the records.
         if (!committing) files.removeStaged()
         // If the run cannot be aborted, a COMMIT with unknown outcome succeeded after all.
         if (records.abort(incarnation, owner)) {
@@ -332,8 +335,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   }
 
   /**
-   * The index's coverage once the new files have replaced the old ones: all files that were listed,
-   * or the coverage from before the run.
+   * The index's coverage once the new files have replaced the old ones. It is derived from `listed`
+   * or, failing that, is the coverage from before the run.
    */
   private def coverage(now: Option[SnapshotRef], entries: Seq[FileEntry]): Option[Coverage] = {
     val names = entries.iterator.map(_.path).toSet

@@ -9,7 +9,10 @@ import java.security.MessageDigest
  */
 private[pyzorder] object BoundedFileName {
 
-  /** Disks and HDFS allow 255 bytes, of which Hadoop's checksum files need 5 (a dot and `.crc`). */
+  /**
+   * The maximum length of a derived name in bytes. Local disks and HDFS allow 255 bytes, but the
+   * name of Hadoop's checksum file for a file is 5 bytes longer (a dot before and `.crc` after it).
+   */
   private val Most = 250
 
   /**

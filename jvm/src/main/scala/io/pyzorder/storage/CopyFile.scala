@@ -12,9 +12,10 @@ import org.apache.hadoop.fs.{FileUtil, Path}
 private[pyzorder] object CopyFile {
 
   /**
-   * Copies a file, replacing any file at `to`. On a local disk the replaced file itself is never
-   * written to: anyone with write access to the table's folder can predict its name and plant a
-   * symbolic or hard link there to somebody else's file. The same holds for its checksum file.
+   * Copies a file to `to`. On a local disk, a file that already exists at `to` is replaced and
+   * never written to, because anyone with write access to the table's folder can predict the name
+   * and plant a symbolic or hard link there to somebody else's file. For the same reason, the
+   * checksum file of `to` is deleted.
    */
   def copy(hadoopConf: Configuration, from: Path, to: Path): Unit = {
     val (source, target) = (from.getFileSystem(hadoopConf), to.getFileSystem(hadoopConf))

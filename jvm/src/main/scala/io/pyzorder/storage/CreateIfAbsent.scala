@@ -14,8 +14,8 @@ import org.apache.hadoop.fs.{FileContext, FileSystem, Options, Path}
 import io.pyzorder.common.{StoreFailures, ZOrderErrors}
 
 /**
- * The one primitive the protocol rests on: either a complete file appears under a name, or another
- * writer took the name first.
+ * The one primitive that the journal's protocol relies on: either a complete file appears under a
+ * name, or the name is already taken.
  */
 trait CreateIfAbsent {
 
@@ -36,7 +36,7 @@ object CreateIfAbsent {
 
   private def temporaryName: String = Temporary + UUID.randomUUID()
 
-  /** The implementation for the path's store. Throws if the store is not known to support it. */
+  /** The implementation for the path's store. Throws if none is known to work on that store. */
   def of(hadoopConf: Configuration, path: Path): CreateIfAbsent = {
     val fs = path.getFileSystem(hadoopConf)
     if (Links.inOwn(path)) throw ZOrderErrors.linked(path.toString)
@@ -51,8 +51,8 @@ object CreateIfAbsent {
   }
 
   /**
-   * Creates a hard link with the name to a complete temporary file. `create(overwrite = false)` is
-   * not enough, because two concurrent calls can both succeed.
+   * Writes a complete temporary file, then creates a hard link to it under the final name. Hadoop's
+   * `create(overwrite = false)` is not enough, because two concurrent calls can both succeed.
    */
   private final class LocalLink(conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
@@ -88,7 +88,10 @@ object CreateIfAbsent {
       }
   }
 
-  /** Renames a complete temporary file to the name. HDFS refuses if the name is taken. */
+  /**
+   * Writes a complete temporary file, then renames it to the final name, which HDFS refuses if the
+   * name is taken.
+   */
   private final class Renamed(fs: FileSystem, conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
       val temporary = new Path(path.getParent, temporaryName)
@@ -108,9 +111,10 @@ object CreateIfAbsent {
   }
 
   /**
-   * A PUT with If-None-Match, which S3 refuses if the name is taken. If the response is lost, the
-   * client retries and then finds the name taken by its own first PUT. A writer whose PUT fails
-   * therefore reads the object back: it holds the writer's own bytes only if the writer was first.
+   * Sends a PUT with If-None-Match, which S3 refuses if the name is taken. If the response is lost,
+   * the client retries and then finds the name taken by its own first PUT. A writer whose PUT fails
+   * therefore reads the object back: the object holds the writer's bytes only if the writer was
+   * first.
    */
   private final class Conditional(fs: FileSystem) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
@@ -125,8 +129,8 @@ object CreateIfAbsent {
               val there =
                 try Some(FileSystems.readFully(fs, path))
                 catch { case _: FileNotFoundException => None }
-              // Refused but absent: the object has since been deleted, or another PUT is in
-              // progress.
+              // If the PUT was refused but there is no object, the object has been deleted in the
+              // meantime, or another PUT is in progress.
               if (there.isEmpty && (!isRefusal(failure) || tries == MaxTries)) throw failure
               if (there.isEmpty) Thread.sleep(50L << tries)
               there.map(java.util.Arrays.equals(_, bytes))
@@ -135,7 +139,7 @@ object CreateIfAbsent {
       created.get
     }
 
-    /** Returns false if the name turns out to be taken before any data is sent. */
+    /** Returns false if S3 reports, before any data is sent, that the name is taken. */
     private def put(path: Path, bytes: Array[Byte]): Boolean = {
       val stream =
         try Some(fs.createFile(path).overwrite(false).must(ConditionalPut, true).build())
@@ -147,7 +151,7 @@ object CreateIfAbsent {
       stream.isDefined
     }
 
-    /** Whether the name is taken (412), or another PUT to it is in progress (409). */
+    /** Whether S3 says that the name is taken (412) or that another PUT is in progress (409). */
     private def isRefusal(failure: Throwable): Boolean =
       Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(10)
         .flatMap(cause =>

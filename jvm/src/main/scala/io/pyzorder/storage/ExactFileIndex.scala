@@ -9,8 +9,8 @@ import org.apache.spark.sql.execution.datasources.{
 import org.apache.spark.sql.types.StructType
 
 /**
- * A file index over a fixed list of files, for pyzorder's own scans. It lists no folders, and it is
- * never wrapped, pruned or overlaid.
+ * A file index over a fixed list of files, for pyzorder's own scans. It lists no folders.
+ * pyzorder's rules never wrap it, so neither the journal nor the index is applied to its files.
  *
  * @param rootPath        the path shown by EXPLAIN
  * @param partitionSchema the partition columns, whose values come from `groups`

@@ -13,8 +13,9 @@ import io.pyzorder.common.ZOrderConf
 object FailPoints {
 
   /**
-   * All points of a run, of recovery, of VACUUM, of a run that switches locations, and of an index
-   * update such as REFRESH SKIPPING INDEX, each group in execution order.
+   * All points: those of a run, then those of recovery, of VACUUM, of a run that switches
+   * locations, and of an index update such as REFRESH SKIPPING INDEX. Each group is in execution
+   * order.
    */
   val all: Seq[String] = Seq(
     "after-prepare", "after-verify", "after-markers", "after-index", "after-retire", "mid-retire",
@@ -24,7 +25,10 @@ object FailPoints {
     "switch-recorded", "switch-filled", "switch-committed", "before-switch", "after-switch",
     "index-collected")
 
-  /** Kills the process, or stops it until it receives SIGCONT, if the session names this point. */
+  /**
+   * If the session's settings name this point, kills the process, or stops it until it receives
+   * SIGCONT.
+   */
   def reach(conf: SQLConf, point: String): Unit = {
     require(all.contains(point), point)
     if (ZOrderConf.testKillAt.get(conf) == point) {

@@ -1,10 +1,10 @@
 package io.pyzorder.storage
 
 /**
- * One data file as seen at some moment. The file at this path counts as unchanged while its size
- * and modification time both match.
+ * One data file as it was at some moment. The file at this path counts as unchanged as long as its
+ * size and modification time both equal the ones recorded here.
  *
- * @param path             the name that TableFolder.relativize gives it
+ * @param path             the file's name as returned by TableFolder.relativize
  * @param size             the size in bytes
  * @param modificationTime the modification time in milliseconds since the epoch, as reported by the
  *                         file system

@@ -13,12 +13,13 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FileSystem, LocalFil
 /** Reads, lists and looks up files, without following links below `_zorder`. */
 object FileSystems {
 
-  /** The maximum size of a pyzorder file that is read whole, enough to record a million files. */
+  /** The maximum size of a pyzorder file in bytes. A record that names a million files fits in. */
   private[pyzorder] val MaxBytes: Int = 256 << 20
 
   /**
-   * Reads a pyzorder file. Anything that cannot be one counts as missing: a link, a folder, a pipe
-   * (whose read would block forever), or a file of more than `atMost` bytes.
+   * Reads a pyzorder file. If the path leads to something that cannot be such a file, the file
+   * counts as missing. This applies to a link, a folder, a pipe (from which reading would block
+   * forever), and a file of more than `atMost` bytes.
    */
   def readFully(fs: FileSystem, path: Path, atMost: Int = MaxBytes): Array[Byte] = {
     if (Links.inOwn(path)) throw new FileNotFoundException(s"$path is a symbolic link")
@@ -32,8 +33,9 @@ object FileSystems {
   }
 
   /**
-   * Opens a pyzorder file. Hadoop's local file system would verify it against a checksum file
-   * beside it. pyzorder writes no checksum files, so any that exists is not its own and is ignored.
+   * Opens a pyzorder file without verifying it against a checksum file beside it, as Hadoop's local
+   * file system would. pyzorder writes no checksum files, so any that exists was put there by
+   * somebody else.
    */
   private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {
     if (isSpecial(path)) throw new FileNotFoundException(s"$path is not a file")
@@ -45,7 +47,7 @@ object FileSystems {
     case other => other
   }
 
-  /** Whether the local path is neither a file nor a folder, for example a pipe. */
+  /** Whether the path is on a local disk and leads to neither a file nor a folder (e.g. a pipe). */
   private[pyzorder] def isSpecial(path: Path): Boolean =
     Option(path.toUri.getScheme).forall(_.equalsIgnoreCase("file")) &&
       Try(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes]))
@@ -56,8 +58,8 @@ object FileSystems {
     new Path(path.getParent, s".${path.getName}.crc")
 
   /**
-   * Lists a folder. The result is empty if the folder is missing, or if it is at or below a
-   * `_zorder` and is reached by a link.
+   * Lists a folder. The result is empty if there is no such folder, or if its path contains a link
+   * at or below `_zorder`.
    */
   private[pyzorder] def list(fs: FileSystem, folder: Path): Seq[FileStatus] =
     if (Links.inOwn(folder)) Nil
@@ -72,8 +74,8 @@ object FileSystems {
   def exists(fs: FileSystem, path: Path): Boolean = status(fs, path).isDefined
 
   /**
-   * A file's status; None if it does not exist or is below `_zorder` and reached by a link. An
-   * unreachable store is an error, not None.
+   * A file's status; None if the file does not exist, or if its path contains a link at or below
+   * `_zorder`. Throws if the store cannot be reached.
    */
   def status(fs: FileSystem, path: Path): Option[FileStatus] =
     if (Links.inOwn(path)) None

@@ -4,7 +4,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
  * The properties that distinguish a file from one that replaces it under the same name. Hadoop's
- * own FileStatus compares only paths.
+ * FileStatus cannot serve for this, because its equality considers only the path.
  *
  * @param size             the size in bytes
  * @param modificationTime the modification time in milliseconds since the epoch

@@ -8,7 +8,7 @@ import org.apache.hadoop.conf.Configuration
 
 import io.pyzorder.common.ZOrderErrors
 
-/** The random id of a table's current incarnation. Overwriting the table deletes it. */
+/** The random id of a table's current incarnation. Overwriting the table deletes the id. */
 object Incarnation {
 
   private val Id = "[0-9A-Za-z_-]{1,64}"
@@ -22,12 +22,12 @@ object Incarnation {
   private val MaxTries = 10
 
   /**
-   * Whether a text can be an id. Ids become parts of file names, and anyone with write access to
-   * the table's folder can replace an id with a text such as `x/../../sales/part-0.parquet`.
+   * Whether a string can be an id. Ids become parts of file names, and anyone with write access to
+   * the table's folder can replace an id with a string such as `x/../../sales/part-0.parquet`.
    */
   def isId(text: String): Boolean = text.matches(Id)
 
-  /** The id; None if the table has no valid one, for example because it has been overwritten. */
+  /** The table's id; None if it has no valid one, for example after it has been overwritten. */
   def read(hadoopConf: Configuration, folder: TableFolder): Option[String] =
     try {
       val fs = folder.incarnation.getFileSystem(hadoopConf)
@@ -37,7 +37,7 @@ object Incarnation {
       case _: FileNotFoundException => None
     }
 
-  /** The id, created if there is none. */
+  /** The table's id, which is created if there is none. */
   def readOrCreate(hadoopConf: Configuration, folder: TableFolder): String =
     readOrCreate(hadoopConf, folder, MaxTries)
 

@@ -20,10 +20,13 @@ private[pyzorder] object Links {
     own >= 0 && anyLink(parts, own + 1)
   }
 
-  /** Like `inOwn` for the parent of `path`: deleting or moving a link itself is harmless. */
+  /**
+   * Like `inOwn`, but for the parent of `path`, because deleting or moving a link itself is
+   * harmless.
+   */
   def above(path: Path): Boolean = path.getParent != null && inOwn(path.getParent)
 
-  /** Whether there is a link on the way from `root` (exclusive) down to `folder` (inclusive). */
+  /** Whether `folder`, or a folder between `root` and it, is a link. `root` itself may be one. */
   def between(root: Path, folder: Path): Boolean =
     isLocal(root) && root != folder && anyLink(partsOf(folder), partsOf(root).length + 1)
 
@@ -32,9 +35,10 @@ private[pyzorder] object Links {
 
   /**
    * Whether `file`, or a folder on the way to it from `root`, is a link whose owner differs from
-   * its target's. Anyone with write access to the table's folder can link to a file that only
-   * others may read; a command run by those others must not copy the file, or its minima and
-   * maxima, into the table's folder. If `file` is not below `root`, only `file` itself is checked.
+   * its target's. Anyone with write access to the table's folder can put a link there to a file
+   * that they may not read. A command run by someone who may read it must copy neither the file nor
+   * its minima and maxima into the table's folder. If `file` is not below `root`, only `file`
+   * itself is checked.
    */
   def strange(root: Path, file: Path): Boolean = isLocal(root) && {
     val (above, parts) = (partsOf(root), partsOf(file))

@@ -17,10 +17,10 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Creates folders below `_zorder`, and gives them and their files the permissions, group and owner
- * of the enclosing folder, and thus ultimately those of the table's folder. The index and the
- * journal must be accessible to exactly the users who can access the table, whatever the writer's
- * umask. Stores without permissions are left alone.
+ * Creates `_zorder` and the folders below it, and gives these folders and their files the
+ * permissions, group and owner of the enclosing folder, and thus ultimately those of the table's
+ * folder. The index and the journal must be accessible to exactly the users who can access the
+ * table, whatever the writer's umask. Stores without permissions need none of this.
  */
 object MetadataFiles {
 
@@ -69,8 +69,8 @@ object MetadataFiles {
   }
 
   /**
-   * Deletes an empty folder that nobody seems to be filling: it must stay unchanged for
-   * `MomentMillis`. Gives up after `Moments` attempts.
+   * Deletes an empty folder once it has stayed unchanged for `MomentMillis`, so that probably
+   * nobody is filling it. Gives up after `Moments` attempts.
    */
   def removeUnused(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
@@ -132,8 +132,8 @@ object MetadataFiles {
     val wanted =
       if (own.isDirectory) around.permissions.asScala.toSet
       else around.permissions.asScala.toSet.filterNot(_.name.endsWith("_EXECUTE"))
-    // Revoke permissions before changing the group and grant them afterwards, so the old group
-    // gains no access.
+    // Revoke permissions before changing the group and grant others afterwards, so that at no
+    // moment does either group have more access than it should.
     if (wanted != own.permissions.asScala.toSet) {
       view(made).setPermissions(
         own.permissions.asScala.filter(wanted).asJava: java.util.Set[PosixFilePermission])

@@ -36,7 +36,8 @@ private[pyzorder] object MoveFile {
   case object FolderGone extends Result
 
   /**
-   * Whether a move preserves the modification time. On S3 it does not, because a move is a copy.
+   * Whether a move preserves the modification time. On S3 it does not, because a move there creates
+   * a copy.
    */
   def keepsTime(fs: FileSystem): Boolean = fs.getUri.getScheme != "s3a"
 
@@ -50,7 +51,7 @@ private[pyzorder] object MoveFile {
 
   /**
    * Creates a hard link with the new name, then deletes the old name. Unlike rename(2), link(2)
-   * never replaces a file. Hadoop's checksum file at the old name is deleted first, because it
+   * never replaces a file. Hadoop's checksum file for the old name is deleted first, because it
    * would not match any later file of that name.
    */
   private def moveLocal(from: Path, to: Path): Result = {
@@ -82,8 +83,9 @@ private[pyzorder] object MoveFile {
   }
 
   /**
-   * The fallback where hard links are not allowed (another user's file, some mounted stores). It is
-   * not atomic: a file that another process creates at `target` after the check is replaced.
+   * The fallback where hard links are not allowed, as for another user's file or on some mounted
+   * stores. It is not atomic: a file that another process creates at `target` after the check is
+   * replaced.
    */
   private def renameLocal(source: java.nio.file.Path, target: java.nio.file.Path): Unit =
     if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)

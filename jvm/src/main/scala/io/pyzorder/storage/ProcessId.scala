@@ -20,8 +20,8 @@ import io.pyzorder.common.Printable
 final case class ProcessId(host: String, pid: Long, started: Long) {
 
   /**
-   * Whether the process has provably ended. False if this is unknown, as it is for processes of
-   * other hosts.
+   * Whether the process has provably ended. False if this cannot be determined, which is always the
+   * case for a process on another host.
    */
   def isDead: Boolean =
     host == ProcessId.current.host && started >= 0 && Files.exists(ProcessId.Proc) &&
@@ -56,8 +56,8 @@ object ProcessId {
   }
 
   /**
-   * Clock ticks from boot to the process's start; None if the process has ended (a zombie counts as
-   * ended) or if its start is unknown.
+   * The process's start time in clock ticks since boot; None if the process has ended (a zombie
+   * counts as ended) or if its start time is unknown.
    */
   private def startOf(pid: Long): Option[Long] =
     text(Paths.get(s"/proc/$pid/stat")).flatMap { stat =>

@@ -7,7 +7,7 @@ package io.pyzorder.storage
  */
 private[pyzorder] object RunNumber {
 
-  /** The greatest number; no run can follow it. */
+  /** The greatest number, after which no further run is possible. */
   val Greatest: Long = 999999999999999999L
 
   private val Digits = "[1-9][0-9]{0,17}"

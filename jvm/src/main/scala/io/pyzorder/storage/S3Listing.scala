@@ -9,10 +9,11 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
 
 /**
- * Lists a range of a folder's files on S3, by name. S3 returns at most 1,000 files per request, and
- * each page names the one after it, so a folder can be listed in parallel only by someone who knows
- * names in it. S3A offers no such listing; this calls S3A's client, within a span of S3A's auditing
- * and with the headers that S3A sets.
+ * Lists the files of a folder on S3 whose names are in a given range. S3 returns at most 1,000
+ * files per page, and only a page's response contains the token for the next page. A folder can
+ * therefore be listed in parallel only by a caller who already knows some of the names in it. S3A
+ * does not offer a listing by range, so this class calls S3A's own client, within one of S3A's
+ * audit spans and with the headers that S3A sets.
  *
  * The classes of S3A and of its client are found by reflection, because neither Spark nor pyzorder
  * contains them.
@@ -39,8 +40,10 @@ final class S3Listing private (fs: FileSystem) {
     classOf[String] -> "pyzorder lists a range of names")
 
   /**
-   * The files of a folder whose names come after `after` (all if empty) and not after `last`.
-   * Throws if S3A or its client is of an unknown version, or if the request fails.
+   * The files of a folder whose names come after `after` and not after `last`. If `after` is empty,
+   * the range starts with the folder's first name. The result may also contain some files beyond
+   * `last`, because the last page is returned as a whole. Throws if S3A or its client is of an
+   * unknown version, or if a request fails.
    */
   def range(folder: Path, after: String, last: String): Seq[FileStatus] = {
     val span = ofS3A(
@@ -90,7 +93,7 @@ final class S3Listing private (fs: FileSystem) {
 
 object S3Listing {
 
-  /** The number of files that S3 returns at most for one request. */
+  /** The maximum number of files that S3 returns for one request. */
   val PageSize: Int = 1000
 
   private val S3A = "org.apache.hadoop.fs.s3a"
@@ -100,8 +103,8 @@ object S3Listing {
   private val AuditSpan = "org.apache.hadoop.fs.store.audit.AuditSpan"
 
   /**
-   * Lists ranges on this file system. None if it is not S3A, or if S3A encrypts the objects itself,
-   * which makes their sizes differ from those of the files.
+   * The S3Listing for a file system; None if the file system is not S3A, or if S3A encrypts objects
+   * before it uploads them, which makes their sizes in S3 differ from those of the files.
    */
   def of(fs: FileSystem): Option[S3Listing] =
     if (fs.getClass.getName != s"$S3A.S3AFileSystem") None

@@ -9,8 +9,8 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
  * The folders that a table's location is switched between, such as `sales` and then
- * `sales-zorder-3f2a9c1d` beside it. Names are random and never reused, so a record about one
- * folder never applies to another.
+ * `sales-zorder-3f2a9c1d` beside it. New names end in random digits and are never reused, so a
+ * record about one folder never applies to another.
  */
 private[pyzorder] object SiblingFolder {
 
@@ -25,27 +25,28 @@ private[pyzorder] object SiblingFolder {
     Switched.findFirstIn(name).contains(name) && !TableFolder.leaves(name) && !name.contains("/") &&
       !TableFolder.isWhole(name)
 
-  /** The folder of that name beside `folder`. */
+  /** The folder called `name` beside `folder`. */
   def of(folder: TableFolder, name: String): TableFolder =
     new TableFolder(TableFolder.below(folder.root.getParent, name))
 
-  /** Whether `folder` may have been created for the table: a sibling with a matching name. */
+  /** Whether `folder`, judged by its place and name, may have been created for the table. */
   def isBeside(table: TableFolder, folder: Path): Boolean =
     folder.getParent != null && folder.getParent == table.root.getParent &&
       isOne(folder.getName) && baseOf(folder.getName) == baseOf(table.root.getName)
 
-  /** The files in a folder that engines read as data. */
+  /** The files of a folder that engines read as data, without those of its subfolders. */
   def dataFiles(hadoopConf: Configuration, folder: Path): Seq[FileStatus] =
     FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter(status =>
       status.isFile && !TableFolder.isHiddenName(status.getPath.getName))
 
-  /** The file in a folder that names the folder it was filled from. */
+  /** The file that records from which folder `folder` was filled. */
   def originFile(folder: TableFolder): Path = new Path(folder.zorder, "_from")
 
   /**
-   * The folder that `folder` was filled from, according to its origin file; None if it has no
-   * valid one. The claim must be confirmed by the origin's journal: someone with write access to
-   * only one of the two folders can forge only one half.
+   * The folder from which `folder` was filled, according to the origin file in `folder`; None if
+   * there is no valid origin file. The caller must confirm this with the journal of the returned
+   * folder. Someone with write access to only one of the two folders can forge the origin file or
+   * the journal, but not both.
    */
   def origin(hadoopConf: Configuration, folder: TableFolder): Option[TableFolder] = {
     val file = originFile(folder)

@@ -18,9 +18,9 @@ import io.pyzorder.common.ZOrderErrors
  * and pyzorder's files for it are in a `_zorder` in the partition's folder, so every rename stays
  * within one folder tree.
  *
- * Names are read from the table's own records, which anyone with write access to its folder can
- * forge. `holds` decides which names are trusted: a whole path is trusted only if the catalog, not
- * the record, places a current or former partition of the table there.
+ * Names are read from the table's own records, which anyone with write access to the table's folder
+ * can forge. `holds` decides which names are trusted: a whole path is trusted only if the catalog,
+ * not the record, places a current or former partition of the table there.
  *
  * @param root    the table's folder, qualified with scheme and authority
  * @param catalog the locations of the table's partitions in the catalog, looked up when the first
@@ -170,7 +170,7 @@ object TableFolder {
     if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
     else List(path)
 
-  /** The name of the folder in a table's folder that holds pyzorder's own files. */
+  /** The name of the folder that holds pyzorder's own files in a table's folder. */
   val Name: String = "_zorder"
 
   private val Whole = "^[A-Za-z][A-Za-z0-9+.-]*:/".r
@@ -193,8 +193,8 @@ object TableFolder {
       }))
 
   /**
-   * A quick test that suffices for almost all names: the name has no NUL and no colon, and each of
-   * its parts has characters of which the first is not a dot.
+   * A quick test that suffices for almost all names: the name has no NUL and no colon, and none of
+   * its parts is empty or begins with a dot.
    */
   private def isOrdinary(relative: String): Boolean = {
     var i = 0
@@ -227,8 +227,9 @@ object TableFolder {
     else relative.split('/').exists(isHiddenName)
 
   /**
-   * Spark's rule for the name of a file or folder. A leading underscore does not hide partition
-   * folders. Hadoop's shell gives the last ending to files that it is still copying.
+   * Whether Spark's listings hide a file or folder of this name. A leading underscore does not hide
+   * partition folders. Hadoop's shell appends `._COPYING_` to the names of files that it is still
+   * copying.
    */
   def isHiddenName(name: String): Boolean =
     name.startsWith(".") || (name.startsWith("_") && !name.contains("=")) ||

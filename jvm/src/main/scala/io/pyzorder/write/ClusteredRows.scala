@@ -15,10 +15,11 @@ import io.pyzorder.layout.select.RewritePlan
 import io.pyzorder.storage.TableFolder
 
 /**
- * How the rows of a write are laid out; see the settings of the same names.
+ * How the rows of a write are laid out.
  *
  * @param clusteredBy names of the clustering columns
- * @param direct      see ClusteringKeys
+ * @param curve       see ClusteringKeys
+ * @param direct      see ClusteringKeys.of
  * @param targetSize  the size in bytes of the files to write
  * @param sampleSize  approximate number of rows to sample
  * @param root        the table's folder; None if it does not exist yet

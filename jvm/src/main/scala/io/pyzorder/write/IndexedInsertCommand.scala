@@ -33,11 +33,11 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 /**
  * Runs Spark's insert, and afterwards adds entries for the new files to the table's index. If there
  * is no index, a clustered write creates one. A write that adds no entries records that the index,
- * if there is one by then, no longer covers the table. The parameters are exactly those of Spark's
- * insert command, because Spark copies a command by passing them to a constructor.
+ * if one exists by then, no longer covers the table. The parameters are exactly those of Spark's
+ * insert command, because Spark copies a command by passing its parameters to a constructor.
  *
  * The entries are published like any snapshot, without the table's lock. If publishing fails, the
- * write still succeeds, because queries read files without entries.
+ * write still succeeds, because queries always read files that have no entries.
  */
 final class IndexedInsertCommand(
     outputPath: Path,
@@ -126,7 +126,10 @@ final class IndexedInsertCommand(
         insert(session, child, pauses.tail)
     }
 
-  /** The index's columns (the default columns if there is no index); Nil to index nothing. */
+  /**
+   * The columns to index, which are those of the existing index, or the default columns if there is
+   * no index. Nil if the new files are not to be indexed.
+   */
   private def indexed(
       session: shim.SparkSession,
       before: Option[SnapshotRef]): Seq[IndexedColumn] = {
@@ -169,8 +172,8 @@ final class IndexedInsertCommand(
       val present = folders.flatMap(_.present.values).map(refOf(folder, _)).toSet
       val known = folders.flatMap(_.path).map(folder.relativize).toSet
       val paths = entries.map(_.path).toSet
-      // An append removes no entries: a running OPTIMIZE publishes its entries before it moves its
-      // files here.
+      // An append removes no entries of missing files, because a running OPTIMIZE publishes its
+      // entries before it moves its files into place.
       def isGone(entry: FileEntry): Boolean =
         mode == SaveMode.Overwrite && known(entry.file.folder) && !present(entry.file)
       val lacksEntries = entries.length < files.length || overwritesPartly
@@ -213,7 +216,7 @@ final class IndexedInsertCommand(
     written ++ replaced.map(path => WrittenFolder(Some(path), visible(path, conf), Nil))
   }
 
-  /** The single partition that the statement overwrites, even if it writes no rows. */
+  /** The partition that the statement overwrites if it names a single one, even with no rows. */
   private def overwritten(session: shim.SparkSession): Option[Path] =
     for {
       table <- catalogTable
@@ -222,7 +225,7 @@ final class IndexedInsertCommand(
         session.sessionState.catalog.getPartition(table.identifier, staticPartitions)).toOption
     } yield new Path(found.location)
 
-  /** Whether the statement may have emptied partitions that it does not name. */
+  /** Whether the statement may overwrite several partitions and leave some of them empty. */
   private def overwritesPartly: Boolean =
     mode == SaveMode.Overwrite && staticPartitions.nonEmpty &&
       staticPartitions.size < partitionColumns.length
@@ -231,14 +234,14 @@ final class IndexedInsertCommand(
     FileRef(folder.relativize(file.getPath), file.getLen, file.getModificationTime)
 
   /**
-   * The locations of the table's partitions. None if the table is not in the catalog, or if tasks
-   * may write several files at once, because the partition of a new file is then not known.
+   * The locations of the table's partitions. None if the table is not in the catalog. Also None if
+   * a task may write several files at once, because the partition of a new file is then not known.
    */
   private def partitionsElsewhere(session: shim.SparkSession): Option[PartitionFolders] =
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)
       .map(new PartitionFolders(session, _, partitionColumns))
 
-  /** Tests whether a file has no rows according to a valid entry in the index. */
+  /** Returns a test of whether a file, according to a valid index entry, has no rows. */
   private def withoutRows(
       folder: TableFolder,
       before: Option[SnapshotRef],
@@ -266,7 +269,7 @@ final class IndexedInsertCommand(
   private def clusteredBy: Seq[String] =
     query.collectFirst { case rows: ClusteredRows => rows.layout.clusteredBy }.getOrElse(Nil)
 
-  /** The columns of the files, as the catalog declares them. */
+  /** The columns of the files, taken from the catalog where it declares them with these types. */
   private def fileSchema: StructType = {
     val known = catalogTable.map(_.schema.fields.toSeq).getOrElse(Nil)
     val inFolders = AttributeSet(partitionColumns)

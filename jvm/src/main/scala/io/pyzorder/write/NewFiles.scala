@@ -14,10 +14,10 @@ import io.pyzorder.index.collect.StatisticsTracker
 import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 
 /**
- * A file that a task of a write has written.
+ * A file that one task of a write job has written.
  *
- * @param folder     its folder relative to the table's, with parts joined by "/"; or its
- *                   partition's values, if the partition lies outside the table's folder
+ * @param folder     the path of its folder relative to the table's folder, with parts joined by
+ *                   "/"; or its partition's values, if the partition is outside the table's folder
  * @param statistics the columns' statistics by IndexedColumn.name
  */
 final case class NewFile(
@@ -113,9 +113,9 @@ object NewFiles {
   private val Elsewhere = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-(.+)".r
 
   /**
-   * The final name of a file whose partition lies outside the table's folder. The committer moves
-   * the file there from `.spark-staging-…/<uuid>-<name>`. None if it stays below the table's
-   * folder.
+   * The final name of a file whose partition is outside the table's folder. The committer moves the
+   * file from `.spark-staging-…/<uuid>-<name>` to the partition's folder. None if the file stays
+   * below the table's folder.
    */
   private[write] def nameElsewhere(file: Path): Option[String] = file.getName match {
     case Elsewhere(name) if file.getParent.getName.startsWith(".spark-staging-") => Some(name)

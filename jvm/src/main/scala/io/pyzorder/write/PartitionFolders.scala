@@ -19,7 +19,7 @@ private[write] final class PartitionFolders(
   private val texts = BindReferences.bindReferences(
     columns.map(column => Cast(column, StringType, Option(zone))), columns)
 
-  /** The location of a partition; None if it is not in the catalog. */
+  /** The location of the partition with these values; None if it is not in the catalog. */
   def of(values: InternalRow): Option[Path] = {
     val spec = columns.zip(texts).map { case (column, text) =>
       val value = Option(text.eval(values)).map(_.toString).filter(_.nonEmpty)

@@ -9,11 +9,11 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodegenFallback
 import org.apache.spark.sql.types.{DataType, IntegerType}
 
 /**
- * The number of a row's table partition.
+ * An expression that returns the number of the table partition to which a row belongs.
  *
  * @param columns the partition columns
  * @param numbers the numbers of the known partitions, from 0
- * @param unseen  the count of further numbers, which all other partitions share
+ * @param unseen  how many further numbers there are, which all other partitions share
  */
 case class PartitionNumber(
     columns: Seq[Expression],

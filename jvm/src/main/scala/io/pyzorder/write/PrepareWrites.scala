@@ -16,17 +16,18 @@ import io.pyzorder.index.model.IndexedColumn
 import io.pyzorder.layout.select.LayoutSettings
 
 /**
- * Clusters the rows of writes to tables that ask for it. Makes every write to a folder of files add
- * entries for its files to the folder's index, or record that the index lacks these entries. For
- * TRUNCATE TABLE, LOAD DATA, ALTER TABLE … DROP or RENAME PARTITION and an INSERT through a Hive
- * SerDe, it only records that the index no longer covers the table.
+ * Clusters the rows of a write if the table declares clustering columns and the settings allow it.
+ * Also makes every write to a folder of files either add entries for the new files to the folder's
+ * index, or record that the index lacks these entries. Other commands that change files (TRUNCATE
+ * TABLE, LOAD DATA, ALTER TABLE … DROP or RENAME PARTITION, and an INSERT through a Hive SerDe)
+ * only record that the index no longer covers the table.
  *
- * A write is prepared even if its table has no index yet, because the index may be created while
- * the write runs.
+ * A write is prepared even if its table has no index yet, because an index may be created while the
+ * write runs.
  *
- * Spark runs every INSERT into its own file formats, from SQL or a DataFrame, as one of the
- * commands matched here. CREATE TABLE AS SELECT is matched too, because the insert that it runs
- * does not know the table's properties.
+ * Every INSERT into one of Spark's own file formats, whether from SQL or from a DataFrame, runs as
+ * one of the commands matched here. CREATE TABLE AS SELECT is matched too, because the insert that
+ * it runs does not know the table's properties.
  */
 case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -76,7 +77,7 @@ case class PrepareWrites(session: shim.SparkSession) extends Rule[LogicalPlan] {
       insert.outputColumnNames)
   }
 
-  /** The query's rows, clustered; None if the table does not ask for that. */
+  /** The query with its rows clustered; None if they are not to be clustered. */
   private def laidOut(
       query: LogicalPlan,
       names: Seq[String],

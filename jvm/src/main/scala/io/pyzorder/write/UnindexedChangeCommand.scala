@@ -58,8 +58,9 @@ object UnindexedChangeCommand {
   private val log = LoggerFactory.getLogger(classOf[UnindexedChangeCommand])
 
   /**
-   * Makes a change to a table's files. Afterwards the index no longer covers the table, so queries
-   * list the files again even if index.maxStaleness would let them use an earlier listing.
+   * Runs a command that changes a table's files, then records that the index no longer covers the
+   * table. Queries therefore list the files again even if index.maxStaleness would let them use an
+   * earlier listing.
    */
   private[write] def uncovering(
       session: shim.SparkSession,

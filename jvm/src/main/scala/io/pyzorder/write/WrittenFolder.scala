@@ -14,10 +14,10 @@ private[write] final case class WrittenFolder(
     present: Map[String, FileStatus],
     written: Seq[NewFile]) {
 
-  /** The files in it that are not from this write. */
+  /** The data files in the folder that this write has not put there. */
   def others: Iterable[FileStatus] = (present -- written.map(_.name)).values
 
-  /** The written files that are in the folder, with their current status. */
+  /** The files of this write that are in the folder, with their current status. */
   def placed: Seq[(NewFile, FileStatus)] =
     written.flatMap(file => present.get(file.name).map(file -> _))
 }

@@ -29,7 +29,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   private val settings = ReadSettings.of(session, Map.empty, new StructType).fingerprint
   private val side = math.max(1, math.ceil(math.sqrt(numFiles.toDouble)).toInt)
 
-  /** A name about as long as those of the files that OPTIMIZE writes. */
+  /** The name of file i, which is about as long as the names that OPTIMIZE gives to its files. */
   private def name(i: Int): String =
     f"part-$i%07d-3f0e6a52-8a58-4b0c-9f0e-${i * 7919L % 1000000}%06d-zorder.snappy.parquet"
 
@@ -105,7 +105,7 @@ final class PlanningBenchmark(session: shim.SparkSession, numFiles: Int) {
   private def prune(listed: ListedPartitions): Int =
     pruner.prune(listed, Seq(ref), filters, Nil, Nil, asked = true)._2.selected
 
-  /** Selects a tenth of the range of two columns. */
+  /** Select a tenth of the range of each of two columns. */
   private lazy val filters: Seq[Expression] = {
     val customer = AttributeReference("customer", IntegerType)()
     val item = AttributeReference("item", LongType)()

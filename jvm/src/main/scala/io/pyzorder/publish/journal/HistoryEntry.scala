@@ -7,9 +7,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 /**
  * One run of a table's journal, as reported to users.
  *
- * @param operation the command, such as OPTIMIZE; empty if the record is torn
+ * @param operation the command, such as OPTIMIZE; empty if the PREPARE record is torn
  * @param began     when the run began, in milliseconds since the epoch, by the writer's clock; 0 if
- *                  the record is torn or forged
+ *                  the PREPARE record is torn or its time is not valid
  * @param ended     when the run ended, in milliseconds since the epoch, by the store's clock; None
  *                  if the run is unfinished
  * @param committed whether the run replaced files
@@ -56,7 +56,7 @@ object HistoryEntry {
     }
   }
 
-  /** Whether a time is before the year 10000. Later times overflow, or are invalid in Python. */
+  /** Whether a time is from 1970 to 9999. Other times may overflow or be invalid in Python. */
   private def isTime(millis: Long): Boolean = millis >= 0 && millis < 253402300800000L
 
   /** The sizes of the files that are still in their retired places. Lists each folder once. */

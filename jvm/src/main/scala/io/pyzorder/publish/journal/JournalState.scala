@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem}
 import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
- * A run of a journal, usually its last, as seen by one listing.
+ * One run of a journal, usually the last, as seen by one listing of the journal.
  *
  * @param fs      the table's file system; null if there is no journal
  * @param run     the run's number; 0 if there is no journal
@@ -49,15 +49,18 @@ final class JournalState private[publish] (
 
   /**
    * Whether the run has finished. The existence of the DONE record is enough, because its writer
-   * has nothing left to do; it counts even if its bytes are damaged. If a committed run wrongly
-   * counted as unfinished, readers would hide its files, because its markers are gone.
+   * has nothing left to do. The record counts even if its bytes are damaged: if a committed run
+   * wrongly counted as unfinished, readers would hide its files, because its markers are gone.
    */
   val done: Boolean = records.contains("done")
 
   /** Files whose modification times changed when the run moved them, with their new times. */
   lazy val placed: Seq[FileRef] = body("done").toSeq.flatMap(Records.placed)
 
-  /** Whether the run is unfinished. Readers then overlay it, and the next writer finishes it. */
+  /**
+   * Whether the run is unfinished. If it is, readers apply `overlay`, and the next writer finishes
+   * the run.
+   */
   def unfinished: Boolean = exists && !done
 
   /** The modification time of the PREPARE record, by the store's clock. */

@@ -35,8 +35,9 @@ object LayoutRecord {
   private val Curves = Set("zorder", "hilbert", "linear")
 
   /**
-   * The layout of the last run before `before` that replaced files; None if there is no such run or
-   * if it recorded no layout. A RESTORE repeats the layout of the run before the one that it undid.
+   * The layout recorded by the last run before `before` that replaced files. None if no run has
+   * replaced files, or if the last one recorded no layout. A RESTORE records the layout of the run
+   * before the one that it undoes.
    */
   def last(
       hadoopConf: Configuration,
@@ -61,9 +62,10 @@ object LayoutRecord {
   }
 
   /**
-   * Reads the layout from a record; None if it has none, or one that OPTIMIZE cannot have written.
-   * Anyone with write access to the folder can forge it, so only a few names, a bounded size and
-   * known words are accepted, and the names count only if the table has such columns.
+   * Reads the layout from a record; None if the record has none, or one that OPTIMIZE cannot have
+   * written. Anyone with write access to the folder can forge the record, so only a limited number
+   * of column names, a bounded size, and known methods and curves are accepted. The names are used
+   * only if the table has columns of these names.
    */
   private[publish] def of(record: JsonNode): Option[LayoutRecord] =
     try Option(record.get(Field)).filter(_.isObject).map { item =>

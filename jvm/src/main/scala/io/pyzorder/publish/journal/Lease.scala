@@ -18,7 +18,7 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * A writer's heartbeat. A daemon thread rewrites `_<n>.lease` every quarter of the lease's length;
- * other writers compare its modification time with the store's own clock.
+ * other writers compare the file's modification time with the store's own clock.
  */
 private[publish] final class Lease(
     hadoopConf: Configuration,

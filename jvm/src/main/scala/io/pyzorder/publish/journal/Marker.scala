@@ -47,8 +47,8 @@ object Marker {
   }
 
   /**
-   * The run to which a marker of this name and incarnation belongs; None if the name is not that of
-   * such a marker.
+   * The number of the run whose markers have this name; None if the name is not that of a marker in
+   * this incarnation.
    */
   def runOf(name: String, incarnation: String): Option[Long] = name match {
     case Name(run, `incarnation`) => RunNumber.of(run)

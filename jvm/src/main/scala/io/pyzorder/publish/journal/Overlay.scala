@@ -34,8 +34,8 @@ final class Overlay private[publish] (
     (if (commit) record.add else record.retire).filterNot(file => TableFolder.isHidden(file.path))
 
   /**
-   * The run's files that are not part of the table. A later file of the same name may be part of
-   * it.
+   * The run's files that are not part of the table. A different file that later has the same name
+   * may be part of the table.
    */
   val hidden: Set[FileRef] = (if (commit) record.retire else record.add).toSet
 

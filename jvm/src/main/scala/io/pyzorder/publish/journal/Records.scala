@@ -24,7 +24,8 @@ final case class PrepareRecord(
     lease: Long)
 
 /**
- * The files that a run replaces, the files that replace them, and the folders with its marker.
+ * The files that a run replaces, the files that replace them, and the folders with the run's
+ * marker.
  *
  * @param layout the parameters of the table's layout once the run is committed; None if unknown
  */
@@ -38,7 +39,7 @@ final case class RetireRecord(
   /** All folders that the record names. */
   def named: Seq[String] = ((retire ++ add).map(_.folder) ++ folders).distinct
 
-  /** The record without anything outside the table's folders. */
+  /** The record without the files and folders that do not belong to the table. */
   def within(table: TableFolder): RetireRecord = {
     val strange = named.filterNot(table.holds).toSet
     if (strange.isEmpty) this
@@ -50,7 +51,8 @@ final case class RetireRecord(
 }
 
 /**
- * A run that publishes by changing the table's location in the catalog; see TableLocationSwitch.
+ * The record of a run that publishes by changing the table's location in the catalog; see
+ * TableLocationSwitch.
  *
  * @param table the table in the session catalog, with its database
  * @param to    the name of the sibling folder that becomes the table's location
@@ -72,7 +74,7 @@ final case class SwitchRecord(
 final case class PartitionMove(spec: Map[String, String], from: String, to: String)
 
 /**
- * A run that switches the locations of partitions; see PartitionLocationSwitch.
+ * The record of a run that switches the locations of partitions; see PartitionLocationSwitch.
  *
  * @param table the table in the session catalog, with its database
  * @param to    the name of the sibling folder that contains the partitions' new folders
@@ -220,7 +222,7 @@ object Records {
     OutcomeRecord(incarnationOf(node), commit, string(node, "by"))
   }
 
-  /** Whether the bytes are the DONE record of a run in that incarnation of the table. */
+  /** Whether the bytes are the DONE record of a run in the given incarnation of the table. */
   def isDone(text: Array[Byte], incarnation: String): Boolean =
     parse(text, "done")(incarnationOf).contains(incarnation)
 
@@ -234,7 +236,7 @@ object Records {
     try Option(BoundedJson.tree(text)).map(incarnationOf)
     catch { case NonFatal(_) => None }
 
-  /** Whether the bytes are a complete record of that kind. */
+  /** Whether the bytes are a complete record of the given kind. */
   def whole(text: Array[Byte], kind: String): Boolean = parse(text, kind)(_ => ()).isDefined
 
   private def bytes(kind: String, incarnation: String)(fill: ObjectNode => Unit): Array[Byte] = {

@@ -11,11 +11,11 @@ import io.pyzorder.storage.{CreateIfAbsent, FileRef, FileSystems, Incarnation, L
 import io.pyzorder.storage.{MoveFile, TableFolder}
 
 /**
- * The file moves of one run. Each may be repeated, so after a kill the next writer performs the
- * remaining moves.
+ * The file moves of one run. Each move may be repeated, so after a kill the next writer performs
+ * the remaining moves.
  *
- * @param newNames  whether no other files have ever had the names in `add`. A file with such a name
- *                  and the recorded size then belongs to the run
+ * @param newNames  whether no other files have ever had the names in `add`. If so, a file with one
+ *                  of these names and the recorded size belongs to the run
  * @param recovered whether the record was read from the journal, which others may be able to write.
  *                  Outside the table's folder, only the run's marker then proves that the files
  *                  belong to a run, and nothing is deleted without a marker
@@ -33,8 +33,8 @@ private[publish] final class RunFiles(
 
   /**
    * The files that `moveIn` or `moveBack` has moved, with their new modification times, on stores
-   * where a move is a copy with a time of its own. Excludes files that another writer may have put
-   * there.
+   * where a move creates a copy with a new modification time. Excludes files that another writer
+   * may have put in the same places.
    */
   def placed: Seq[FileRef] = placedFiles.values.toSeq
 
@@ -113,10 +113,11 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Throws if a folder also belongs to another table, which has its own lock: a partition's folder
-   * may itself be a table. A run of such a table creates its journal before it puts a marker into
-   * the folder, and this run puts its marker there before it looks for that journal and for other
-   * markers. If both do so at the same time, at least one of the runs sees the other.
+   * Throws if a folder also belongs to another table: a partition's folder may itself be the folder
+   * of a table, which has its own journal and lock. A run on that table creates the journal before
+   * it puts a marker into the folder, and this run puts its marker there before it looks for that
+   * journal and for other markers. If both do so at the same time, at least one of the runs sees
+   * the other.
    */
   def checkAlone(): Unit = record.folders.foreach { folder =>
     checkNoLink(folder)
@@ -133,8 +134,8 @@ private[publish] final class RunFiles(
 
   /**
    * The one old file that stays in place until the new files are in place. Spark cannot infer a
-   * schema for a folder without any visible file, so reading its path would fail before the journal
-   * is read.
+   * schema for a folder without any visible file, so a query that reads the folder by its path
+   * would fail before it reads the journal.
    */
   private def last: Option[FileRef] = record.retire.lastOption
 
@@ -149,8 +150,8 @@ private[publish] final class RunFiles(
    * Moves the inputs, except those in `late`, to their retired places. Throws, with some of them
    * moved, if an input is not the file that was read. A writer stops here if it was or may have
    * been declared dead. Since `alive` is checked between any two moves, the writer has made at most
-   * one move after it was declared dead, and it undoes this move itself: the writer that undid the
-   * run did not see the move and has deleted the markers, so nobody else would undo it.
+   * one move after it was declared dead, and it undoes this move itself. Nobody else would do so:
+   * the other writer, which undid the run, has deleted the markers and did not see the move.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
     var count = 0
@@ -189,8 +190,8 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Undoes `retire`. Nothing is moved back into an overwritten folder: its retired files stay where
-   * they are until VACUUM, so the rows that the other writer replaced do not come back.
+   * Undoes `retire`. If another writer has overwritten a folder, nothing is moved back into it: its
+   * retired files stay where they are until VACUUM, so the overwritten rows do not come back.
    *
    * Several writers may do this at once. The first one to finish writes DONE before it deletes the
    * markers, so once DONE exists, a missing marker is not a conflict and all files are back.
@@ -270,17 +271,17 @@ private[publish] final class RunFiles(
    * @return the conflicts with other writers; empty if there are none
    */
   def takeBack(): Seq[String] =
-    // If another writer took over and finished this run, missing markers are not a conflict: it
-    // wrote DONE before it deleted them.
+    // If another writer took over and finished this run, missing markers are not a conflict: that
+    // writer wrote DONE before it deleted the markers.
     record.folders.filterNot(isIntact).filterNot(_ => isDone).map { folder =>
       record.add.filter(_.folder == folder).filter(isProvenMine).foreach(remove)
       s"${table.resolve(folder)} was overwritten or dropped"
     }
 
   /**
-   * Like `takeBack`, but this is called after DONE, when there are no markers, and is therefore
-   * limited to a table that was overwritten as a whole. Only a writer that still holds its lease
-   * may do this; one that wakes up later may find another incarnation.
+   * Like `takeBack`, but called after DONE. There are no markers then, so only an overwrite of the
+   * whole table is detected. A writer may do this only while it holds its lease, because a writer
+   * that wakes up later may find the files of another incarnation.
    */
   def takeBackAfterDone(held: () => Boolean): Seq[String] =
     if (!sameIncarnation && record.add.count(file =>
@@ -304,9 +305,9 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Whether the file certainly belongs to this run. A recovered record may be forged by someone who
-   * has no write access outside the table's folder; there, only files that this process moved in
-   * count.
+   * Whether the file certainly belongs to this run. A recovered record may have been forged by
+   * someone who has no write access outside the table's folder. If the file is outside, it
+   * therefore counts only if this process moved it in.
    */
   private def isProvenMine(file: FileRef): Boolean =
     !recovered || !TableFolder.isWhole(file.path) || movedIn(file.path)

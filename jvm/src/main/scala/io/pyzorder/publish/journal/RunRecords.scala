@@ -61,8 +61,8 @@ private[publish] final class RunRecords(
     create("done", Records.writeDone(incarnation, placed))
 
   /**
-   * Cleans up after the table is gone from its folder: deletes the run's records, the index of that
-   * incarnation, and the folders that are then empty. A run with the same number in a new
+   * Cleans up after the table is gone from its folder: deletes the run's records, the index of the
+   * given incarnation, and the folders that are then empty. A run with the same number in a new
    * incarnation has records of the same names, so a record is deleted only if its content names the
    * given incarnation. Everything else stays, because it may belong to a new incarnation.
    */
@@ -82,8 +82,8 @@ private[publish] final class RunRecords(
     attempt(IndexStore.removeOf(hadoopConf, folder, incarnation))
     Seq(folder.staging(run), folder.retired(run), folder.index, folder.journal)
       .foreach(place => attempt(MetadataFiles.removeEmpty(hadoopConf, place)))
-    // A process that deletes the table may have given up on `_zorder` because of these files and
-    // may still be deleting the rest of the table's folder.
+    // A process that deletes the table may have failed to delete `_zorder` because of the records
+    // in it, and may still be deleting the rest of the table's folder.
     if (FileSystems.exists(fs, folder.zorder)) {
       attempt(MetadataFiles.removeUnused(hadoopConf, folder.zorder))
     }

@@ -9,9 +9,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 /**
  * The files `_metadata` and `_common_metadata`, in which some Parquet writers keep the footers of
  * the files in a folder and its subfolders. A run that replaces files makes them stale, and PyArrow
- * and Dask fail if `_metadata` names a file that is gone. They are therefore retired together with
- * the files they describe: the journal lists them in `retire`, and they are moved and restored like
- * the others. They contain no rows, and no listing shows them.
+ * and Dask fail if `_metadata` names a file that is gone. Summary files are therefore retired
+ * together with the data files they describe: the journal lists both in `retire`, and both are
+ * moved and restored in the same way. Summary files contain no rows, and no listing shows them.
  */
 object SummaryFiles {
 
@@ -23,7 +23,7 @@ object SummaryFiles {
   /** The given files without summary files. */
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
-  /** The summary files in folders, which are named as in FileRef.folder. Lists each folder once. */
+  /** The summary files in the folders, named as in FileRef.folder. Lists each folder only once. */
   def in(hadoopConf: Configuration, table: TableFolder, folders: Seq[String]): Seq[FileRef] =
     folders.distinct.flatMap(folder => list(hadoopConf, table.resolve(folder))).map { file =>
       FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)
@@ -47,8 +47,8 @@ object SummaryFiles {
     else folder +: around(FileRef(folder, 0L, 0L).folder)
 
   /**
-   * Whether the file is Parquet. Files of other kinds that happen to have such a name are left
-   * alone.
+   * Whether the file is Parquet. Other files that happen to have the name of a summary file are
+   * left alone.
    */
   private def isParquet(hadoopConf: Configuration, file: FileStatus): Boolean =
     file.isFile && file.getLen > 0 && RowCounts.isParquet(hadoopConf, file.getPath, file.getLen)

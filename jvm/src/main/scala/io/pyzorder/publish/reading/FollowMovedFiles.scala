@@ -45,7 +45,7 @@ class ZOrderParquetFileFormat(roots: Seq[Path]) extends ParquetFileFormat {
         sparkSession, dataSchema, partitionSchema, requiredSchema, filters, options, hadoopConf))
 }
 
-/** Spark's ORC format, with the same kind of readers. */
+/** Spark's ORC format, with readers that also follow a file when an OPTIMIZE moves it. */
 class ZOrderOrcFileFormat(roots: Seq[Path]) extends OrcFileFormat {
 
   override def hashCode(): Int = classOf[OrcFileFormat].hashCode()
@@ -127,8 +127,8 @@ private final class FollowedRows[T](
   }
 
   /**
-   * Continues at the file's new place. Rethrows the failure if it has another cause, or if the file
-   * is not found again.
+   * Continues at the file's new place. Rethrows the failure if its cause is not that the file is
+   * gone, or if the file is not found again.
    */
   private def follow(first: Throwable): Unit = {
     var failure = first
@@ -148,7 +148,9 @@ private final class FollowedRows[T](
     }
   }
 
-  /** Whether the file is gone. A stream may only report that it was closed, so check the path. */
+  /**
+   * Whether the file is gone. A stream may report only that it is closed, so the path is checked.
+   */
   private def isGone(failure: Throwable): Boolean =
     ZOrderErrors.isMissing(failure) ||
       Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20)

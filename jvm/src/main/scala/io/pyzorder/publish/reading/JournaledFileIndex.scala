@@ -20,14 +20,14 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  * ZOrderOrcFileFormat open them where they are.
  *
  * It reads the journals, lists the paths, looks for the files that an unfinished run has moved (see
- * Overlay for why none is missed) and reads the journals again. If they have changed, it starts
+ * Overlay for why none is missed) and reads the journals again. If a journal has changed, it starts
  * over.
  *
  * @param folders the tables with a journal to which the paths may belong; they trust the paths that
  *                the catalog, not the journal, assigns to them
  * @param pinned  root paths that were files when the query was planned. They stay in the listing
  *                even if they are gone, because readers find a file that an OPTIMIZE has moved
- * @param known   the files at or below some of the given paths; these paths are not listed
+ * @param known   returns the files at or below those of the given paths that need not be listed
  */
 final class JournaledFileIndex(
     session: SparkSession,
@@ -129,8 +129,9 @@ final class JournaledFileIndex(
   }
 
   /**
-   * Whether the names of a file's folders contain the partition columns of the plan. A file with
-   * other columns, from a forged record, would make Spark's partition inference fail.
+   * Whether the names of a file's folders contain exactly the partition columns of the plan. A
+   * forged record may name a file with other columns, which would make Spark's partition inference
+   * fail.
    */
   private def fits(table: TableFolder, file: FileRef, roots: Seq[Path]): Boolean = {
     val names = file.folder.split('/').filter(_.contains('=')).map(_.takeWhile(_ != '=')).toSeq

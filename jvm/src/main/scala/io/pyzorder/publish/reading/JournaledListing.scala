@@ -22,7 +22,7 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  */
 final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
-/** The read path of the journal. Readers never write. */
+/** Lists the files of tables through their journals. Readers never write. */
 object JournaledListing {
 
   private final case class Cached(key: Any, listing: Listing)
@@ -65,12 +65,12 @@ object JournaledListing {
    * `wrapped` only in the session that wrote the files; other sessions notice new files because the
    * index changes. The partitions of a CatalogFileIndex are fetched from the catalog each time.
    *
-   * If `staleness` accepts earlier knowledge, files are taken from the indexes that are recent
+   * If `staleness` allows earlier knowledge, files are taken from the indexes that are recent
    * enough, and only the paths that these indexes do not cover are listed. A cached listing is
-   * reused if it is recent enough. Both require that writers with pyzorder change an index whenever
-   * they change the files (see Roots.isWatched). If `staleness` accepts nothing, a cached listing
-   * is reused only for an InMemoryFileIndex, and the caller must check each of its files before
-   * skipping it.
+   * reused if it is recent enough. Indexes and cached listings are used in this way only if
+   * sessions with pyzorder change an index whenever they change the files (see Roots.isWatched). If
+   * `staleness` allows no earlier knowledge, a cached listing is reused only for an
+   * InMemoryFileIndex, and the caller must check each file of the listing before skipping the file.
    *
    * @param options          the relation's options
    * @param selected         the partitions to list, and the relation's partition columns with their
@@ -206,7 +206,10 @@ object JournaledListing {
     cache.invalidate(wrapped)
   }
 
-  /** Takes the files of the paths that the indexes in `covering` cover, and lists the others. */
+  /**
+   * Lists the roots. For a path that an index in `covering` covers, takes the files from that index
+   * instead.
+   */
   private def listing(
       session: shim.SparkSession,
       at: Roots,

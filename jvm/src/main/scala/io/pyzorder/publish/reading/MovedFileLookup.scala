@@ -12,16 +12,16 @@ object MovedFileLookup {
    * Finds a planned data file that is missing from its own place. It may be retired, still staged,
    * or back in place.
    *
-   * A file that is retired moves to its retired place and possibly back; a new file moves from its
-   * staged place to its own. A move creates the second name before it removes the first. Checking
-   * the retired, staged and own places in this order can therefore miss the file only if it changes
-   * direction during the checks, so everything is checked twice.
+   * An old file moves to its retired place and possibly back; a new file moves from its staged
+   * place to its own. A move creates the second name before it removes the first. Checking the
+   * retired, staged and own places in this order can therefore miss the file only if the file
+   * changes direction during the checks, so everything is checked twice.
    *
    * @param missing          the planned path
    * @param size             the planned size in bytes; 0 if unknown
    * @param modificationTime the planned modification time; 0 if unknown. Used only to choose among
    *                         several retired files that once had the same name
-   * @param roots            the root paths of the relation that the file was planned for
+   * @param roots            the root paths of the relation to which the file belongs
    */
   def locate(
       hadoopConf: Configuration,
@@ -41,10 +41,11 @@ object MovedFileLookup {
   }
 
   /**
-   * The folders with a `_zorder` that may be the file's table, nearest first. Candidates are the
-   * folders from the file's own up to the relation's root path, and the ancestors of either while
-   * the names below them have the form `name=value`. A `_zorder` further up is not trusted, because
-   * anyone who can write there could substitute their own rows for a missing file.
+   * The folders with a `_zorder` that may be the folder of the file's table, nearest first.
+   * Candidates are the folders from the file's own up to the relation's root path, and the
+   * ancestors of these two up to the first whose name does not have the form `name=value`. A
+   * `_zorder` further up is not trusted, because anyone who can write there could substitute their
+   * own rows for a missing file.
    */
   private def tablesOf(fs: FileSystem, path: Path, roots: Seq[Path]): Seq[TableFolder] = {
     val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq

@@ -4,8 +4,8 @@ import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.types.StructType
 
 /**
- * The partitions that a plan's scans select: those for which all filters of one alternative hold.
- * Only these need to be listed.
+ * The partitions that a plan's scans select: those for which all filters of at least one
+ * alternative hold. Only these need to be listed.
  *
  * @param alternatives the filters on partition columns of each scan. A scan without filters selects
  *                     every partition
@@ -16,8 +16,8 @@ final case class SelectedPartitions private (
   import SelectedPartitions._
 
   /**
-   * Whether these partitions include all that a scan with these filters selects. They do if the
-   * scan has every filter of one alternative. Other cases are not recognized.
+   * Whether these partitions are known to include all partitions that a scan with these filters
+   * selects. This is recognized only if the scan has every filter of one alternative.
    */
   def contain(filters: Seq[Expression]): Boolean = {
     val own = bound(filters)

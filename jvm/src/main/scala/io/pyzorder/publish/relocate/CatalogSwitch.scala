@@ -9,8 +9,9 @@ import io.pyzorder.storage.TableFolder
 
 /**
  * Publishes a run by a single change in the catalog. The run fills new folders that nobody else
- * knows of, and then the catalog refers to these instead of the folders that were read. The lock
- * holder undoes the switch before COMMIT and completes it afterwards; both may be repeated.
+ * knows of, and then makes the catalog refer to these instead of the folders that were read. Before
+ * COMMIT, the holder of the lock can undo the switch; after COMMIT, it completes the switch. Both
+ * may be repeated.
  */
 private[publish] trait CatalogSwitch {
 

@@ -20,9 +20,9 @@ import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, 
  * partition's old folder is touched. For each partition, a reader sees all of the old folder or all
  * of the new one, for the reasons given in TableLocationSwitch.
  *
- * The journal, the lock and the index remain those of the table's folder. They name files of
- * partitions outside it by their whole paths, so the entries of a partition's old and new files can
- * coexist, and each entry is compared only with its own file.
+ * The journal, the lock and the index remain those of the table's folder. Journal and index name
+ * files outside that folder by their whole paths. The entries of a partition's old and new files
+ * can therefore coexist, and each entry is compared only with its own file.
  *
  * @param table  the table's folder, whose journal contains the run
  * @param run    the run's number
@@ -164,7 +164,7 @@ final class PartitionLocationSwitch private[publish] (
     reach("after-switch")
     val conflicts = ready.flatMap(move => move.changed.map(move -> _))
     // Switch back partitions that were overwritten during the switch, unless new files have since
-    // been written to the new folder.
+    // been written to their new folders.
     val back = conflicts.map(_._1).filter(move => whole.contains(move -> move.visible.toSet))
     if (back.nonEmpty) {
       alter(back.map(move => move -> move.from))
@@ -200,9 +200,9 @@ final class PartitionLocationSwitch private[publish] (
   private def tableName: String = record.table.copy(catalog = None).quotedString
 
   /**
-   * The partitions' locations according to the catalog. Empty if there is no such table or its
-   * location is another folder: even if one of its partitions is here, the record does not belong
-   * to that table.
+   * The partitions' locations according to the catalog. Empty if the table that the record names
+   * does not exist or has another location. In the latter case, the record does not belong to that
+   * table, even if one of the table's partitions is in this folder.
    */
   private def locations: Map[TablePartitionSpec, Path] =
     if (!TableLocationSwitch.location(session, record.table).contains(table.root)) Map.empty
@@ -211,7 +211,7 @@ final class PartitionLocationSwitch private[publish] (
     }
 
   /**
-   * The partition's parameters, which also record its previous location. Recorded locations that no
+   * The partition's parameters, to which the previous location is added. Recorded locations that no
    * longer exist are dropped.
    */
   private def parameters(
@@ -248,8 +248,8 @@ object PartitionLocationSwitch {
   /**
    * The prefix of the partition parameters in the catalog that record a partition's previous
    * locations outside the table's folder. It is followed by the number of the run that switched the
-   * partition away from that location. The table's journal records these locations too, but someone
-   * with write access to the journal may have no access to the locations.
+   * partition away from that location. The table's journal records these locations too, but is not
+   * trusted, because someone with write access to the journal may have no access to the locations.
    */
   private val Left = "zorder.left."
 

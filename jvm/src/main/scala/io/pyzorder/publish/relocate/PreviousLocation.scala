@@ -18,7 +18,7 @@ import io.pyzorder.storage.{Links, MetadataFiles, MoveFile, SiblingFolder, Table
  * @param path  the folder
  * @param read  the files that the run read, named as in the table
  * @param marks the folder that holds a mark for each later file that has been carried over
- * @param token a text unique to the run, for the names of copies
+ * @param token a string that is unique to the run, for the names of copies
  */
 private[publish] final class PreviousLocation(
     hadoopConf: Configuration,
@@ -31,7 +31,7 @@ private[publish] final class PreviousLocation(
   private val fs: FileSystem = path.getFileSystem(hadoopConf)
   private val known = read.toSet
 
-  /** The files in the folder that engines read as data. */
+  /** The files that engines read as data if they read the folder. */
   def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, path)
 
   /**
@@ -55,8 +55,9 @@ private[publish] final class PreviousLocation(
 
   /**
    * Copies the files in `late` to `target` and marks them as carried over. A file that cannot be
-   * read yet may be incomplete and is left for the next call. A copy's name is unique to the run,
-   * so the copy is found again after a kill between the copy and its mark.
+   * read yet may be incomplete and is left for the next call. The name of a copy follows from the
+   * token and the file's name. If the process is killed before it marks the file, the next call
+   * therefore finds the copy and only marks the file.
    *
    * @param target a folder of the same store, in which a `_zorder` is created if missing
    */

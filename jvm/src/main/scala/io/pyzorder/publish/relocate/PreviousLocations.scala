@@ -50,9 +50,9 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * Copies the files that INSERTs planned before a switch have written into the previous folders to
-   * the current location of the table or partition. Throws overwrittenBehind if a previous folder
-   * was overwritten instead.
+   * INSERTs that were planned before a switch may have added files to the previous folders. Copies
+   * these files to the current location of the table or partition. Throws overwrittenBehind if a
+   * previous folder was overwritten instead.
    */
   def carry(): Unit = {
     table.carry()
@@ -71,7 +71,8 @@ final class PreviousLocations(
   /**
    * Deletes the files in `garbage`, and folders that are then empty.
    *
-   * @param deleted called after each file with the number of files of that run deleted so far
+   * @param deleted called after each file with the number of files of the same run, or of the same
+   *                table folder, that have been deleted so far
    */
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit = {
     table.delete(kept, at, deleted)

@@ -57,9 +57,9 @@ private[relocate] final class PreviousPartitionLocations(
   }
 
   /**
-   * The moves of a run whose previous folders are no longer used by any partition. Excludes folders
-   * from which a later run has moved a partition again, because that run has read the files added
-   * in between.
+   * Those moves of a run whose previous folder no partition uses any more. If a later run has moved
+   * a partition out of the same folder again, the move is left out, because that later run has read
+   * the files that were added in between.
    */
   private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
@@ -71,9 +71,9 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Copies the files that INSERTs planned before a switch have written into the previous folders to
-   * the current locations of the partitions. Throws overwrittenBehind if a previous folder was
-   * overwritten instead.
+   * INSERTs that were planned before a switch may have added files to the previous folders. Copies
+   * these files to the current locations of the partitions. Throws overwrittenBehind if a previous
+   * folder was overwritten instead.
    */
   def carry(): Unit = for {
     (switch, _) <- switches
@@ -86,7 +86,7 @@ private[relocate] final class PreviousPartitionLocations(
     move.left.carry(place)
   }
 
-  /** The partitions' own files in folders whose retention has ended. */
+  /** The partitions' own files in previous folders whose retention has ended. */
   def garbage(kept: Long, at: Long): Seq[FileStatus] =
     for {
       switch <- expired(kept, at)
@@ -95,10 +95,12 @@ private[relocate] final class PreviousPartitionLocations(
     } yield file
 
   /**
-   * Deletes the files in `garbage`, and folders that are then empty. Skips a run, and all later
-   * ones, if one of its folders contains files that others have added since.
+   * Deletes the files in `garbage`, and folders that are then empty. If one of a run's previous
+   * folders contains files that others have added since the switch, skips this run and all later
+   * runs.
    *
-   * @param deleted called after each file with the number of files of that run deleted so far
+   * @param deleted called after each file with the number of files of the same run that have been
+   *                deleted so far
    */
   def delete(kept: Long, at: Long, deleted: Int => Unit): Unit =
     expired(kept, at).foreach { switch =>

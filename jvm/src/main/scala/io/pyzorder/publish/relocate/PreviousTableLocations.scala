@@ -8,8 +8,9 @@ import io.pyzorder.publish.journal.{Journal, Records, RetireRecord, RunFiles, Su
 import io.pyzorder.storage.{FileRef, FileSystems, SiblingFolder, TableFolder}
 
 /**
- * The previous folders of a table that VACUUM has not deleted. In each folder's journal, the last
- * run records the switch. Only the holder of the lock of the table's folder may use this class.
+ * The previous folders of a table that VACUUM has not deleted. The last run in each folder's
+ * journal is the one that switched the table to its next folder. Only the holder of the lock of the
+ * table's current folder may use this class.
  *
  * @param folder the table's current folder
  */
@@ -74,9 +75,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * Copies the files that INSERTs planned before a switch have written into a previous folder to
-   * the table's current folder. Throws overwrittenBehind if a previous folder was overwritten
-   * instead.
+   * INSERTs that were planned before a switch may have added files to a previous folder. Copies
+   * these files to the table's current folder. Throws overwrittenBehind if a previous folder was
+   * overwritten instead.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
@@ -100,9 +101,10 @@ private[relocate] final class PreviousTableLocations(
     throw ZOrderErrors.overwrittenBehind(overwritten.root.toString, folder.root.toString)
 
   /**
-   * The table's files, and pyzorder's own, in folders whose retention has ended. Skips a folder
-   * that another table now uses or into which others have written rows. Also skips all later
-   * folders, because their records say where these rows belong.
+   * The table's files, and pyzorder's own, in previous folders whose retention has ended. Skips a
+   * folder that another table now uses or into which others have written rows. Also skips all
+   * folders after it, because their records are needed to find the table to which these rows
+   * belong.
    *
    * @param kept how long a folder is kept after a switch, in milliseconds
    * @param at   the current time in milliseconds since the epoch, by the store's clock
@@ -111,8 +113,8 @@ private[relocate] final class PreviousTableLocations(
     expired(kept, at).flatMap(switch => switch.ownFiles ++ switch.ownRecords)
 
   /**
-   * Deletes the files in `garbage`, with the records last, so that it can resume after a kill. If a
-   * folder contains other files, they and the folder stay.
+   * Deletes the files in `garbage`. Deletes the records last, so that the next call can continue
+   * after a kill. If a folder contains other files, they and the folder stay.
    *
    * @param deleted called after each data file with the number of data files deleted from that
    *                folder so far
@@ -125,7 +127,7 @@ private[relocate] final class PreviousTableLocations(
         fs.delete(file.getPath, false)
         deleted(i + 1)
       }
-      // From here on, another table may be created in place of this folder.
+      // Once these records are deleted, another table may be created in this folder.
       fs.delete(SiblingFolder.originFile(switch.to), false)
       fs.delete(switch.from.zorder, true)
       fs.delete(new Path(root, "_SUCCESS"), false)

@@ -27,15 +27,16 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  * the index and the journal of exactly the files that it lists, so the entries of one folder are
  * never compared with the files of the other.
  *
- * The lock holder undoes the run before COMMIT, by deleting `to`, and completes it afterwards.
- * Switching to the same folder twice has the same effect as switching once. A late call by a writer
- * that was declared dead is therefore harmless, unless the table has been switched away from `to`
- * by then.
+ * Before COMMIT, the holder of the lock undoes an unfinished run by deleting `to`; after COMMIT, it
+ * completes the run. Switching to the same folder twice has the same effect as switching once. A
+ * late call by a writer that was declared dead is therefore harmless, unless the table has been
+ * switched away from `to` by then.
  *
  * A catalog has no compare-and-swap. An INSERT that was planned before the switch and commits after
- * it writes into `from`. `carry` copies its files, either right after the switch or with the next
- * writing command. If `from` was overwritten around the moment of the switch, the switch is
- * reverted, unless other writers have since changed the files in `to`.
+ * it writes into `from`. `carry` copies the INSERT's files to the table's current folder, either
+ * right after the switch or with the next writing command. If `from` was overwritten around the
+ * moment of the switch, the switch is reverted, unless other writers have since changed the files
+ * in `to`.
  *
  * @param from   the table's folder when the run began; the table is not partitioned
  * @param run    the run's number in the journal of `from`
@@ -158,7 +159,7 @@ private[publish] final class TableLocationSwitch(
   def incomplete: Boolean = left.incomplete
 
   /**
-   * Copies the files in `late` to the table's current folder and marks them in `from`.
+   * Copies the files in `late` to the table's current folder and marks them in `from` as copied.
    *
    * @param table `to`, or the folder to which the table has since been switched
    */

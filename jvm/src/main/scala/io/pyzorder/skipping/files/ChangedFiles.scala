@@ -11,14 +11,15 @@ import org.slf4j.LoggerFactory
 
 import io.pyzorder.storage.{FileSystems, S3Listing}
 
-/** Checks the store before an index entry is used. */
+/** Finds files that have changed in the store since they were listed. */
 private[skipping] object ChangedFiles {
 
   private val log = LoggerFactory.getLogger(getClass)
 
   /**
-   * Returns the files that no longer match the listing. Spark keeps a listing for the whole session
-   * and reads whatever has replaced such a file, so the file must not be skipped.
+   * Returns the paths of the given files that have changed or disappeared since they were listed.
+   * Spark keeps a listing for the whole session and then reads whichever file now has the listed
+   * name, so a changed file must not be skipped.
    */
   def among(conf: Configuration, files: Iterator[FileStatus]): Set[Path] =
     onEachStore(conf, files.toSeq) { (fs, folders) =>
@@ -29,7 +30,7 @@ private[skipping] object ChangedFiles {
       }.flatten
     }.map(_.getPath).toSet
 
-  /** Calls `check` for each file system with its files, grouped by folder. */
+  /** Calls `check` once for each file system, with the files on it grouped by folder. */
   private def onEachStore[T](conf: Configuration, files: Seq[FileStatus])(
       check: (FileSystem, Seq[(Path, Seq[FileStatus])]) => Seq[T]): Seq[T] =
     files.groupBy(_.getPath.getParent).toSeq
@@ -39,7 +40,7 @@ private[skipping] object ChangedFiles {
   /**
    * A request to the store.
    *
-   * @param files the files whose current state it returns, if they still exist
+   * @param files the files whose current state the response contains, if they still exist
    */
   private final case class Request(files: Seq[FileStatus], send: () => Seq[FileStatus])
 
@@ -55,7 +56,7 @@ private[skipping] object ChangedFiles {
       try if (files.length > S3Listing.PageSize) S3Listing.of(fs) else None
       catch { case NonFatal(failure) => notInRanges(folder, failure) }
     val named = files.map(file => file.getPath.getName -> file).sortBy(_._1)
-    // S3 sorts names by their bytes, which is the order of strings only for ASCII.
+    // S3 sorts names by their bytes. Java sorts strings in the same order only if they are ASCII.
     if (ranges.isEmpty || !named.forall(_._1.forall(_ < 128))) Seq(Request(files, () => whole()))
     else {
       val parts = named.grouped(RangeSize).toSeq
@@ -79,12 +80,12 @@ private[skipping] object ChangedFiles {
   }
 
   /**
-   * The number of known files in a range. It leaves room for some new files on the one page that
-   * the range should need.
+   * The number of known files in a range. It is less than a page holds, so that the range still
+   * fits on one page if there are some new files.
    */
   private val RangeSize = S3Listing.PageSize * 9 / 10
 
-  /** Whether any of the files has changed. Requests the status of each file and lists nothing. */
+  /** Whether any file has changed or disappeared. Requests each file's status and lists nothing. */
   def anyOf(conf: Configuration, files: Seq[FileStatus]): Boolean =
     onEachStore(conf, files) { (fs, folders) =>
       Requests.inParallel(fs, folders.flatMap(_._2)) { file =>

@@ -8,8 +8,7 @@ import io.pyzorder.skipping.predicate.{FileOutcomes, FilterColumn, Outcomes}
 /**
  * A listed file, together with what the index currently knows about it.
  *
- * @param known the index's information about the file; None if the index does not know the file in
- *              its current version
+ * @param known the index's information about the file; None if the index has no valid entry for it
  */
 final case class ExaminedFile(
     file: FileStatusWithMetadata,
@@ -17,20 +16,20 @@ final case class ExaminedFile(
     known: Option[KnownFile])
 
 /**
- * The files of one partition, with the values of the partition columns. The files are evaluated
- * eagerly, because Spark 3.5 may return partitions as a lazy sequence, of which only the first
- * element would be evaluated by the time the results are added up.
+ * The files of one partition, with the values of the partition columns. The files must be evaluated
+ * eagerly. Spark 3.5 may return the partitions as a lazy sequence, and with lazy evaluation, only
+ * the first partition's files would have been evaluated by the time the results are added up.
  */
 final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[ExaminedFile]) {
 
-  /** The same files, with nothing known about them. */
+  /** The same partition, as if the index had no entries for its files. */
   def unknown: ExaminedPartition =
     copy(files = files.map(f => ExaminedFile(f.file, PruningResult.Unindexed, None)))
 }
 
 /**
- * A file with a valid index entry. The file has not changed since the entry was made. This is known
- * from the store if the store was checked, and otherwise from the listing.
+ * A file with a valid index entry. The file's size and modification time in the listing equal those
+ * in the entry. If the store was checked after the listing, the file was still unchanged then.
  */
 final class KnownFile(judge: FileEvaluator, val entry: Int, judged: FileOutcomes) {
 

@@ -19,7 +19,7 @@ object PruningResult {
   /** The file is proved to hold no row that makes the predicate TRUE. */
   case object Skipped extends PruningResult
 
-  /** The index does not know the file in its current version. */
+  /** The index has no valid entry for the file. */
   case object Unindexed extends PruningResult
 }
 
@@ -30,7 +30,7 @@ object PruningResult {
  * @param snapshotName the snapshot's name, unique within the table
  * @param settings     the scan's read settings
  * @param facts        the statistics that the scan may use
- * @param test         tests which entries may match
+ * @param test         decides which entries may match
  * @param knows        whether there are statistics for a column
  */
 final class FileEvaluator(
@@ -53,8 +53,8 @@ final class FileEvaluator(
 
   private def entry(status: FileStatus): Int = {
     val name = folder.relativize(status.getPath)
-    // A table that is read by its path has no files elsewhere, so entries with absolute paths are
-    // ignored.
+    // A table that is read by its path has no files outside its folder, so entries with absolute
+    // paths are ignored.
     val known = folder.isInCatalog || !TableFolder.isWhole(name)
     val entry = if (known) snapshot.find(name) else -1
     if (entry >= 0 && valid(entry, status)) entry else -1

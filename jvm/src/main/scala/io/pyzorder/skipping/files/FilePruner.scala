@@ -32,12 +32,12 @@ final class FilePruner(
   def isEnabled: Boolean = ZOrderConf.skippingEnabled.get(session.sessionState.conf, properties)
 
   /**
-   * Returns the partitions with the files that must be opened, and the outcome.
+   * Returns the partitions, each with only the files that must be opened, and the outcome.
    *
    * @param listed     the partitions
    * @param indexes    the newest snapshots of the folders that contain the files
    * @param predicates the predicates on the files' rows
-   * @param unknown    further predicates, with subqueries that have not run yet
+   * @param unknown    further predicates, whose subqueries have not run yet
    * @param joins      the filters derived from the keys of joins above the scan
    * @param asked      as in `examine`
    */
@@ -85,10 +85,10 @@ final class FilePruner(
   }
 
   /**
-   * Returns what the index knows about every file of a listing, including whether all of its rows
-   * match and the statistics of columns that the predicates do not reference. An index that has
-   * become too large for the driver is ignored. Unlike `prune`, this compares every file that the
-   * index knows with its state in the store, and `predicates` must contain every condition that
+   * Returns what the index knows about every file of a listing. This includes whether all of the
+   * file's rows match, and the statistics of columns that the predicates do not reference. An index
+   * that has become too large for the driver is ignored. In contrast to `prune`, every indexed file
+   * is compared with its state in the store, and `predicates` must contain every condition that
    * filters the rows.
    *
    * @param asked if false, the store is not checked, and the result may describe files that have
@@ -135,8 +135,8 @@ final class FilePruner(
     indexes.flatMap(ref => IndexStore.load(session, ref).map(ref -> _))
 
   /**
-   * Whether the index is too large to load into the driver. A Spark job then finds the files to
-   * skip, and the index serves no other purpose.
+   * Whether the index is too large to load into the driver. If it is, a Spark job finds the files
+   * to skip, and the index is used for nothing else.
    */
   def isLarge(ref: SnapshotRef): Boolean =
     ref.length > ZOrderConf.indexDriverLimit.get(session.sessionState.conf, properties)

@@ -14,15 +14,15 @@ import io.pyzorder.publish.reading.{JournaledListing, Listing, SelectedPartition
 import io.pyzorder.storage.{FileVersion, TableFolder}
 
 /**
- * Finds the files for the scans of a plan. It applies the journal to the files that Spark's own
- * file index lists.
+ * Finds the files for the scans of a plan. These are the files that Spark's own file index would
+ * list, corrected by the journal.
  *
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
  * @param folders         the table folders that may contain the files
- * @param table           the table, if the catalog tracks its partitions: two tables can share
- *                        their folders and have different partitions
+ * @param table           the table if the catalog tracks its partitions, because two tables with
+ *                        the same folder can have different partitions
  * @param properties      the table's properties; empty for a path
  */
 private[skipping] final class FileSource(
@@ -37,17 +37,17 @@ private[skipping] final class FileSource(
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
-  /** Whether a scan uses the fixed state, which must therefore stay. Set by PlanState. */
+  /** Whether a scan uses the fixed state, so that it must not be replaced. Set by PlanState. */
   private[files] var isSettled: Boolean = false
 
   /** The partitions that the plan's scans are known to select. */
   private var selected = SelectedPartitions.none(partitionSchema)
 
   /**
-   * Makes sure that the state has the partitions that these filters select. All scans of a plan do
-   * this while it is optimized, so that the state has the partitions that each scan needs by the
-   * time it is fixed. Rules that run later usually make filters stricter; if one selects more
-   * partitions, those are listed now.
+   * Makes sure that the state has the partitions that these filters select. This is called for all
+   * scans of a plan while the plan is optimized, so that the state has all partitions that they
+   * need by the time it is fixed. Rules that run after that usually make filters stricter. If
+   * filters select further partitions nevertheless, these are listed on this call.
    */
   private[files] def select(partitionFilters: Seq[Expression]): Unit =
     if (!selected.contain(partitionFilters)) {
@@ -61,7 +61,7 @@ private[skipping] final class FileSource(
       }
     }
 
-  /** The same source for a plan that has not fixed its state. */
+  /** A copy of this source for another plan, in which its state is not fixed. */
   def unfixed: FileSource = {
     val copy =
       new FileSource(session, wrapped, options, partitionSchema, folders, table, properties)
@@ -76,13 +76,13 @@ private[skipping] final class FileSource(
       partitionSchema == other.partitionSchema && folders == other.folders &&
       FileSource.knownFiles(wrapped) == FileSource.knownFiles(other.wrapped))
 
-  /** The journal and index of the fixed state, or the current ones. */
+  /** The journal and index of the fixed state or, if no state is fixed, the current ones. */
   def seen: TableState.Seen = fixed.fold(TableState.Seen.now(session, folders))(_.seen)
 
-  /** The fixed state, or the current one. */
+  /** The fixed state or, if no state is fixed, the current one. */
   def state: TableState = fixed.getOrElse(current())
 
-  /** The state of the files: the current one, or one as old as the settings allow. */
+  /** The current state of the files, or one that is at most as old as the settings allow. */
   def current(): TableState = state(Staleness.of(session.sessionState.conf, properties))
 
   /**
@@ -137,8 +137,8 @@ private[skipping] object FileSource {
   }
 
   /**
-   * Fixes the states of a plan's sources from one listing of all their files, so that they agree.
-   * Sources without a journal are left to Spark.
+   * Fixes the states of a plan's sources from one listing of all their files, so that the states
+   * agree. Sources without a journal are left to Spark.
    */
   def listTogether(sources: Seq[FileSource]): Unit = {
     val listed = sources.filter(_.fixed.exists(_.listing.asOf.isDefined))

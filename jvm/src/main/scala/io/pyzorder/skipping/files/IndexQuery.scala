@@ -87,7 +87,7 @@ private[skipping] object IndexQuery {
     new Bits(groups.scanLeft(0)(_ + _).toArray, bits)
   }
 
-  /** Entry `starts(g) + i` is bit i of group g. */
+  /** The bit of entry `starts(g) + i` is bit i of group g. */
   private final class Bits(starts: Array[Int], groups: Array[Array[Long]]) extends FileTest {
 
     def bytes: Int = groups.map(_.length * 8 + 16).sum

@@ -45,7 +45,7 @@ final class IndexedStatistics(snapshot: IndexSnapshot, column: ColumnArrays, tem
   private def agrees(file: Int): Boolean =
     !column.settingsDependent(file) || snapshot.readSettings(file).temporal == temporal
 
-  /** Whether both bounds are known and are values of the file. */
+  /** Whether both bounds are known and are themselves values in the file. */
   def exact(file: Int): Boolean = bounded(file) && column.exact(file)
 
   /** The number of nulls, or -1 if unknown. */
@@ -82,7 +82,7 @@ final class IndexedStatistics(snapshot: IndexSnapshot, column: ColumnArrays, tem
 
   private def compare(a: Double, b: Double): Int = if (a < b) -1 else if (a > b) 1 else 0
 
-  /** Unscaled decimals are comparable only at the same scale. */
+  /** The unscaled values of two decimals are comparable only if the scales are the same. */
   private def hasColumnsScale(value: Any): Boolean = (value, column.dataType) match {
     case (d: Decimal, t: DecimalType) =>
       d.scale == t.scale && d.precision <= Decimal.MAX_LONG_DIGITS

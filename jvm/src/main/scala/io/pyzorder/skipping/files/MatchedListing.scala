@@ -9,9 +9,9 @@ import org.apache.hadoop.fs.{FileStatus, Path}
 import org.apache.spark.sql.execution.datasources.{FileIndex, FileStatusWithMetadata}
 
 /**
- * The positions of the entries of a listing's files in an index snapshot. They are looked up once,
- * because hashing a path takes longer than evaluating its file, and are kept as long as the
- * listing.
+ * For each file of a listing, the position of its entry in an index snapshot. The positions are
+ * looked up once, because hashing a path takes longer than evaluating the file, and they are kept
+ * for as long as the listing is.
  *
  * A listing returns the same FileStatus objects until it is refreshed. A partition's files are
  * therefore recognized by object identity, which cannot confuse two versions of a file.
@@ -24,7 +24,7 @@ private[skipping] final class MatchedListing {
   /**
    * The position of each file's entry in the snapshot, or -1 if the file has no entry.
    *
-   * @param table    the folder of the snapshot's table, with the settings that entries depend on
+   * @param table    identifies the snapshot's table and the read settings on which entries depend
    * @param snapshot the snapshot's name, unique within the table
    * @param files    the files of one partition
    * @param find     finds the position of one file's entry
@@ -55,7 +55,7 @@ private[skipping] final class MatchedListing {
 private[skipping] object MatchedListing {
 
   private final class OfSnapshot(val snapshot: String) {
-    val partitions = mutable.HashMap.empty[Path, Partition] // by first file
+    val partitions = mutable.HashMap.empty[Path, Partition] // by the path of the first file
   }
 
   private final class Partition(files: Array[FileStatus], val entries: Array[Int]) {
@@ -69,8 +69,8 @@ private[skipping] object MatchedListing {
   }
 
   /**
-   * The lookups for each listing, keyed by the listing's identity and dropped with it. No value
-   * refers to the listing.
+   * The lookups for each listing, keyed by the listing's identity and dropped together with the
+   * listing. No value may refer to the listing, since it would then never be dropped.
    */
   private val cache: Cache[FileIndex, MatchedListing] =
     CacheBuilder.newBuilder().weakKeys().build[FileIndex, MatchedListing]()

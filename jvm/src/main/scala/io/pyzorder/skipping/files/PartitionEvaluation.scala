@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.datasources.{
 import io.pyzorder.skipping.predicate.FileOutcomes
 
 /**
- * Evaluates one listed partition with the evaluators of one scan. For a file below two indexed
- * folders, the first valid entry is used.
+ * Evaluates one listed partition with the evaluators of one scan. If a file has valid entries in
+ * several indexes, the entry in the first of these indexes is used.
  *
  * @param listing the listing that returned the partition
  * @param judges  one evaluator for each index that may contain the partition's files

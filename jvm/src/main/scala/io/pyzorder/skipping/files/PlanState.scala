@@ -15,7 +15,7 @@ import io.pyzorder.storage.FileVersion
  * The states of the tables that one plan reads. A table's state is the list of its data files, with
  * sizes and modification times, and the index snapshots that describe them. The first scan or
  * metadata answer to execute fixes the states of all tables for all scans in the plan, however late
- * they start. If an OPTIMIZE moves a fixed file, the file is opened at its new place.
+ * these scans start. If an OPTIMIZE then moves a file, the file is opened at its new place.
  *
  * The state belongs to the plan, not to one execution: a physical scan keeps its list of files, so
  * a plan that is executed again could otherwise mix old lists with new ones. A DataFrame that is
@@ -46,10 +46,11 @@ private[skipping] final class PlanState {
 
   /**
    * Evaluates `use` with the files of a source fixed. If they are not fixed yet, fixes them first,
-   * together with those of all other sources in the plan. Two partitions of a table belong to one
-   * state. So do a table and a path below it, and a table and one of its partitions at another
-   * location. If another source cannot be listed, it remains unfixed until a scan of its own
-   * executes, which may never happen.
+   * together with those of all other sources in the plan. The sources must agree on the files that
+   * they share, for example if two sources read partitions of one table, or if one reads a table
+   * and the other a path below it or one of its partitions at another location. If one of the other
+   * sources cannot be listed, it remains unfixed until a scan of its own executes, which may never
+   * happen.
    */
   def fixed[T](source: FileSource)(use: => T): T = synchronized {
     fix(source)
@@ -72,7 +73,7 @@ private[skipping] final class PlanState {
 
   /**
    * Whether the store has just been listed for a state. This is true until a scan has used that
-   * listing. Any later scan must check that the files it would skip have not changed since.
+   * listing. Later scans must check that the files they would skip have not changed since.
    */
   def isFresh(state: TableState): Boolean = synchronized {
     val fresh = state.isNew
@@ -111,9 +112,9 @@ private[skipping] final class PlanState {
 
   /**
    * Checks a state from an earlier moment before the first of several scans uses it. The files that
-   * any of them will open must be unchanged, because the tables cannot be listed again once a scan
-   * has chosen its files. A single scan checks its own choice, which is cheaper: by then the join
-   * keys and the results of subqueries are known.
+   * any of these scans will open must be unchanged, because the tables cannot be listed again once
+   * a scan has chosen its files. If there is only one scan, it checks the files that it has chosen.
+   * This is cheaper, because the join keys and the results of subqueries are known by then.
    */
   private def settle(source: FileSource): Unit =
     if (source.fixed.exists(_.asOf.isDefined) && mayListAnew(source)) {
@@ -138,13 +139,16 @@ private[skipping] final class PlanState {
     FileSource.listTogether(differing.map(_.source))
   }
 
-  /** The sources fixed together with this one. Without a journal, the listing is left to Spark. */
+  /**
+   * This source and those that are fixed together with it. A source without a journal is fixed
+   * alone, because Spark lists its files.
+   */
   private def openWith(source: FileSource): Seq[FileSource] =
     if (source.folders.isEmpty) Seq(source)
     else source +: sources.toSeq.filter(other =>
       (other ne source) && other.fixed.isEmpty && other.folders.nonEmpty)
 
-  /** This fixed source and those that share folders with it, directly or through another one. */
+  /** This fixed source and those that share folders with it, directly or through other sources. */
   private def related(source: FileSource): Seq[FileSource] = {
     val lists = sources.toSeq.filter(one => (one eq source) || one.folders.nonEmpty)
       .flatMap(one => one.fixed.map(new Listed(one, _)))
@@ -195,7 +199,7 @@ private[skipping] object PlanState {
      */
     def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
 
-    /** Whether one of them has looked in a folder of the other. */
+    /** Whether a root of one is at or below a root of the other. */
     def meets(other: Listed): Boolean =
       roots.exists(other.above) || other.roots.exists(above)
 

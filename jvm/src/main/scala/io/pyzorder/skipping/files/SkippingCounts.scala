@@ -27,7 +27,7 @@ private[skipping] final class SkippingCounts {
   }
 
   /**
-   * The outcome, as EXPLAIN shows it.
+   * The outcome that EXPLAIN shows.
    *
    * @param nanos the time since the listing
    * @param asked whether the index, if there is one, was evaluated; if it was not, all opened files

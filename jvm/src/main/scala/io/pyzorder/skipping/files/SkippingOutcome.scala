@@ -10,12 +10,12 @@ import io.pyzorder.skipping.predicate.{IndexFilter, JoinKeyFilter}
  * The effect of skipping on one scan's files, after partition pruning.
  *
  * @param table          the table's name, or the folder's name for a path
- * @param selected       the number of files that are opened although the index knows them, or of
- *                       all opened files if there is an index that was not evaluated
+ * @param selected       the number of indexed files that are opened; if there is an index that was
+ *                       not evaluated, the number of all opened files
  * @param skipped        the number of files proved to hold no matching row
  * @param skippedByJoins the number of skipped files that would be opened without join keys
- * @param unindexed      the number of files that are opened because the index does not know them in
- *                       their current version
+ * @param unindexed      the number of files that are opened because the index has no valid entry
+ *                       for them
  * @param selectedBytes  the total size of the files that are opened
  * @param totalBytes     the total size of all files
  * @param nanos          the time spent on the index, excluding the listing of the files
@@ -65,7 +65,7 @@ final case class SkippingOutcome(
 
 object SkippingOutcome {
 
-  /** The outcome of a scan that reads all of its files, whatever an index may know about them. */
+  /** The outcome of a scan that reads all of its files, whether or not they are indexed. */
   def unserved(table: String, files: Int, bytes: Long, reason: String): SkippingOutcome =
     SkippingOutcome(
       table, selected = 0, skipped = 0, skippedByJoins = 0, unindexed = files,

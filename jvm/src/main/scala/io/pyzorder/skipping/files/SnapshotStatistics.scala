@@ -10,7 +10,7 @@ import io.pyzorder.skipping.predicate.FilterColumn
 /** How a scan reads columns. This decides which of an index's statistics are valid for the scan. */
 final case class ColumnReading(dataSchema: StructType, caseSensitive: Boolean, temporal: String)
 
-/** The statistics of a snapshot's columns that one scan may use. */
+/** Those statistics of a snapshot's columns that are valid for one scan. */
 final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
     extends (FilterColumn => Option[IndexedStatistics]) {
 
@@ -18,7 +18,7 @@ final class SnapshotStatistics(snapshot: IndexSnapshot, reading: ColumnReading)
 
   /**
    * The statistics of the column itself, even if `column` is a function of it. None if there are
-   * none or the scan reads the column differently.
+   * none, or if the scan reads the column as another type.
    */
   override def apply(column: FilterColumn): Option[IndexedStatistics] =
     asked.getOrElseUpdate(column,

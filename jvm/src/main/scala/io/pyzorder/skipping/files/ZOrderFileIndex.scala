@@ -18,9 +18,9 @@ import io.pyzorder.storage.TableFolder
  *
  * Filters are passed with each call of `listFiles` and are never part of the object, because Spark
  * merges and reuses scans whose relations are equal, and then lists once for the filters of both.
- * Two instances are equal if their wrapped indexes, the states of journal and index, and their join
- * keys are equal. Join keys are part of the object because Spark does not know of them and cannot
- * pass them as filters.
+ * Two instances are equal if their wrapped indexes, the states of journal and index that they saw
+ * at planning, and their join keys are equal. Join keys are part of the object because Spark does
+ * not know of them and cannot pass them as filters.
  *
  * @param source     finds the files
  * @param plan       the state that all scans of the plan share
@@ -28,7 +28,8 @@ import io.pyzorder.storage.TableFolder
  * @param table      the table's name, for messages
  * @param properties the table's properties; empty for a path
  * @param joins      the filters derived from the keys of joins above the scan, once they are known
- * @param estimate   the number of bytes that will be read, for the cost model only; None for all
+ * @param estimate   the number of bytes that will be read, for the cost model only; None if all
+ *                   bytes will be read
  */
 final class ZOrderFileIndex private (
     session: shim.SparkSession,
@@ -49,7 +50,7 @@ final class ZOrderFileIndex private (
 
   private val pruner = new FilePruner(session, table, ownSchema, source.options, properties)
 
-  /** The last listing, kept only for display: scans list again. */
+  /** The last answer, kept only for display. Scans never use it. */
   private var last: Option[(ZOrderFileIndex.Request, ZOrderFileIndex.Answer)] = None
 
   override def rootPaths: Seq[Path] = wrapped.rootPaths
@@ -90,8 +91,8 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Like `outcome`, for the cost model. If Spark would have to list the files, those that the index
-   * covers are taken from it instead.
+   * Like `outcome`, but for the cost model. If Spark would have to list the files, those that the
+   * index covers are taken from the index instead.
    */
   def estimatedOutcome(
       partitionFilters: Seq[Expression],
@@ -136,16 +137,17 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Whether to ask the store for changed files. An execution asks when it chooses the files, and
-   * not for the descriptions of the plan that Spark makes before and meanwhile. EXPLAIN asks.
+   * Whether to check the store for changed files. When a query is executed, this is done when its
+   * files are chosen, but not when Spark describes the plan before or during the execution. EXPLAIN
+   * checks too.
    */
   private def mayAsk: Boolean = !isExecuting || plan.isChoosing
 
   /**
    * Fixes the state that the plan reads, then makes the choice of files, or of answers from the
    * index, that an execution of the plan uses. If that state comes from an earlier moment and no
-   * scan uses it yet, the chosen files are checked. If one is gone or has changed, the table is
-   * listed and the choice is made again.
+   * scan uses it yet, the chosen files are checked. If one of them is gone or has changed, the
+   * table is listed and the choice is made again.
    */
   def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
     val choice = choose
@@ -157,9 +159,10 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Whether this runs for an execution of the plan. To describe the plan, Spark then requests the
-   * outcome before the first scan, and the files are listed once for both. The whole logical plan
-   * has been optimized by then, so the partitions that its scans select are known.
+   * Whether the plan is being executed. Spark then describes the plan before its first scan runs,
+   * and requests the outcome for that purpose. The files are listed at this point, once for the
+   * description and for all scans. By then, the whole logical plan has been optimized, so the
+   * partitions that its scans select are known.
    */
   private def isExecuting: Boolean =
     session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
@@ -176,7 +179,7 @@ final class ZOrderFileIndex private (
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins, Some(bytes), seen)
 
-  /** The same index for a scan below joins. It also skips files that hold none of these keys. */
+  /** Like this index, but also skips the files that hold none of the join keys in `more`. */
   def withJoins(more: Seq[JoinKeyFilter]): ZOrderFileIndex =
     new ZOrderFileIndex(
       session, source, plan, dataSchema, table, properties, joins ++ more, estimate, seen)
@@ -194,7 +197,7 @@ final class ZOrderFileIndex private (
   /** Whether files may currently be skipped and some of them may be indexed. */
   def maySkip: Boolean = pruner.isEnabled && indexes.nonEmpty
 
-  /** Whether the index can also be used for more than skipping files. */
+  /** Whether the index may also serve aggregates and LIMIT, in addition to skipping files. */
   def mayAnswer: Boolean = maySkip && !indexes.exists(pruner.isLarge)
 
   private def indexes: Seq[SnapshotRef] = source.seen.indexes
@@ -236,8 +239,8 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * The columns that are read from the files. A column in both schemas is a partition column, whose
-   * value comes from the folder's name, whatever the files hold.
+   * The columns that are read from the files. This excludes columns of the partition schema, whose
+   * values come from the names of folders even if the files have columns of the same names.
    */
   private def ownSchema: StructType = {
     val same = session.sessionState.conf.resolver

@@ -21,9 +21,9 @@ private[skipping] final case class JoinedKey(column: Expression, ordinal: Int) {
   })
 
   /**
-   * The column of the relation's files that the key consists of, or an order-preserving function of
-   * one, with names as the relation spells them. None if the key is anything else, or a partition
-   * column.
+   * The key as an expression over the relation, with names as the relation spells them. None unless
+   * the key is a column of the relation's files or an order-preserving function of one. A partition
+   * column is not a column of the files.
    *
    * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
    * every NaN to a single NaN, and -0.0 to 0.0. `=` treats these values as equal too, and so does
@@ -75,7 +75,7 @@ private[skipping] final class BroadcastKeys(
   val wanted: Seq[JoinedKey] = scanned.zipWithIndex.map { case (e, i) => JoinedKey(e, i) }
 
   /**
-   * The filter on the column that the key implies. Returns None if the key implies none, or if
+   * The filter that the key's values imply for the column. Returns None if they imply none, or if
    * `present` already contains it.
    */
   def filter(

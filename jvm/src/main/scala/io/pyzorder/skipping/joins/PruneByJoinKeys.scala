@@ -21,7 +21,8 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  * rule runs each time adaptive execution optimizes the rest of a plan, and never without adaptive
  * execution.
  *
- * In an eligible join, rows of the scanned side that have no partner must not affect the result:
+ * A join is eligible if the rows of its scanned side that have no partner do not affect the result.
+ * By join type, the scanned side can be:
  * - inner: either side;
  * - left semi (IN, EXISTS): the left side, because a left row without a partner is dropped.
  *

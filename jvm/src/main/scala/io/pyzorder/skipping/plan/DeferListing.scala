@@ -39,8 +39,8 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * it needs their files.
  *
  * The rule also removes a cached relation if another session has changed the table's location, for
- * example by an OPTIMIZE that switches it. Otherwise, this session would read the old folder, and
- * write to it.
+ * example by an OPTIMIZE that switches it. Otherwise, this session would read and write the old
+ * folder.
  */
 case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
 
@@ -58,7 +58,7 @@ case class DeferListing(session: shim.SparkSession) extends Rule[LogicalPlan] {
   }
 
   private def prepare(relation: UnresolvedRelation, mayDefer: Boolean): Unit =
-    // Spark itself reports what is wrong with the name or the table.
+    // Errors are ignored, because Spark itself reports an invalid name or table afterwards.
     try
       for (identifier <- identifierOf(relation.multipartIdentifier)
         if catalog.tableExists(identifier)) {

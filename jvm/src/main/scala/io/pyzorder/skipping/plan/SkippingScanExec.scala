@@ -80,7 +80,8 @@ case class SkippingScanExec(child: SparkPlan) extends UnaryExecNode {
   }
 
   /**
-   * The outcome, or the error: a plan must be printable even if its files can no longer be listed.
+   * The outcome, or an error message, because a plan must be printable even if its files can no
+   * longer be listed.
    */
   private def summary: String =
     try outcome.map(_.summary).getOrElse("")

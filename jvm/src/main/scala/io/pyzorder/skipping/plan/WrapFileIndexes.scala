@@ -71,7 +71,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     case _ => false
   }
 
-  /** Whether the class is exactly one of these three. A subclass may know more about the files. */
+  /** Whether the class is exactly one of these three. A subclass may list other files. */
   private def isSparks(location: FileIndex): Boolean =
     location.getClass == classOf[InMemoryFileIndex] ||
       location.getClass == classOf[CatalogFileIndex] ||
@@ -128,9 +128,9 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     if (!selectsPartitions && !(index.wasIndexed && outcome.skipped > 0)) relation
     else {
       val bytes = math.max(1L, outcome.selectedBytes)
-      // Statistics from ANALYZE TABLE take precedence over the index's size, so they are capped.
-      // Row counts and column statistics stay, because the cost model applies the filter to them
-      // itself.
+      // The size from ANALYZE TABLE takes precedence over the index's size, so it is capped. Row
+      // counts and column statistics stay, because the cost model itself applies the filter to
+      // them.
       val catalogTable = relation.catalogTable.map(table =>
         table.copy(stats = table.stats.map((stats: CatalogStatistics) =>
           stats.copy(sizeInBytes = stats.sizeInBytes.min(bytes)))))

@@ -36,9 +36,9 @@ private[skipping] object ColumnFilters {
   }
 
   /**
-   * `c` equals none of the values. Removing a value from the list only keeps more files, so two
-   * kinds are removed: NaN, which the bounds leave out, and ±0.0, which are equal here but not in
-   * every hash set.
+   * `c` equals none of the values. The filter remains correct if a value is removed from the list,
+   * because it then keeps more files. Two kinds of values are removed: NaN, which the bounds leave
+   * out, and ±0.0, which are equal here but not in every hash set.
    */
   def other(c: FilterColumn, list: Iterable[Any]): IndexFilter = {
     val values = list.filterNot(v => isNaN(v) || isZero(v))

@@ -110,7 +110,7 @@ final class FunctionStatisticsView(facts: ColumnStatisticsView, column: FilterCo
   override def bounded(file: Int): Boolean = facts.bounded(file) && {
     val (least, greatest) = (facts.min(file), facts.max(file))
     try column.keepsOrder(least, greatest) && convert(least) != null && convert(greatest) != null
-    catch { case NonFatal(_) => false } // such as a day past the last timestamp
+    catch { case NonFatal(_) => false } // for example for a day past the last timestamp
   }
 
   override def empty(file: Int): Boolean = facts.empty(file)

@@ -10,8 +10,8 @@ import org.apache.spark.sql.catalyst.expressions.objects.InvokeLike
 /**
  * Evaluates a predicate for which the rules prove nothing, on files where one evaluation suffices.
  * If every row of a file has the same value in each column that the predicate references, the
- * predicate's outcome for one row is its outcome for all rows. FALSE and NULL exclude all rows. If
- * evaluation fails, the file is kept, because the query must raise the error.
+ * predicate's outcome for one row is its outcome for all rows. If it is FALSE or NULL, no row of
+ * the file matches. If evaluation fails, the file is kept, because the query must raise the error.
  *
  * "The same value" means that there is no null and no NaN, that both bounds are equal (all values
  * between them then equal them too, whether or not the bounds are exact), and that the value is not
@@ -53,7 +53,7 @@ final case class ConstantFileFilter(columns: Seq[FilterColumn], predicate: Expre
 object ConstantFileFilter {
 
   /**
-   * Returns None unless the predicate may be evaluated here and all its columns can have
+   * Returns None unless the predicate may be evaluated in this way and all of its columns can have
    * statistics.
    */
   def of(predicate: Expression): Option[ConstantFileFilter] =

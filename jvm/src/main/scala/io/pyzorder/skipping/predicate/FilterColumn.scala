@@ -14,8 +14,8 @@ import io.pyzorder.index.model.IndexedColumn
  * The column side of an index filter: a leaf column or an order-preserving function of one.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type in which the query reads the column; an index column of another type is
- *                 not used for it
+ * @param dataType the type with which the query reads the column. The index is not used if it has
+ *                 the column with a different type
  * @param through  a function that MonotonicFunctions proves to preserve order, with the column as
  *                 BoundReference 0
  * @param zone     if set, `through` preserves order only between values whose days are in order in
@@ -88,9 +88,9 @@ object FilterColumn {
   }
 
   /**
-   * Applies the function to a column or to a function of one. The order of days is checked on a
-   * TIMESTAMP column's own bounds, so a function that needs this check must be applied to such a
-   * column directly.
+   * Applies a function to `column`, which may already be a function of a column. If the function
+   * preserves order only while days are in order, it must be applied to a TIMESTAMP column
+   * directly, because the order of days is checked on the column's own bounds.
    */
   private def applied(
       function: Expression,

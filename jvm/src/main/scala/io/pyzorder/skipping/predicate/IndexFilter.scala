@@ -15,7 +15,8 @@ import org.apache.spark.unsafe.types.UTF8String
 trait IndexFilter {
 
   /**
-   * Binds the filter to a snapshot's columns. A column that `facts` does not know keeps every file.
+   * Binds the filter to a snapshot's columns. A filter on a column that `facts` does not know keeps
+   * every file.
    *
    * @param facts returns the statistics of the column with exactly this path and type, ignoring any
    *              function applied to it
@@ -54,7 +55,7 @@ object IndexFilter {
     override def toString: String = "false"
   }
 
-  /** Rows that both sides seek. A proof by one side that there are none suffices. */
+  /** Seeks the rows that both sides seek. A proof by one side that a file has none is enough. */
   final case class And(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       (left.bound(facts), right.bound(facts)) match {
@@ -70,7 +71,7 @@ object IndexFilter {
     override def toString: String = s"($left AND $right)"
   }
 
-  /** Rows that either side seeks. Both sides must prove that there are none. */
+  /** Seeks the rows that either side seeks. Both sides must prove that a file has none. */
   final case class Or(left: IndexFilter, right: IndexFilter) extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       for (l <- left.bound(facts); r <- right.bound(facts)) yield new FileTest {
@@ -84,7 +85,7 @@ object IndexFilter {
   private def saturated(left: Int, right: Int): Int =
     math.min(left.toLong + right, Int.MaxValue).toInt
 
-  /** `a AND b`. A side without a proof is dropped. */
+  /** `left AND right`. A side that can prove nothing is dropped. */
   def and(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Never, _) | (_, Never) => Never
     case (Always, other) => other
@@ -93,7 +94,7 @@ object IndexFilter {
     case (l, r) => And(l, r)
   }
 
-  /** `a OR b`. If one side has no proof, the whole has no proof. */
+  /** `left OR right`. If one side can prove nothing, neither can the whole. */
   def or(left: IndexFilter, right: IndexFilter): IndexFilter = (left, right) match {
     case (Always, _) | (_, Always) => Always
     case (Never, other) => other
@@ -146,9 +147,9 @@ object IndexFilter {
   }
 
   /**
-   * `c < value`, `c <= value`. A row v that makes it TRUE is not null. It is not NaN either,
-   * because NaN is above every value. So min <= v < value (or v <= value). `value` is neither null
-   * nor NaN.
+   * `c < value`, `c <= value`. A v in column c that makes the comparison TRUE is not null, and it
+   * is not NaN, because NaN is above every value. So min <= v < value (or v <= value). `value` is
+   * neither null nor NaN.
    */
   final case class Below(column: FilterColumn, value: Any, orEqual: Boolean) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -165,8 +166,8 @@ object IndexFilter {
   }
 
   /**
-   * `c > value`, `c >= value`. A row v that makes it TRUE is NaN, which is above every value, or
-   * value < v <= max (or value <= v). `value` is neither null nor NaN.
+   * `c > value`, `c >= value`. If a v in column c makes the comparison TRUE, either v is NaN, which
+   * is above every value, or value < v <= max (or value <= v). `value` is neither null nor NaN.
    */
   final case class Above(column: FilterColumn, value: Any, orEqual: Boolean) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -184,9 +185,10 @@ object IndexFilter {
   }
 
   /**
-   * `c = value`, `c IN (values)`. The values are sorted and neither null nor NaN. A row v that
-   * makes it TRUE equals one of them, and min <= v <= max. Each value is searched for, rather than
-   * the range that they span: IN (1, 1000000) skips a file with values from 5 to 10.
+   * `c = value`, `c IN (values)`. The values are sorted and neither null nor NaN. A v in column c
+   * that makes the predicate TRUE equals one of them, and min <= v <= max. Each of the values is
+   * compared with the bounds, and not only the range that the values span: IN (1, 1000000) skips a
+   * file with values from 5 to 10.
    */
   final case class OneOf(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {
@@ -215,7 +217,7 @@ object IndexFilter {
    * `c != value`, `c NOT IN (values)`. The values are as in OneOf and not ±0.0. The predicate is
    * FALSE or NULL for every row only if all rows are null or equal to a listed value. That is
    * proved if both bounds are the same listed value (then all values between them equal it, even if
-   * the bounds are inexact) and no NaN was seen. Tempting but wrong:
+   * the bounds are inexact) and no NaN was seen. It would be wrong to use
    * `NOT (min <= value AND value <= max)`, which skips a file with 1, 2, 3 for `c != 2`.
    */
   final case class Other(column: FilterColumn, values: Seq[Any]) extends OfColumn {

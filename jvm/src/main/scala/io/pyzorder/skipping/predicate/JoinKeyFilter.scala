@@ -4,13 +4,13 @@ import org.apache.spark.sql.catalyst.expressions.{And, Expression, GreaterThanOr
 import org.apache.spark.sql.catalyst.expressions.{LessThanOrEqual, Literal}
 
 /**
- * A filter over the index, derived from the keys on a join's other side. It keeps every file with a
- * row that the join can use. Two join key filters are equal if their index filters are, because
- * Spark then reads the same files whichever join they come from.
+ * A filter over the index, derived from the keys on the broadcast side of a join. It keeps every
+ * file that may hold a row with one of these keys. Two join key filters are equal if their index
+ * filters are, because the same files are then read, whichever join the filters come from.
  *
  * @param filter the filter, on one column
  * @param origin the join key and the column that the filter was made from
- * @param text   the number of keys, for display
+ * @param text   a description of the keys, for display
  */
 final class JoinKeyFilter private (
     val filter: IndexFilter,
@@ -31,8 +31,8 @@ final class JoinKeyFilter private (
 object JoinKeyFilter {
 
   /**
-   * Identifies the key of a broadcast and the column that it filters, so that the work is not
-   * repeated when Spark re-optimizes the rest of a plan.
+   * Identifies the key of a broadcast and the column that it filters, so that no filter is added a
+   * second time when Spark re-optimizes the rest of a plan.
    */
   final class Origin(
       private val exchange: AnyRef,
@@ -49,7 +49,7 @@ object JoinKeyFilter {
   }
 
   /**
-   * The filter for `column = one of the keys`, or None if such a filter can prove nothing.
+   * The filter for `column = one of the keys`, or None if that filter can prove nothing.
    *
    * @param column a column of the files, or an order-preserving function of one
    */

@@ -26,11 +26,12 @@ object Outcomes {
  * a filter that is true for every file with a row whose outcome is in the set. A file may match if
  * TRUE is possible, and all of its rows match if only TRUE is possible.
  *
- * Judgements compose row by row. A row's outcome follows from the outcomes of the parts, so a file
- * in which the parts cannot have the required outcomes has no such row. The parts are tested file
- * by file, as if each outcome of one part could occur with each outcome of the other. This adds
- * outcomes but never loses one. Tempting but wrong is to negate a filter: the negation of "some row
- * may be TRUE" is "no row is TRUE", whereas NOT needs "some row may be FALSE".
+ * Judgements compose row by row. A row's outcome follows from the outcomes of the predicate's
+ * parts, so a given outcome requires certain outcomes of the parts. If these are impossible in a
+ * file, the file has no row with the given outcome. The parts are tested file by file, as if each
+ * outcome of one part could occur together with each outcome of the other. This may add outcomes
+ * but never loses one. It would be wrong to negate a filter: the negation of "some row may be TRUE"
+ * is "no row is TRUE", whereas NOT needs "some row may be FALSE".
  *
  * @param isTotal whether evaluating the predicate cannot fail
  * @param rule    the filters for some sets, built on first use; for the other sets, the filters of
@@ -55,12 +56,14 @@ final class Judgement private[skipping] (
   private def any(outcomes: Int): IndexFilter =
     Seq(Null, True, False).filter(o => (outcomes & o) != 0).map(may).reduce(IndexFilter.or)
 
-  /** Selects the files that may have a row that makes the predicate TRUE. They must be read. */
+  /**
+   * Selects the files to read, which are those that may have a row that makes the predicate TRUE.
+   */
   def mayBeTrue: IndexFilter = may(True)
 
   /**
-   * Selects the files that may have a row that WHERE excludes. They must be read even for answers
-   * from metadata.
+   * Selects the files that may have a row that WHERE excludes. These files must be read even if
+   * others are answered from metadata.
    */
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
@@ -77,15 +80,17 @@ final class Judgement private[skipping] (
   /** AND, which is the lesser of the two outcomes in the order FALSE, NULL, TRUE. */
   def and(other: Judgement): Judgement = joined(other, True)
 
-  /** OR, which is the greater of the two outcomes in that order. */
+  /** OR, which is the greater of the two outcomes in the order FALSE, NULL, TRUE. */
   def or(other: Judgement): Judgement = joined(other, False)
 
   /**
-   * AND has the extreme TRUE, and OR has the extreme FALSE. The whole is `extreme` for a row only
-   * if both parts are, and it is `extreme` or NULL only if each part is. It is the opposite only if
-   * some part is, and it is the opposite or NULL only if some part is one of these. It is NULL only
-   * if some part is NULL and each part is NULL or `extreme`. An error in a part that does not
-   * decide the outcome may go unnoticed, as it may in Spark, which need not evaluate such a part.
+   * For AND, `extreme` is TRUE and its opposite is FALSE. For OR, `extreme` is FALSE and its
+   * opposite is TRUE. In a row, the whole is `extreme` only if both parts are `extreme`, and it is
+   * `extreme` or NULL only if each part is `extreme` or NULL. It is the opposite only if some part
+   * is the opposite, and it is the opposite or NULL only if some part is the opposite or NULL. It
+   * is NULL only if some part is NULL and each part is NULL or `extreme`. An error in a part that
+   * does not decide the outcome may go unnoticed, as it may in Spark, which need not evaluate such
+   * a part.
    */
   private def joined(other: Judgement, extreme: Int): Judgement = {
     val opposite = Outcomes.negated(extreme)

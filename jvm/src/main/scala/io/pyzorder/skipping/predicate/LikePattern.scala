@@ -16,7 +16,8 @@ object LikePattern {
   final case class StartingWith(prefix: UTF8String, anyRest: Boolean) extends LikePattern
 
   /**
-   * LIKE replaces bytes that are not valid UTF-8 with this character, so it stands for them too.
+   * The character with which LIKE replaces bytes that are not valid UTF-8. In a pattern, it
+   * therefore matches such bytes too.
    */
   private val Replacement = '\uFFFD'
 
@@ -29,8 +30,8 @@ object LikePattern {
   }
 
   /**
-   * Returns None if the pattern is invalid, because the escape character is the last character or
-   * precedes one that it cannot escape.
+   * Returns None if the pattern is invalid, that is, if the escape character is the last character
+   * or precedes a character that it cannot escape.
    */
   private[skipping] def parse(pattern: String, escape: Char): Option[LikePattern] = {
     val prefix = new StringBuilder

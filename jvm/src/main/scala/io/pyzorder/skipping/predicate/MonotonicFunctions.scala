@@ -15,8 +15,8 @@ import org.apache.spark.sql.types._
  * null, and the file is kept where it fails), and a <= b implies f(a) <= f(b). Then min <= v <= max
  * gives f(min) <= f(v) <= f(max): the images of the bounds enclose the images of the values, which
  * is all that an index filter uses. f need not be one-to-one, because every rule compares with `<=`
- * or with a single value to which f maps both bounds. Both conditions are preserved when such
- * functions are composed.
+ * or with a single value to which f maps both bounds. A composition of functions that satisfy both
+ * conditions satisfies them too.
  *
  * Functions that map a timestamp to its local day or to a longer unit need a condition on the
  * bounds, because a clock that is set back over midnight repeats a day: in America/St_Johns,

@@ -8,7 +8,7 @@ import io.pyzorder.skipping.predicate.IndexFilter._
 
 /**
  * The range of one column's values in the rows that a filter seeks, from `least` to `greatest`.
- * None means that there is no limit. It is used only for display and never to skip a file.
+ * None means that there is no limit. The range is used only for display, never to skip a file.
  */
 final case class PredicateBox(least: Option[Any], greatest: Option[Any])
 

@@ -20,8 +20,8 @@ import io.pyzorder.skipping.predicate.IndexFilter.{
 import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, True}
 
 /**
- * Derives the judgement of a predicate over a table's rows. It is pure, and it is the only place
- * that decides which predicates may skip files. Each predicate has one rule, which gives the
+ * Derives the judgement of a predicate over a table's rows. This object has no side effects, and it
+ * alone decides which predicates may skip files. Each predicate has one rule, which gives the
  * filters of its three outcomes. The proofs of the filters are in IndexFilter, beside each kind of
  * filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping are
  * examples, and docs/how-skipping-is-proved.md explains how to write a rule.
@@ -122,10 +122,10 @@ object PredicateRules {
     }).getOrElse(Always)
 
   /**
-   * The judgement of a predicate without a rule. It is evaluated on constant files, and evaluation
-   * may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
-   * `mayNotBeTrue` keeps every file: checking all files in the store would cost more than not
-   * reading the few constant files saves.
+   * The judgement of a predicate without a rule. The predicate is evaluated on constant files, and
+   * evaluation may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
+   * `mayNotBeTrue` keeps every file. Otherwise, metadata answers would check all files in the
+   * store, which costs more than it saves, since only the few constant files would not be read.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)
@@ -205,7 +205,7 @@ object PredicateRules {
   private val MaxSize = 2000
 
   /**
-   * Matches a comparison with a literal, which is NULL where its other side is null. Therefore a
+   * Matches a comparison with a literal. The comparison is NULL where its other side is null, so a
    * comparison with coalesce equals the coalesce of the comparisons.
    */
   private object Comparison {

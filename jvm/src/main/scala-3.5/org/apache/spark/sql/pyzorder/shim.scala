@@ -22,8 +22,8 @@ object shim {
     org.apache.spark.sql.Dataset.ofRows(session, plan)
 
   /**
-   * Adds a rule that runs before Spark resolves the names of tables. Spark 3.5 cannot run a rule
-   * there, so this does nothing.
+   * Adds a rule that runs before Spark resolves the names of tables. Spark 3.5 cannot run a rule at
+   * that point, so this method does nothing.
    */
   def injectEarlyRule(
       extensions: SparkSessionExtensions,

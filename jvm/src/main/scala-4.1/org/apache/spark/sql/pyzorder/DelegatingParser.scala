@@ -7,8 +7,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /**
- * Delegates the parser interface of Spark 4.1 and 4.2 to the next parser, and statements to
- * `parse`.
+ * Passes statements to `parse`, and all other calls of the parser of Spark 4.1 and 4.2 to the next
+ * parser.
  */
 abstract class DelegatingParser(next: ParserInterface) extends ParserInterface {
 

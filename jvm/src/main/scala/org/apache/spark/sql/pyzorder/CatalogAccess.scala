@@ -26,7 +26,7 @@ object CatalogAccess {
    * A table's current partitions according to the catalog. Their folders are not listed.
    *
    * @param alternatives filters on the partition columns; a partition is included if all filters of
-   *                     one alternative hold
+   *                     at least one alternative hold
    */
   def partitions(
       session: shim.SparkSession,

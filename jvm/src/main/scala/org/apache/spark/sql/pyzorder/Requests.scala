@@ -8,12 +8,13 @@ import org.apache.spark.util.ThreadUtils
 /** Sends requests to a store. */
 object Requests {
 
-  /** The number of requests that wait for a remote store at the same time. */
+  /** The maximum number of requests that wait for a remote store at the same time. */
   private val AtOnce = 32
 
   /**
-   * Returns the result of `send` for each item, in the items' order. A local disk needs no more
-   * threads than there are cores. Threads for a remote store mostly wait, so there are more.
+   * Returns the result of `send` for each item, in the items' order. For a local disk, as many
+   * threads as there are cores are enough. Threads that send requests to a remote store mostly
+   * wait, so more of them are used.
    */
   def inParallel[A, B](fs: FileSystem, items: Seq[A])(send: A => B): Seq[B] =
     if (items.length <= 1) items.map(send)

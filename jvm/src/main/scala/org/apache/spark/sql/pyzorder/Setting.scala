@@ -10,9 +10,10 @@ import org.apache.spark.sql.internal.SQLConf
  * The class is in Spark's package because Spark's registry of settings is private to it.
  *
  * @param key     full key, `spark.sql.zorder.<noun>.<noun>`
- * @param default text of the default value
+ * @param default the default value as a string
  * @param doc     description for `SET -v`
- * @param parse   parses a text; throws IllegalArgumentException with a sentence if it is invalid
+ * @param parse   parses a string; if the string is invalid, throws an IllegalArgumentException
+ *                whose message says why
  * @param public  whether `SET -v` shows the setting; false for settings that are only for tests
  */
 class Setting[T](
@@ -37,7 +38,7 @@ class Setting[T](
         throw io.pyzorder.common.ZOrderErrors.invalidSetting(where, text, failure.getMessage)
     }
 
-  /** Registers the setting, unless this class already did so in another class loader of the JVM. */
+  /** Registers the setting, unless another class loader's copy of this class has done so. */
   private def register(): Unit =
     if (!SQLConf.containsConfigKey(key)) {
       val builder = SQLConf.buildConf(key).doc(doc).version("0.1.0")

@@ -12,7 +12,7 @@ object StatementJobs {
   /** @param tags set by the code that started the job */
   final case class Job(number: Int, tags: Seq[String], running: Boolean, stages: Seq[Stage])
 
-  /** The jobs with a tag, oldest first. Connect prefixes a client's tag with user and session. */
+  /** The jobs with a tag, oldest first. Connect puts user and session before a client's tag. */
   def tagged(session: shim.SparkSession, tag: String): Seq[Job] =
     session.sparkContext.statusStore.jobsList(null)
       .filter(_.jobTags.exists(found => found == tag || found.endsWith(s"_Tag_$tag")))
