@@ -345,7 +345,7 @@ def test_an_unfinished_run(spark: SparkSession, tmp_path: Path) -> None:
     ]
     try:
         for query in refused:
-            with pytest.raises(ZOrderError, match="ZORDER_FALLBACK_UNFINISHED.*Run 1"):
+            with pytest.raises(ZOrderError, match="ZORDER_FALLBACK_UNFINISHED.*run 1"):
                 query()
         shadowed = "WITH unfinished AS (SELECT 7 AS a) SELECT a FROM unfinished"
         assert [row.a for row in fallback.sql(spark, shadowed).collect()] == [7]
