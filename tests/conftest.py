@@ -37,7 +37,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In a process of a parallel run (`-n`), sends the counts of kills to the main process."""
+    """In a pytest-xdist worker (`-n`), sends the kill counts to the main process."""
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["kills"] = list(kill_matrix.cells.items())
@@ -45,7 +45,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Adds the counts of kills from a test process that has finished."""
+    """Adds the kill counts of a worker that has finished."""
     told = getattr(node, "workeroutput", {}).get("kills", [])
     kill_matrix.cells.update({tuple(cell): count for cell, count in told})
 

@@ -87,7 +87,7 @@ class IndexedColumn:
 
     @property
     def name(self) -> str:
-        """The path in SQL notation, which is unique for each path."""
+        """The path in SQL notation. Different paths have different names."""
         return ".".join(_quoted(part) for part in self.path)
 
     @property

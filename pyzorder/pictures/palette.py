@@ -1,4 +1,4 @@
-"""The colours of pictures, and CSS variables that give them other values on dark pages."""
+"""The colours of pictures, and CSS variables that replace them in dark mode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VARIABLES = {
     BOX: "--box",
 }
 
-#: Replacements for these colours on dark pages.
+#: Replacements for these colours in dark mode.
 DARK = {
     INK: "#e4eaf1",
     GRID: "#3b4754",

@@ -1,4 +1,4 @@
-"""Renders pictures as one SVG for both light and dark pages."""
+"""Renders a picture as one SVG for both light and dark mode."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pyzorder.pictures.picture import Picture
 
 
 def themed_svg(picture: Picture) -> str:
-    """Returns a picture as an SVG that also has colours for readers who prefer dark pages."""
+    """Returns a picture as an SVG that also contains the colours for dark mode."""
     return themed(picture.bytes_of("svg").decode())
 
 
 def themed(svg: str) -> str:
-    """Adds the palette's dark colours to an SVG, for readers who prefer dark pages.
+    """Adds the palette's dark-mode colours to an SVG.
 
-    On dark pages, the background is transparent. Programs that do not support CSS variables draw
-    the light colours.
+    In dark mode, the background is transparent. Programs that do not support CSS variables draw the
+    light colours.
     """
     dark = "; ".join(f"{VARIABLES[colour]}: {other}" for colour, other in DARK.items())
     for colour, variable in VARIABLES.items():

@@ -8,17 +8,17 @@ import scala.tools.nsc.reporters.StoreReporter
 
 /**
  * Compiles sources with all their mutants at once: each mutated place asks `Active` which of its
- * variants to run. Leaves out mutants that do not compile, and marks them in the list.
+ * mutants to run. Leaves out mutants that do not compile, and marks them in the list.
  *
  * Arguments: the folder for classes, the file for the list (tab-separated: number, file, line,
  * column, before, after, whether it compiles), the Scala files.
  */
 object Mutator {
 
-  /** A variant of a piece of a source. For a `case`, `after` is "never". */
+  /** A mutation of one piece of source code. For a `case`, `after` is "never". */
   private final case class Mutant(number: Int, before: String, after: String)
 
-  /** A piece of a source: an expression or, if it is empty, the end of a pattern. */
+  /** A piece of source code: an expression or, if it is empty, the end of a pattern. */
   private final case class Site(start: Int, end: Int, mutants: Seq[Mutant])
 
   private val Swapped: Map[String, Seq[String]] = Map(
@@ -80,7 +80,7 @@ object Mutator {
 
   private def shown(text: String): String = text.replaceAll("\\s+", " ")
 
-  /** The source of `Active`, which holds the active mutant and records those that were reached. */
+  /** The code of `Active`, which holds the active mutant and records those that were reached. */
   private val active = new scala.reflect.internal.util.BatchSourceFile("Active.scala",
     """package io.pyzorder.mutants
       |
@@ -110,7 +110,7 @@ object Mutator {
       |}
       |""".stripMargin)
 
-  /** A source with its mutants inserted. */
+  /** A source file with its mutants inserted. */
   private final class Written(source: Path, sites: Seq[Site], broken: collection.Set[Int]) {
 
     val name: String = source.toString
@@ -122,7 +122,7 @@ object Mutator {
 
     val text: String = out.toString
 
-    /** The mutant whose text is at this position of the written source. */
+    /** The mutant whose text is at this position of the written file. */
     def at(place: Int): Option[Int] =
       ranges.filter { case (start, end, _) => start <= place && place <= end }
         .minByOption { case (start, end, _) => end - start }.map(_._3)

@@ -51,8 +51,8 @@ def parted(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture
 def held(spark: SparkSession, tmp_path: Path) -> Callable[..., object]:
-    """A function that runs a query and, while the query's function `slow` blocks, something
-    else."""
+    """A function that runs a query, and calls another function while the query is blocked in the
+    UDF `slow`."""
     started, go = str(tmp_path / "started"), str(tmp_path / "go")
 
     def slow(value: int) -> int:

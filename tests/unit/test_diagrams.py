@@ -143,7 +143,7 @@ def test_texts_are_legible_on_a_phone(draw: Callable[[], str]) -> None:
 
 @drawn
 def test_colours_are_the_palette_s(draw: Callable[[], str]) -> None:
-    """Each of these colours has a counterpart for dark pages."""
+    """Each of these colours has a counterpart for dark mode."""
     svg = draw()
     assert "prefers-color-scheme: dark" in svg
     colours = re.findall(r"(?:fill|stroke): ([^;\"]+)", svg)

@@ -1,4 +1,4 @@
-"""Pictures in the colours of light and dark pages."""
+"""Pictures that adapt to light and dark mode."""
 
 from __future__ import annotations
 

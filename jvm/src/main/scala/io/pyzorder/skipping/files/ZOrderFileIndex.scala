@@ -137,17 +137,16 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Whether to check the store for changed files. When a query is executed, this is done when its
-   * files are chosen, but not when Spark describes the plan before or during the execution. EXPLAIN
-   * checks too.
+   * Whether to check the store for changed files. A query checks when its files are chosen, but not
+   * when Spark describes the plan before or during the execution. EXPLAIN also checks.
    */
   private def mayAsk: Boolean = !isExecuting || plan.isChoosing
 
   /**
-   * Fixes the state that the plan reads, then makes the choice of files, or of answers from the
-   * index, that an execution of the plan uses. If that state comes from an earlier moment and no
-   * scan uses it yet, the chosen files are checked. If one of them is gone or has changed, the
-   * table is listed and the choice is made again.
+   * Fixes the state that the plan reads, then chooses the files, or the answers from the index,
+   * that an execution of the plan uses. If that state was determined earlier and no scan uses it
+   * yet, the chosen files are checked. If one of them has been deleted or changed, the table is
+   * listed and the choice is made again.
    */
   def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
     val choice = choose
@@ -159,10 +158,10 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Whether the plan is being executed. Spark then describes the plan before its first scan runs,
-   * and requests the outcome for that purpose. The files are listed at this point, once for the
-   * description and for all scans. By then, the whole logical plan has been optimized, so the
-   * partitions that its scans select are known.
+   * Whether the plan is being executed. At the start of an execution, before any scan runs, Spark
+   * describes the plan, and the description includes the skipping outcome. The files are therefore
+   * listed at this point, once for the description and for all scans. By then, the whole logical
+   * plan has been optimized, so the partitions that its scans select are known.
    */
   private def isExecuting: Boolean =
     session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) != null
