@@ -54,21 +54,31 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
         The same builder.
 
     Raises:
-        ZOrderError: the jar is missing, the version of Spark is not supported, the builder is for
-            Spark Connect, or a session or JVM is already running without pyzorder. The message
-            says what to do.
+        ZOrderError: the jar or Java is missing, the version of Spark is not supported, the builder
+            is for Spark Connect, or a session or JVM is already running without pyzorder. The
+            message says what to do.
     """
     options: dict[str, Any] = builder._options
     remote = "spark.remote" in options or "SPARK_REMOTE" in os.environ
     if remote or bridge.is_connect_only():
         raise errors.connect_builder(EXTENSION)
     path = jar()
+    check_java()
     check_running(path)
     check_submit_arguments(path)
     for key, addition in (("spark.jars", str(path)), ("spark.sql.extensions", EXTENSION)):
         kept = options.get(key) or default_setting(key)
         builder = builder.config(key, with_item(kept, addition, LATER))
     return builder
+
+
+def check_java() -> None:
+    """Raises if PySpark would have to start a JVM and there is no Java."""
+    if bridge.running_jvm() is None and versions.java_program() is None:
+        import pyspark
+
+        spark = versions.minor(pyspark.__version__)
+        raise errors.java_missing(None, spark, versions.least_java(spark))
 
 
 def check_running(path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import configparser
+import os
+import shutil
 from pathlib import Path
 
 from pyzorder._version import __version__
@@ -31,3 +33,17 @@ def jar_path(spark: str) -> Path:
     """Returns the path of the jar for a supported minor version, whether or not it exists."""
     scala = table()[spark]["scala"]
     return PACKAGE / "jars" / f"pyzorder-spark-{spark}_{scala}-{__version__}.jar"
+
+
+def least_java(spark: str) -> int:
+    """Returns the oldest Java release that a supported minor version of Spark runs on."""
+    return int(table()[spark]["java"])
+
+
+def java_program() -> str | None:
+    """Returns the Java program that Spark starts, or None if there is none on PATH.
+
+    If JAVA_HOME is set, this is the program in that folder, whether or not it exists.
+    """
+    home = os.environ.get("JAVA_HOME")
+    return os.path.join(home, "bin", "java") if home else shutil.which("java")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -162,9 +160,7 @@ def java() -> tuple[str, str]:
     import pyspark
 
     spark = versions.minor(pyspark.__version__)
-    needed = int(versions.table()[spark]["java"])
-    home = os.environ.get("JAVA_HOME")
-    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    needed, program = versions.least_java(spark), versions.java_program()
     try:
         said = subprocess.run([program or "java", "-version"], capture_output=True, text=True)
     except OSError:

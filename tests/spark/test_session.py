@@ -71,6 +71,12 @@ def test_pyspark_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         session.jar()
 
 
+def test_java_missing(tmp_path: Path) -> None:
+    """PySpark's own error would only say that the Java gateway exited."""
+    said = run("pyzorder.configure(plain())", tmp_path, PATH=str(tmp_path), JAVA_HOME="")
+    assert "ZORDER_JAVA_MISSING" in said and "there is no java on PATH" in said
+
+
 def test_keeps_what_is_set(tmp_path: Path) -> None:
     said = run(
         """

@@ -279,6 +279,14 @@ def test_scala_lines_fit() -> None:
     assert [place for *place, line in lines if len(line.rstrip("\n")) > 100] == []
 
 
+def test_sql_blocks_end_with_a_semicolon() -> None:
+    """Otherwise spark-sql waits for more, and joins the block with the next one."""
+    blocks_of_sql = [block for block in BLOCKS if block.language == "sql"]
+    lines = [[line.split(" --")[0].rstrip() for line in b.code.splitlines()] for b in blocks_of_sql]
+    codes = [[line for line in code if line and not line.startswith("--")] for code in lines]
+    assert [code[-1] for code in codes if not code[-1].endswith(";")] == []
+
+
 def test_case_does_not_depend_on_the_locale() -> None:
     """With Turkish as the JVM's language, "GZIP".toLowerCase is not "gzip"."""
     cases = re.compile(r"\.to(Lower|Upper)Case\b(?!\((java\.util\.)?Locale\.ROOT\))")
