@@ -151,8 +151,9 @@ bench-small: $(VENV)/made-demo,bench ## Measure the extension's overhead on tiny
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/small_tables.py
 
-bench-planning: jar ## Measure the index's planning time for tables of 10k, 100k and 1M files
+bench-planning: jar ## Measure whole queries on 1,000 to 100,000 files, and the index's part of their planning
 	$(RUN) benchmarks/planning.py
+	$(RUN) benchmarks/many_files.py
 
 peers: ## Fetch Delta, Iceberg and Hudi with Maven, and their Spark versions, for the benchmarks
 	@for spark in 3.5 4.0; do $(MAKE) jar SPARK=$$spark EXTRAS=test || exit 1; done
