@@ -283,7 +283,7 @@ def test_rows_written_to_the_old_folder(spark: SparkSession, tmp_path: Path) -> 
     other = spark.newSession()
     old = location(spark)
     optimize(spark)
-    other.sql("SELECT 1000L id, 1 other").write.mode("append").parquet(str(old))
+    other.sql("SELECT 1000L id, 1L other").write.mode("append").parquet(str(old))
     spark.sql("VACUUM switched")
     assert read_there(spark) == ids(spark.table("switched")) == [*ALL, 1000]
     spark.sql("VACUUM switched")
