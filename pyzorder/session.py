@@ -73,10 +73,17 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def check_java() -> None:
-    """Raises if PySpark would have to start a JVM and there is no Java."""
-    if bridge.running_jvm() is None and versions.java_program() is None:
-        import pyspark
+    """Raises if PySpark would have to start a JVM and there is no Java.
 
+    Raises nothing if there is a spark-env.sh, because it may set JAVA_HOME.
+    """
+    if bridge.running_jvm() is not None or versions.java_program() is not None:
+        return
+    import pyspark
+
+    home = os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
+    conf = os.environ.get("SPARK_CONF_DIR") or os.path.join(home, "conf")
+    if not os.path.exists(os.path.join(conf, "spark-env.sh")):
         spark = versions.minor(pyspark.__version__)
         raise errors.java_missing(None, spark, versions.least_java(spark))
 

@@ -105,10 +105,14 @@ CASES = {
 }
 
 
+#: A partitioned table with an index.
+OPTIMIZED = Case(PARTITIONED, OPTIMIZE, "", 40)
+
+
 @pytest.fixture
 def folder(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """Creates the table with forty rows and an index, and returns its folder."""
-    case = request.param
+    case: Case = request.param
     spark.sql(case.table.format(tmp_path / "t"))
     try:
         details = spark.sql("DESCRIBE TABLE EXTENDED stale").where("col_name = 'Location'").first()
@@ -178,62 +182,47 @@ def test_an_append_that_began_before_the_first_index(
         spark.sql("DROP TABLE stale")
 
 
-def test_a_partition_dropped_before_optimize(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", [OPTIMIZED], indirect=True)
+def test_a_partition_dropped_before_optimize(spark: SparkSession, folder: str) -> None:
     """OPTIMIZE does not list the dropped partition, and the index no longer covers its folder."""
-    spark.sql(PARTITIONED.format(tmp_path / "t"))
-    try:
-        insert(spark, 0, 40)
-        spark.sql(OPTIMIZE).collect()
-        spark.sql("ALTER TABLE stale DROP PARTITION (p = 0)")
-        append(tmp_path / "t", [100, 102])
-        insert(spark, 41, 42)
-        spark.sql("OPTIMIZE stale FULL ZORDER BY (id)").collect()
-        spark.sql("ALTER TABLE stale ADD PARTITION (p = 0)")
-        for statement in ("SELECT 1", "INSERT INTO stale VALUES (43, 1)"):
-            spark.sql(statement)
-            rows = count(fresh(spark))
-            assert rows > 40
-            assert_seen(spark, [], rows)
-    finally:
-        spark.sql("DROP TABLE stale")
+    spark.sql("ALTER TABLE stale DROP PARTITION (p = 0)")
+    append(Path(folder), [100, 102])
+    insert(spark, 41, 42)
+    spark.sql("OPTIMIZE stale FULL ZORDER BY (id)").collect()
+    spark.sql("ALTER TABLE stale ADD PARTITION (p = 0)")
+    for statement in ("SELECT 1", "INSERT INTO stale VALUES (43, 1)"):
+        spark.sql(statement)
+        rows = count(fresh(spark))
+        assert rows > 40
+        assert_seen(spark, [], rows)
 
 
-def test_an_overwrite_that_fails(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", [OPTIMIZED], indirect=True)
+def test_an_overwrite_that_fails(spark: SparkSession, folder: str) -> None:
     """By the time the overwrite fails, it has deleted the old files."""
-    spark.sql(PARTITIONED.format(tmp_path / "t"))
-    try:
-        insert(spark, 0, 40)
-        spark.sql(OPTIMIZE).collect()
-        reader = bound(fresh(spark), "1h")
-        assert reader.sql("SELECT count(*) FROM stale").collect() == [(40,)]
-        with pytest.raises(Exception, match="refused"):
-            fresh(spark).sql(
-                "INSERT OVERWRITE stale PARTITION (p = 1)"
-                " SELECT CAST(raise_error('refused') AS BIGINT) FROM range(1)"
-            )
-        left = spark.read.parquet(str(tmp_path / "t")).selectExpr("sum(1)").first()[0]
-        for session in (reader, bound(fresh(spark), "1h")):
-            assert session.sql("SELECT count(*) FROM stale").collect() == [(left,)]
-    finally:
-        spark.sql("DROP TABLE stale")
+    reader = bound(fresh(spark), "1h")
+    assert reader.sql("SELECT count(*) FROM stale").collect() == [(40,)]
+    with pytest.raises(Exception, match="refused"):
+        fresh(spark).sql(
+            "INSERT OVERWRITE stale PARTITION (p = 1)"
+            " SELECT CAST(raise_error('refused') AS BIGINT) FROM range(1)"
+        )
+    left = spark.read.parquet(folder).selectExpr("sum(1)").first()[0]
+    for session in (reader, bound(fresh(spark), "1h")):
+        assert session.sql("SELECT count(*) FROM stale").collect() == [(left,)]
 
 
-def test_a_partition_is_overwritten(spark: SparkSession, tmp_path: Path) -> None:
-    spark.sql(PARTITIONED.format(tmp_path / "t"))
-    try:
-        insert(spark, 0, 40)
-        spark.sql(OPTIMIZE).collect()
-        reader = bound(fresh(spark), "1h")
-        assert count(reader) == 40
-        spark.sql("INSERT OVERWRITE stale PARTITION (p = 1) SELECT id FROM range(0)")
-        assert count(reader) == 20
-        assert reader.sql("SELECT count(*) FROM stale").collect() == [(20,)]
-        with settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
-            spark.sql("INSERT OVERWRITE stale SELECT id, 0 FROM range(3)")
-        assert reader.sql("SELECT count(*) FROM stale").collect() == [(3,)]
-        spark.sql("INSERT INTO stale VALUES (7, 7)")
-        assert count(reader) == 4
-        spark.sql("ALTER TABLE stale DROP PARTITION (p = 7)")
-        assert count(reader) == 3
-    finally:
-        spark.sql("DROP TABLE stale")
+@pytest.mark.parametrize("folder", [OPTIMIZED], indirect=True)
+def test_a_partition_is_overwritten(spark: SparkSession, folder: str) -> None:
+    reader = bound(fresh(spark), "1h")
+    assert count(reader) == 40
+    spark.sql("INSERT OVERWRITE stale PARTITION (p = 1) SELECT id FROM range(0)")
+    assert count(reader) == 20
+    assert reader.sql("SELECT count(*) FROM stale").collect() == [(20,)]
+    with settings(spark, spark__sql__sources__partitionOverwriteMode="dynamic"):
+        spark.sql("INSERT OVERWRITE stale SELECT id, 0 FROM range(3)")
+    assert reader.sql("SELECT count(*) FROM stale").collect() == [(3,)]
+    spark.sql("INSERT INTO stale VALUES (7, 7)")
+    assert count(reader) == 4
+    spark.sql("ALTER TABLE stale DROP PARTITION (p = 7)")
+    assert count(reader) == 3
