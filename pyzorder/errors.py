@@ -135,6 +135,11 @@ def java_missing(program: str | None, spark: str, needed: int) -> ZOrderError:
     return error("ZORDER_JAVA_MISSING.FAILED", spark=spark, needed=needed, program=program)
 
 
+def java_incomplete(program: str, spark: str, module: str) -> ZOrderError:
+    """The installed Java lacks a module without which Spark does not start."""
+    return error("ZORDER_JAVA_INCOMPLETE", program=program, spark=spark, module=module)
+
+
 def java_too_old(program: str, found: str, spark: str, needed: int) -> ZOrderError:
     """The installed Java is too old for Spark."""
     return error("ZORDER_JAVA_TOO_OLD", program=program, found=found, spark=spark, needed=needed)

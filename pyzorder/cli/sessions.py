@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: Default settings of a new session, which --conf overrides.
 DEFAULTS = {"spark.app.name": "pyzorder", "spark.ui.showConsoleProgress": "false"}
 
+#: A module of the JDK that Spark 4's launcher always adds.
+VECTOR_MODULE = "jdk.incubator.vector"
+
 CATALOG, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir"
 
 
@@ -155,7 +158,7 @@ def java() -> tuple[str, str]:
     """Returns the Java program that Spark would start, and its version from `java -version`.
 
     Raises:
-        ZOrderError: Java is missing, or too old for the installed Spark.
+        ZOrderError: Java is missing, or the installed Spark does not run on it.
     """
     import pyspark
 
@@ -171,4 +174,7 @@ def java() -> tuple[str, str]:
     release = int(found[2]) if found[2] != "1" else int(found[1].split(".")[1])
     if release < needed:
         raise errors.java_too_old(str(program), found[1], spark, needed)
+    with_module = [str(program), f"--add-modules={VECTOR_MODULE}", "-version"]
+    if spark != "3.5" and subprocess.run(with_module, capture_output=True).returncode != 0:
+        raise errors.java_incomplete(str(program), spark, VECTOR_MODULE)
     return str(program), found[1]

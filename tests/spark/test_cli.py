@@ -60,6 +60,7 @@ REFUSED: list[tuple[tuple[str, ...], int, str]] = [
     (("vacuum", "{table}", "--retain-hours", "-1"), 2, "--retain-hours"),
     (("explain", "DROP TABLE {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
     (("explain", "INSERT INTO {table} SELECT * FROM {table}"), 1, "[PARSE_SYNTAX_ERROR]"),
+    (("explain", "./sales"), 2, "not a query. To explain a query on a folder, name"),
     (("explain", "SELECT nothing FROM {table}"), 1, "[UNRESOLVED_COLUMN"),
     (("advise", "{table}"), 2, "--queries FILE, --event-log DIR, or both"),
     (("advise", "{table}", "--queries", "/no/where.sql"), 2, "does not exist"),
@@ -333,6 +334,14 @@ def test_doctor_says_what_to_do(
     old.chmod(0o755)
     with pytest.raises(pyzorder.ZOrderError, match="ZORDER_JAVA_TOO_OLD.*is Java 1.7.0_80"):
         sessions.java()
+    if not spark.version.startswith("3.5"):
+        old.write_text(
+            "#!/bin/sh\n"
+            "[ $1 = -version ] || exit 1\n"  # as Java does if a module of --add-modules is missing
+            "echo 'openjdk version \"21.0.1\"' >&2\n"
+        )
+        with pytest.raises(pyzorder.ZOrderError, match="ZORDER_JAVA_INCOMPLETE.*incubator"):
+            sessions.java()
 
 
 @pytest.mark.parametrize(

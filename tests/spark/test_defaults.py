@@ -204,5 +204,10 @@ def test_tiny_files_are_still_joined(spark: SparkSession, tmp_path: Path) -> Non
     folder = tmp_path / "t"
     rows(spark, 20_000).repartition(50).write.parquet(str(folder))
     remark = optimize(spark, f"'{folder}' DRY RUN")["remark"]
-    assert remark.startswith("Pays off: 50 files would become")
+    assert remark == "Pays off: 50 files would become 1 file, so queries would open fewer files."
+    remark = optimize(spark, f"'{folder}' ZORDER BY (a, b) DRY RUN")["remark"]
+    assert remark.startswith(
+        "Pays off: 50 files would become 1 file, so queries would open fewer files"
+    )
+    assert "but the table is smaller than one file of " in remark
     assert optimize(spark, f"'{folder}'")["numFilesAdded"] == 1

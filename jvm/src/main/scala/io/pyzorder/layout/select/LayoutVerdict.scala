@@ -93,6 +93,7 @@ object LayoutVerdict {
     def saved = (now.bytes - next.bytes) * Lookups >= work.rewritten && now.bytes > next.bytes
     def joins = work.written < work.replaced &&
       (work.columns.isEmpty || work.rewritten < OpenCost * work.replaced)
+    def unskippable = work.written <= work.partitions
     val shares = s"${percent(next.share)} instead of ${percent(now.share)}"
     if (work.replaced == 0) LayoutVerdict("nothing", "Nothing to do.")
     else if (work.undoes && next.cost > Harm * now.cost && next.cost - now.cost >= Noticed) {
@@ -105,11 +106,13 @@ object LayoutVerdict {
     } else if (joins) {
       LayoutVerdict("pays",
         s"Pays off: ${files(work.replaced)} would become ${files(work.written)}, so queries " +
-          "would open fewer files.")
-    } else if (work.written <= work.partitions) LayoutVerdict("useless", tooSmall(work))
+          "would open fewer files" +
+          (if (work.columns.nonEmpty && unskippable) s", but ${tooSmall(work)}" else "."))
+    } else if (unskippable) LayoutVerdict("useless", s"Does not pay off: ${tooSmall(work)}")
     else LayoutVerdict("useless", s"Does not pay off: a lookup would open $shares of the table.")
   }
 
+  /** Says why the files of this work cannot be skipped, and which target size would help. */
   private def tooSmall(work: Work): String = {
     val what = if (work.partitions == 1) "the table is" else "the table's partitions are"
     val smaller = work.rewritten / work.partitions / 16
@@ -117,8 +120,7 @@ object LayoutVerdict {
     val hint =
       if (smaller < least) "; reading a table this small is faster than skipping files"
       else s"; try ${option(smaller)}"
-    s"Does not pay off: $what smaller than one file of ${size(work.targetSize)}, so nothing can " +
-      s"be skipped$hint."
+    s"$what smaller than one file of ${size(work.targetSize)}, so nothing can be skipped$hint."
   }
 
   /** The command-line and SQL options for a round size of at most `bytes`. */
