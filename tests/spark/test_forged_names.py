@@ -200,6 +200,31 @@ def test_a_journal_that_names_files_of_another_table(
         spark.sql("DROP TABLE inner_table")
 
 
+def test_a_journal_of_a_table_with_a_partition_in_another_table(
+    spark: SparkSession, table: Path, tmp_path: Path
+) -> None:
+    """In a query on both, the journal hides the partition's files from its own table only."""
+    victim = tmp_path / "victim"
+    spark.sql(f"CREATE TABLE victim (id BIGINT) USING parquet LOCATION '{victim}'")
+    try:
+        spark.sql("INSERT INTO victim SELECT id FROM range(10)")
+        spark.sql("OPTIMIZE victim ZORDER BY (id)").collect()
+        spark.sql(f"ALTER TABLE forger ADD PARTITION (p = 9) LOCATION '{victim}'")
+        put(
+            table,
+            retire={
+                "retire": [ref(file, f"file:{file}") for file in victim.glob("*.parquet")],
+                "add": [],
+                "folders": [],
+            },
+            outcome={"outcome": "COMMIT", "by": "x"},
+        )
+        query = "SELECT (SELECT count(id) FROM victim), (SELECT count(id) FROM forger)"
+        assert spark.newSession().sql(query).collect() == [(10, 20)]
+    finally:
+        spark.sql("DROP TABLE victim")
+
+
 #: Columns in a forged pointer, which stays below the maximum size of a pointer.
 COLUMNS = {
     "the same z-value": lambda i: {"path": ["zorder_value(id, p)"], "type": "binary"},

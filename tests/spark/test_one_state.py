@@ -345,3 +345,31 @@ def test_a_file_replaced_before_a_refresh(spark, tmp_path, read, journaled) -> N
         df.unpersist()
         if "table" in read:
             spark.sql("DROP TABLE replaced")
+
+
+@pytest.mark.parametrize("buckets", ["", "CLUSTERED BY (id) INTO 1 BUCKETS"])
+@pytest.mark.parametrize("where", ["", "WHERE p >= 0"])
+def test_a_partition_added_to_a_table_without_a_journal(
+    spark, held, tmp_path, buckets, where
+) -> None:
+    """OPTIMIZE refuses tables with buckets, which can still have an index."""
+    spark.sql(
+        f"CREATE TABLE plain_state (id BIGINT, p INT) USING parquet PARTITIONED BY (p) {buckets}"
+        f" LOCATION '{tmp_path / 't'}'"
+    )
+    try:
+        rows = "SELECT id, cast(id % 2 AS INT) p FROM range({}, {}, 1, 1)"
+        spark.sql(f"INSERT INTO plain_state {rows.format(0, 20)}")
+        if buckets:
+            spark.sql("CREATE SKIPPING INDEX ON plain_state").collect()
+        rows_of = f"(SELECT * FROM plain_state {where})"
+        df = spark.sql(
+            f"SELECT count(*), max(c) FROM {rows_of} JOIN (SELECT count(slow(id)) c FROM {rows_of})"
+            " ON true"
+        )
+        more = "INSERT INTO plain_state SELECT id, 7 FROM range(10)"
+        with settings(spark, spark__sql__files__minPartitionNum="1"):
+            assert_one_state(held(df.collect, lambda: spark.newSession().sql(more)))
+        assert spark.sql("SELECT count(*) FROM plain_state").first()[0] == 30
+    finally:
+        spark.sql("DROP TABLE plain_state")

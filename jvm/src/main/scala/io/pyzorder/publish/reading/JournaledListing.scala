@@ -120,8 +120,9 @@ object JournaledListing {
   }
 
   /**
-   * The listings of several relations, taken from one listing of all their roots through the
-   * journals; None for a relation whose file index is of a class that only Spark can list.
+   * The listings of several relations, taken from one listing of all their roots; None for a
+   * relation whose file index is of a class that only Spark can list. Each relation sees the files
+   * through the journals of its own folders only, because a journal must not affect other tables.
    *
    * @param relations the relations, each with its options, its selected partitions and its folders
    */
@@ -129,30 +130,28 @@ object JournaledListing {
       session: shim.SparkSession,
       relations: Seq[(FileIndex, Map[String, String], SelectedPartitions, Seq[TableFolder])])
       : Seq[Option[Listing]] = {
-    val roots = relations.map { case (wrapped, options, selected, _) =>
-      Roots.of(session, wrapped, options, selected)
+    val hadoopConf = session.sessionState.newHadoopConf()
+    val located = relations.map { case (wrapped, options, selected, folders) =>
+      Roots.of(session, wrapped, options, selected).map(at => (at, trusting(folders, at)))
     }
-    val trusted = relations.zip(roots).flatMap { case ((_, _, _, folders), at) =>
-      folders.map(_ -> at.fold(Set.empty[Path])(_.paths.toSet))
+    def look(): Seq[JournalLook] =
+      for {
+        (at, folders) <- located.flatten
+        folder <- folders
+      } yield JournalLook(hadoopConf, folder, at.paths)
+    JournalLook.unchangedDuring(look) { _ =>
+      val now = System.currentTimeMillis()
+      val every = located.flatten.flatMap(_._1.paths).distinct
+      val top = every.filterNot(path => every.exists(o => o != path && below(path, o)))
+      val files = new JournaledFileIndex(
+        session, top, Map.empty, None, None, Nil, Nil, _ => Map.empty).statuses
+      located.map(_.map { case (at, folders) =>
+        val own = new JournaledFileIndex(
+          session, at.paths, at.options, at.schema, at.spec, folders, at.pinned,
+          paths => FilesBelow(files, paths, paths.map(_ -> Nil).toMap))
+        Listing(own, isFresh = true, Some(now))
+      })
     }
-    // The journal of one table must not affect the files of another.
-    val (inCatalog, byPath) = trusted.partition(_._1.isInCatalog)
-    val folders = (inCatalog ++ byPath).map(_._1).distinct.map { folder =>
-      val own = inCatalog.collect { case (`folder`, paths) => paths }
-      if (own.isEmpty) folder else folder.trusting(own.flatten.toSet)
-    }
-    val now = System.currentTimeMillis()
-    val every = roots.flatten.flatMap(_.paths).distinct
-    val top = every.filterNot(path => every.exists(o => o != path && below(path, o)))
-    val files = new JournaledFileIndex(
-      session, top, Map.empty, None, None, folders, roots.flatten.flatMap(_.pinned), _ => Map.empty)
-      .statuses
-    roots.map(_.map { at =>
-      val own = new JournaledFileIndex(
-        session, at.paths, at.options, at.schema, at.spec, Nil, at.pinned,
-        paths => FilesBelow(files, paths, paths.map(_ -> Nil).toMap))
-      Listing(own, isFresh = true, Some(now))
-    })
   }
 
   /**
@@ -219,14 +218,15 @@ object JournaledListing {
     val snapshots = covering.flatMap(ref => SnapshotListing.of(session, ref).map(ref -> _))
     def known(paths: Set[Path]): Map[Path, Seq[FileStatus]] =
       snapshots.map(_._2.below(paths)).foldLeft(Map.empty[Path, Seq[FileStatus]])(_ ++ _)
-    val trusted = folders.map { folder =>
-      if (folder.isInCatalog) folder.trusting(at.paths.toSet) else folder
-    }
     val files = new JournaledFileIndex(
-      session, at.paths, at.options, at.schema, at.spec, trusted, at.pinned, known)
+      session, at.paths, at.options, at.schema, at.spec, trusting(folders, at), at.pinned, known)
     val times = snapshots.flatMap(_._1.coverage).map(_.listedAt) :+ now
     Listing(files, isFresh = snapshots.isEmpty, Some(times.min))
   }
+
+  /** The folders; that of a table in the catalog trusts the paths that the catalog gives it. */
+  private def trusting(folders: Seq[TableFolder], at: Roots): Seq[TableFolder] =
+    folders.map(folder => if (folder.isInCatalog) folder.trusting(at.paths.toSet) else folder)
 
   /**
    * Whether a root path is a file in the folder of a table. A missing path counts as a file,

@@ -57,6 +57,10 @@ final case class SelectedPartitions private (
   def named: Seq[Seq[Expression]] = alternatives.map(_.map(_.transform {
     case BoundReference(place, dataType, _) => AttributeReference(columns(place).name, dataType)()
   }))
+
+  /** One filter that selects these partitions, or None if every partition is selected. */
+  def anyOf: Option[Expression] =
+    if (areAll) None else named.map(_.reduce(And)).reduceOption(Or)
 }
 
 object SelectedPartitions {

@@ -83,7 +83,8 @@ private[skipping] final class FileSource(
   def state: TableState = fixed.getOrElse(current())
 
   /** The current state of the files, or one that is at most as old as the settings allow. */
-  def current(): TableState = state(Staleness.of(session.sessionState.conf, properties))
+  def current(): TableState =
+    listedOnce(state(Staleness.of(session.sessionState.conf, properties)))
 
   /**
    * The state for estimates. This is the fixed state, if there is one. Otherwise, if Spark would
@@ -111,7 +112,18 @@ private[skipping] final class FileSource(
   /** The state of the files according to a new listing. */
   def listedAnew(): TableState = {
     JournaledListing.forget(wrapped)
-    state(Staleness.none)
+    listedOnce(state(Staleness.none))
+  }
+
+  /**
+   * The same state, with the selected partitions of a CatalogFileIndex listed. That index would
+   * list them for each scan, and scans of one query could then see different files.
+   */
+  private def listedOnce(state: TableState): TableState = state.listing.files match {
+    case catalog: CatalogFileIndex =>
+      val files = catalog.filterPartitions(selected.anyOf.toSeq)
+      new TableState(state.seen, state.listing.copy(files = files), state.staleness)
+    case _ => state
   }
 
   private def state(staleness: Staleness): TableState = {
