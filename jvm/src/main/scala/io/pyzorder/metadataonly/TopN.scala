@@ -28,7 +28,7 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
     file => file.verdict != PruningResult.Skipped && !last.exists(place => isBeyond(file, place))
   }
 
-  /** A position in the order: that of a value, or None for that of nulls that come first. */
+  /** A position in the order: a value, or None for nulls that come first. */
   private type Place = Option[Any]
 
   private final case class Group(place: Place, rows: Long)

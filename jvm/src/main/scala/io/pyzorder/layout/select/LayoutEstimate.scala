@@ -44,8 +44,8 @@ object LayoutEstimate {
   }
 
   /**
-   * Predicts a rewrite without reading rows: like `MergeSelection`, it assumes that each group's
-   * rows fill the box around its files evenly.
+   * Predicts the result of a rewrite without reading rows. Like `MergeSelection`, this assumes that
+   * each group's rows fill the box around its files evenly.
    *
    * @param files  the table's current files
    * @param groups for each group, the positions in `files` of the files that are laid out together,

@@ -132,7 +132,7 @@ object MergeSelection {
     (space.files(file).bytes + OpenShare * targetSize) *
       space.columns.map(space.width(_, file)).sum
 
-  /** The bytes of some rows, and the lowest and highest rank of each column in them. */
+  /** The total size of some rows, and each column's lowest and highest rank among them. */
   private final case class Rows(bytes: Double, low: Seq[Int], high: Seq[Int]) {
 
     def +(other: Rows): Rows = Rows(

@@ -16,7 +16,7 @@ private[layout] final class RowBatch(columns: Int) {
 
   private var rows = new Array[Byte](BytesAtFirst)
 
-  /** Address of each row in `rows`, and the end of the last one. */
+  /** Address of each row in `rows`, followed by the end address of the last row. */
   private val starts = {
     val starts = new Array[Long](MaxRows + 1)
     starts(0) = Platform.BYTE_ARRAY_OFFSET.toLong
@@ -51,7 +51,8 @@ private[layout] final class RowBatch(columns: Int) {
   def isNull(row: Int, column: Int): Boolean = BitSetMethods.isSet(rows, starts(row), column)
 
   /**
-   * Address in `array` of a value of up to eight bytes, or of the offset and size of a longer one.
+   * Address in `array` of a value of up to eight bytes, or of the offset and size of a longer
+   * value.
    */
   def address(row: Int, column: Int): Long = starts(row) + nullBits + 8L * column
 

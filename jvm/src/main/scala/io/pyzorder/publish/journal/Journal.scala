@@ -10,7 +10,7 @@ import io.pyzorder.storage.{FileSystems, RunNumber, TableFolder}
 
 /**
  * The journal of a table, which records what its runs set out to do. Records are created once and
- * never changed. The last run is the one with the greatest number; at most one run is unfinished.
+ * never changed. The last run is the one with the greatest number. At most one run is unfinished.
  */
 object Journal {
 
@@ -24,7 +24,7 @@ object Journal {
   def path(folder: TableFolder, run: Long, kind: String): Path =
     new Path(folder.journal, s"_$run.$kind")
 
-  /** Reads the last run with one listing; JournalState.none if there is no journal. */
+  /** Reads the last run with one listing. Returns JournalState.none if there is no journal. */
   def read(hadoopConf: Configuration, folder: TableFolder): JournalState = {
     val fs = folder.journal.getFileSystem(hadoopConf)
     val all = records(fs, folder)
