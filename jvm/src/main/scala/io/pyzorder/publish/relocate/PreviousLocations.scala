@@ -50,8 +50,8 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * INSERTs that were planned before a switch may have added files to the previous folders. Copies
-   * these files to the current location of the table or partition. Throws overwrittenBehind if a
+   * Copies files that INSERTs planned before a switch have since added to the previous folders. The
+   * copies go to the current location of the table or partition. Throws overwrittenBehind if a
    * previous folder was overwritten instead.
    */
   def carry(): Unit = {
@@ -69,7 +69,7 @@ final class PreviousLocations(
     table.garbage(kept, at) ++ partitions.garbage(kept, at)
 
   /**
-   * Deletes the files in `garbage`, and folders that are then empty.
+   * Deletes the files in `garbage`, and folders that this leaves empty.
    *
    * @param deleted called after each file with the number of files of the same run, or of the same
    *                table folder, that have been deleted so far

@@ -13,10 +13,10 @@ sealed trait PruningResult
 
 object PruningResult {
 
-  /** The file may hold matching rows. */
+  /** The file may contain matching rows. */
   case object Selected extends PruningResult
 
-  /** The file is proved to hold no row that makes the predicate TRUE. */
+  /** The file is proved to contain no row that makes the predicate TRUE. */
   case object Skipped extends PruningResult
 
   /** The index has no valid entry for the file. */

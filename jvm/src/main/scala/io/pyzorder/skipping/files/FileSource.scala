@@ -15,7 +15,7 @@ import io.pyzorder.storage.{FileVersion, TableFolder}
 
 /**
  * Finds the files for the scans of a plan. These are the files that Spark's own file index would
- * list, corrected by the journal.
+ * list, with corrections from the journal.
  *
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
@@ -37,7 +37,7 @@ private[skipping] final class FileSource(
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
-  /** Whether a scan uses the fixed state, so that it must not be replaced. Set by PlanState. */
+  /** Whether a scan uses the fixed state, which must then not be replaced. Set by PlanState. */
   private[files] var isSettled: Boolean = false
 
   /** The partitions that the plan's scans are known to select. */
@@ -47,7 +47,7 @@ private[skipping] final class FileSource(
    * Makes sure that the state has the partitions that these filters select. This is called for all
    * scans of a plan while the plan is optimized, so that the state has all partitions that they
    * need by the time it is fixed. Rules that run after that usually make filters stricter. If
-   * filters select further partitions nevertheless, these are listed on this call.
+   * filters select further partitions nevertheless, this call lists them.
    */
   private[files] def select(partitionFilters: Seq[Expression]): Unit =
     if (!selected.contain(partitionFilters)) {
@@ -61,7 +61,7 @@ private[skipping] final class FileSource(
       }
     }
 
-  /** A copy of this source for another plan, in which its state is not fixed. */
+  /** A copy of this source for another plan. The state of the copy is not fixed. */
   def unfixed: FileSource = {
     val copy =
       new FileSource(session, wrapped, options, partitionSchema, folders, table, properties)
