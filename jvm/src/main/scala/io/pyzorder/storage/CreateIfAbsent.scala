@@ -113,7 +113,7 @@ object CreateIfAbsent {
   /**
    * Sends a PUT with If-None-Match, which S3 refuses if the name is taken. If the response is lost,
    * the client retries and then finds the name taken by its own first PUT. A writer whose PUT fails
-   * therefore reads the object back: the object holds the writer's bytes only if the writer was
+   * therefore reads the object back: the object contains the writer's bytes only if the writer was
    * first.
    */
   private final class Conditional(fs: FileSystem) extends CreateIfAbsent {

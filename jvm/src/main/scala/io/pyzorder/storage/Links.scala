@@ -35,10 +35,10 @@ private[pyzorder] object Links {
 
   /**
    * Whether `file`, or a folder on the way to it from `root`, is a link whose owner differs from
-   * its target's. Anyone with write access to the table's folder can put a link there to a file
-   * that they may not read. A command run by someone who may read it must copy neither the file nor
-   * its minima and maxima into the table's folder. If `file` is not below `root`, only `file`
-   * itself is checked.
+   * the owner of its target. Anyone with write access to the table's folder can put a link there to
+   * a file that they may not read. A command run by someone who may read it must copy neither the
+   * file nor its minima and maxima into the table's folder. If `file` is not below `root`, only
+   * `file` itself is checked.
    */
   def strange(root: Path, file: Path): Boolean = isLocal(root) && {
     val (above, parts) = (partsOf(root), partsOf(file))

@@ -107,7 +107,7 @@ final class Judgement private[skipping] (
 
 object Judgement {
 
-  /** The judgement given by the filters of the three outcomes. */
+  /** The judgement that the filters for the three outcomes define. */
   def apply(isTotal: Boolean)(
       whenTrue: => IndexFilter,
       whenFalse: => IndexFilter,
@@ -126,7 +126,8 @@ object Judgement {
   }
 
   /**
-   * CASE. A row has the outcome of `yes` where the condition is TRUE, and that of `no` elsewhere.
+   * CASE. A row has the outcome of `yes` where the condition is TRUE, and the outcome of `no`
+   * elsewhere.
    */
   def choice(condition: Judgement, yes: Judgement, no: Judgement): Judgement =
     new Judgement(condition.isTotal && yes.isTotal && no.isTotal,
@@ -144,7 +145,7 @@ object Judgement {
             first.may(outcomes & NotNull), IndexFilter.and(first.may(Null), rest.may(outcomes)))
       })
 
-  /** `=` of two predicates, which is NULL where either is. */
+  /** `=` of two predicates, which is NULL where either predicate is NULL. */
   def equal(left: Judgement, right: Judgement): Judgement = {
     def rows(pairs: (Int, Int)*) = anyPair(left, right, pairs)
     Judgement(left.isTotal && right.isTotal)(
