@@ -216,7 +216,7 @@ final class IndexedInsertCommand(
     written ++ replaced.map(path => WrittenFolder(Some(path), visible(path, conf), Nil))
   }
 
-  /** The partition that the statement overwrites if it names a single one, even with no rows. */
+  /** The partition that the statement overwrites, even with no rows, if it names exactly one. */
   private def overwritten(session: shim.SparkSession): Option[Path] =
     for {
       table <- catalogTable
@@ -269,7 +269,7 @@ final class IndexedInsertCommand(
   private def clusteredBy: Seq[String] =
     query.collectFirst { case rows: ClusteredRows => rows.layout.clusteredBy }.getOrElse(Nil)
 
-  /** The columns of the files, taken from the catalog where it declares them with these types. */
+  /** The columns of the files, taken from the catalog if it declares them with the same types. */
   private def fileSchema: StructType = {
     val known = catalogTable.map(_.schema.fields.toSeq).getOrElse(Nil)
     val inFolders = AttributeSet(partitionColumns)
@@ -302,7 +302,8 @@ object IndexedInsertCommand {
   private val Pauses: Seq[Long] = Seq(50, 100, 200, 400, 800, 1600)
 
   /**
-   * Whether files of this format are indexed, which requires exactly Spark's class and no subclass.
+   * Whether files in this format are indexed. The format's class must be exactly Spark's class, not
+   * a subclass.
    */
   private[write] def isPlain(format: FileFormat): Boolean =
     format.getClass == classOf[ParquetFileFormat] || format.getClass == classOf[OrcFileFormat]

@@ -21,8 +21,8 @@ import io.pyzorder.storage.{FileRef, FileSystems, MetadataFiles, SiblingFolder, 
  * of the new one, for the reasons given in TableLocationSwitch.
  *
  * The journal, the lock and the index remain those of the table's folder. The journal and the index
- * refer to files outside that folder by absolute paths. The entries of a partition's old and new
- * files can therefore coexist, and each entry is compared only with its own file.
+ * refer to files outside that folder by their fully qualified paths. The entries of a partition's
+ * old and new files can therefore coexist, and each entry is compared only with its own file.
  *
  * @param table  the table's folder, whose journal contains the run
  * @param run    the run's number
