@@ -90,11 +90,11 @@ object IndexedAggregate {
   }
 
   /**
-   * `min(c)` and `max(c)`. They are answered only from a bound that is itself a value that this
-   * scan would read from the file. If the column is floating-point, two kinds of files are still
-   * read: those that may contain NaN, which is greater than any bound, and those whose bound is
-   * zero, because whether Spark returns -0.0 or 0.0 depends on the order of the rows. Columns of
-   * type CHAR and columns with a collation have no bounds.
+   * `min(c)` and `max(c)`. They are answered only if the bound is a value that this scan would read
+   * from the file. If the column is floating-point, two kinds of files are still read: those that
+   * may contain NaN, which is greater than any bound, and those whose bound is zero, because
+   * whether Spark returns -0.0 or 0.0 depends on the order of the rows. Columns of type CHAR and
+   * columns with a collation have no bounds.
    */
   final case class Extreme(column: FilterColumn, least: Boolean) extends Least(least) {
     override def dataType: DataType = column.dataType

@@ -42,7 +42,7 @@ object LastOptimize {
     LastOptimize(last.run, record)
   }
 
-  /** The run number of the last OPTIMIZE before `writer` that replaced files in their folders. */
+  /** The run number of the last OPTIMIZE before `writer` that replaced files in place. */
   def number(hadoopConf: Configuration, writer: Writer): Option[Long] =
     lastOf(runsBefore(hadoopConf, writer)).map(_.run)
 

@@ -23,7 +23,7 @@ import io.pyzorder.storage.{FailPoints, FileRef, SiblingFolder, TableFolder}
  *
  * If the writer is killed after a step, a reader with the extension sees the following (Overlay
  * explains how):
- *  - PREPARE, staged files, markers, index entries of files that do not exist yet: no change.
+ *  - PREPARE, staged files, markers, and index entries of files that do not exist yet: no change.
  *    Readers ignore all of these. The entries are published this early to keep the statistics of a
  *    run that is killed after COMMIT. An entry applies only to a file that has the entry's name,
  *    size and modification time.
@@ -98,7 +98,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Replaces files of the table with staged ones and ends this writer. Replaces all of the files,
-   * or throws and replaces none. There are two exceptions, in which it throws as well: a folder
+   * or throws and replaces none. There are two exceptions, in both of which it throws: a folder
    * that another writer overwrites in the meantime stays as that writer left it, and a failure
    * after COMMIT leaves a run that the next writing command completes.
    *
@@ -153,7 +153,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /**
    * Publishes by switching the partitions' locations to folders for which `fill` writes the files,
    * and ends this writer. Switches all of the partitions, or throws and switches none. There are
-   * two exceptions, in which it throws as well: a partition that another writer overwrites in the
+   * two exceptions, in both of which it throws: a partition that another writer overwrites in the
    * meantime stays as that writer left it, and a failure after COMMIT leaves a run that the next
    * writing command completes.
    *
@@ -274,8 +274,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Performs the steps before RETIRE: verifies row counts, creates markers and publishes index
-   * entries. `summarized` are the folders, named as in FileRef.folder, whose SummaryFiles are
-   * retired too.
+   * entries. `summarized` are the folders, named as in FileRef.folder, whose SummaryFiles are also
+   * retired.
    */
   private def prepareMoves(
       summarized: Seq[String],

@@ -67,7 +67,7 @@ private[pyzorder] object Links {
   private def partsOf(path: Path): Seq[String] =
     path.toUri.getPath.split('/').filter(_.nonEmpty).toSeq
 
-  /** Whether Hadoop opens the path on the local disk. It ignores the case of a scheme. */
+  /** Whether Hadoop opens the path on the local disk. Hadoop ignores the case of a scheme. */
   private def isLocal(path: Path): Boolean =
     path.toUri.getScheme == null || path.toUri.getScheme.equalsIgnoreCase("file")
 }

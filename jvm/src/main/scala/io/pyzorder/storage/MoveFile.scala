@@ -11,7 +11,7 @@ import org.apache.hadoop.fs.{EtagSource, FileStatus, FileSystem, Path}
 import io.pyzorder.common.ZOrderErrors
 
 /**
- * Moves one file within a store without replacing another file. At every moment the file exists
+ * Moves one file within a store without replacing another file. At every moment, the file exists
  * under at least one of its two names, and a move that was interrupted at any point can be
  * repeated.
  */

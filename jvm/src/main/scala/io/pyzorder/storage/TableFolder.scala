@@ -73,7 +73,7 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
   def isStrange(file: Path): Boolean = (homes(file) :+ file).exists(Links.strange(_, file))
 
   /**
-   * The ancestors of `path` that someone with write access to the table cannot replace by a link:
+   * The ancestors of `path` that someone with write access to the table cannot replace with a link:
    * the table's folder, the locations of its partitions, and a sibling folder that contains
    * partitions whose locations OPTIMIZE has switched.
    */
@@ -168,7 +168,9 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
 
 object TableFolder {
 
-  /** A path and its ancestors up to the first whose name does not have the form `name=value`. */
+  /**
+   * A path and its ancestors up to the first folder whose name does not have the form `name=value`.
+   */
   def upwards(path: Path): List[Path] =
     if (path.getName.contains("=") && path.getParent != null) path :: upwards(path.getParent)
     else List(path)

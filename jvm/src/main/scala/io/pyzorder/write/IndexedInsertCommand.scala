@@ -90,7 +90,7 @@ final class IndexedInsertCommand(
     val result =
       try insert(session, child, Pauses)
       catch {
-        // A failed overwrite may have deleted files, and a failed append may have left some.
+        // A failed overwrite may have deleted files, and a failed append may have left some behind.
         case NonFatal(failure) if mode == SaveMode.Overwrite || mode == SaveMode.Append =>
           val changed = folder +: around
           try changed.foreach(IndexStore.uncover(session, _, properties))
@@ -216,7 +216,10 @@ final class IndexedInsertCommand(
     written ++ replaced.map(path => WrittenFolder(Some(path), visible(path, conf), Nil))
   }
 
-  /** The partition that the statement overwrites, even with no rows, if it names exactly one. */
+  /**
+   * The partition that the statement overwrites, even if it writes no rows. None unless the
+   * statement names exactly one partition.
+   */
   private def overwritten(session: shim.SparkSession): Option[Path] =
     for {
       table <- catalogTable
@@ -234,8 +237,8 @@ final class IndexedInsertCommand(
     FileRef(folder.relativize(file.getPath), file.getLen, file.getModificationTime)
 
   /**
-   * The locations of the table's partitions. None if the table is not in the catalog. Also None if
-   * a task may write several files at once, because the partition of a new file is then not known.
+   * The locations of the table's partitions. None if the table is not in the catalog, or if a task
+   * may write several files at once, in which case the partition of a new file is not known.
    */
   private def partitionsElsewhere(session: shim.SparkSession): Option[PartitionFolders] =
     catalogTable.filter(_ => session.sessionState.conf.maxConcurrentOutputFileWriters == 0)

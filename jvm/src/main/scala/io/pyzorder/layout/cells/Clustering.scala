@@ -72,8 +72,8 @@ object Clustering {
 
   /**
    * @param keys   the first columns of `sample`, which may have more columns
-   * @param groups the number of files and the regions of each table partition, in the order of the
-   *               partitions' numbers in `sample`
+   * @param groups for each table partition, in the order of the partition numbers in `sample`, its
+   *               number of files and its regions
    */
   def of(keys: ClusteringKeys, sample: Sample, groups: Seq[(Int, Regions)]): Clustering = {
     val limit = boundariesFor(groups.map(_._1).sum)

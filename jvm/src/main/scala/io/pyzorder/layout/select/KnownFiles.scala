@@ -42,7 +42,7 @@ final class KnownFiles(
     indexed(entry).forall(column => column.bounds.isDefined || column.empty)
   }
 
-  /** The files as boxes, in the same order. Runs at most one job. */
+  /** Returns the files as boxes, in the same order. Runs at most one job. */
   def boxes(files: Seq[FileStatus]): IndexedSeq[FileBox] = {
     val unknown = files.filter(entryOf(_).isEmpty).map(PartitionListing.refOf(table, _))
     val collected =

@@ -22,7 +22,8 @@ object LayoutEstimate {
    * For each column, the shares that queries open before and after a rewrite.
    *
    * @param before the current files
-   * @param after  the files after the rewrite, whose bounds give the assumed distribution of values
+   * @param after  the files after the rewrite, whose bounds define the assumed distribution of
+   *               values
    */
   def of(
       types: Seq[DataType],

@@ -64,7 +64,9 @@ object LayoutSettings {
   private val MaxRememberedFiles = 100000L
   private val Largest = ZOrderConf.targetFileSize.defaultValue
 
-  /** The number of files to divide a table into, unless they would be too small or too large. */
+  /**
+   * The number of files to divide a table into, unless the files would be too small or too large.
+   */
   private val Files = 32L
 
   /**

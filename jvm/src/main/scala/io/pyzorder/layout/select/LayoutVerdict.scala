@@ -3,7 +3,7 @@ package io.pyzorder.layout.select
 /**
  * A group of files, each of which a lookup opens with the same probability.
  *
- * @param files  number of the files
+ * @param files  number of files
  * @param bytes  their total size
  * @param widths for each column, the share of the values that lie within one file's bounds; this is
  *               the probability that a lookup of one value opens the file

@@ -5,7 +5,7 @@ import io.pyzorder.layout.cells.{BoxSpace, RegionBox, Regions}
 /**
  * The clustered files that an OPTIMIZE rewrites in a partition with both new and clustered files.
  *
- * @param files   positions of the clustered files to rewrite together with all new ones
+ * @param files   positions of the clustered files to rewrite together with all new files
  * @param regions regions whose rows must not share a file
  */
 final case class MergeSelection(files: Seq[Int], regions: Regions)

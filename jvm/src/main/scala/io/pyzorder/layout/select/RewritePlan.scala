@@ -5,7 +5,7 @@ import org.apache.hadoop.fs.FileStatus
 import io.pyzorder.layout.cells.{Region, Regions}
 
 /**
- * Files that are replaced together by new ones in the same folder.
+ * Files that are replaced together by new files in the same folder.
  *
  * @param files   the files to read
  * @param leaves  number of files to write, at least 1; approximate if there are several regions
@@ -88,7 +88,7 @@ object RewritePlan {
   private def sizeOf(groups: Seq[RewriteGroup]): Long =
     groups.iterator.flatMap(_.files).map(_.getLen).sum
 
-  /** Number of files of about the target size that `bytes` are divided into. */
+  /** The number of files that `bytes` are divided into, each of about the target size. */
   private[pyzorder] def filesOf(bytes: Long, targetSize: Long): Int =
     math.max(1L, math.min(Int.MaxValue.toLong, math.round(bytes.toDouble / targetSize))).toInt
 }

@@ -112,7 +112,7 @@ private[layout] object ParquetColumn {
       to.write(Platform.getLong(rows.array, rows.address(row, column)).toInt, 0, level)
   }
 
-  /** Strings and bytes. Parquet copies those that it keeps. */
+  /** Strings and bytes. Parquet copies the values that it keeps. */
   private object Binaries extends ParquetColumn {
     override def isBytes: Boolean = true
 

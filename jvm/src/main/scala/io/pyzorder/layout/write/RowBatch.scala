@@ -45,7 +45,7 @@ private[layout] final class RowBatch(columns: Int) {
 
   def clear(): Unit = count = 0
 
-  /** The array that holds all rows. `add` may replace it. */
+  /** The array that contains all rows. `add` may replace it. */
   def array: Array[Byte] = rows
 
   def isNull(row: Int, column: Int): Boolean = BitSetMethods.isSet(rows, starts(row), column)
@@ -67,7 +67,7 @@ private[layout] final class RowBatch(columns: Int) {
 
 private[layout] object RowBatch {
 
-  /** A divisor of 20,000, which is Parquet's limit of rows per page. */
+  /** A divisor of 20,000, which is Parquet's default limit on the number of rows in a page. */
   private val MaxRows = 1000
 
   private val BytesAtFirst = 1 << 18

@@ -21,7 +21,7 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.common.{TaskFunction, ZOrderErrors, ZOrderException}
 
-/** Finds two files that store a column in types that no single table can hold. */
+/** Finds two files that store a column with types that cannot be combined in one table. */
 object TypeConflicts {
 
   /** The types of each column and struct field, each with the first file that has it. */

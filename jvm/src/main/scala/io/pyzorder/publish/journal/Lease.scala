@@ -70,7 +70,7 @@ private[publish] final class Lease(
         if (fs.getUri.getScheme == "file") renewLocal() else renew(fs)
         renewed = now
       } catch {
-        case NonFatal(_) => () // the next attempt may succeed; if none does, `held` turns false
+        case NonFatal(_) => () // the next attempt may succeed; if none does, `held` becomes false
       }
       try Thread.sleep(math.max(1L, length / 4))
       catch { case _: InterruptedException => ended = true }

@@ -46,7 +46,7 @@ final class Overlay private[publish] (
   /** Folders that carry the run's marker, named as in FileRef.folder. */
   def folders: Seq[String] = record.folders
 
-  /** The other path at which a shown file may be. */
+  /** The other path at which a shown file may be found. */
   def otherPlace(file: FileRef): Path =
     if (commit) table.stagedPath(run, file.path) else table.retiredPath(run, file.path)
 

@@ -148,10 +148,10 @@ private[publish] final class RunFiles(
 
   /**
    * Moves the inputs, except those in `late`, to their retired paths. Throws if an input is not the
-   * file that was read; some inputs may then have been moved already. A writer stops here if it was
-   * or may have been declared dead. Since `alive` is checked between any two moves, the writer has
-   * made at most one move after it was declared dead, and it undoes this move itself. No other
-   * writer would undo it, because the writer that undid the run did not see the move and has
+   * file that was read; some inputs may then have been moved already. The writer stops if it has
+   * been, or may have been, declared dead. Since `alive` is checked between any two moves, the
+   * writer has made at most one move after it was declared dead, and it undoes this move itself. No
+   * other writer would undo it, because the writer that undid the run did not see the move and has
    * deleted the markers.
    */
   def retire(alive: () => Boolean, moved: Int => Unit): Unit = {
@@ -280,9 +280,9 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Like `takeBack`, but called after DONE. There are no markers then, so only an overwrite of the
-   * whole table is detected. A writer may call this only while it holds its lease, because a writer
-   * that wakes up later may find the files of another incarnation.
+   * Like `takeBack`, but called after DONE, when there are no markers any more, so that only an
+   * overwrite of the whole table is detected. A writer may call this only while it holds its lease,
+   * because a writer that wakes up later may find the files of another incarnation.
    */
   def takeBackAfterDone(held: () => Boolean): Seq[String] =
     if (!sameIncarnation && record.add.count(file =>

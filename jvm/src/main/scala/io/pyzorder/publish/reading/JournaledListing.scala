@@ -17,8 +17,8 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * @param files   an index of the listed files. Unless it is the relation's own index, it sends no
  *                further requests to the store
  * @param isFresh whether the store was listed just now
- * @param asOf    the time at which these were known to be the relation's files; None for the
- *                relation's own index, because Spark does not record when it lists
+ * @param asOf    a time at which the listed files were known to be the relation's files; None for
+ *                the relation's own index, because Spark does not record when it lists
  */
 final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
@@ -27,12 +27,15 @@ object JournaledListing {
 
   private final case class Cached(key: Any, listing: Listing)
 
-  /** The last listing for each wrapped index, keyed by the index's identity and dropped with it. */
+  /**
+   * The last listing for each wrapped index, keyed by the index's identity and dropped together
+   * with it.
+   */
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may be the folder of a table to which some of the relation's
+   * The folders with a `_zorder` that may be the folders of tables to which some of the relation's
    * files belong. Candidates are the catalog's location, the root paths outside it, and their
    * ancestors up to the first folder whose name does not have the form `name=value`. For a root
    * path that is a file, the search also starts from its parent folder. If the root path is a
@@ -121,8 +124,8 @@ object JournaledListing {
 
   /**
    * The listings of several relations, taken from one listing of all their roots that takes the
-   * journals into account. None for a relation whose file index has a class that only Spark can
-   * list.
+   * journals into account. None for a relation that only Spark can list because of the class of its
+   * file index.
    *
    * @param relations the relations, each with its options, its selected partitions and its folders
    */
@@ -157,8 +160,8 @@ object JournaledListing {
   }
 
   /**
-   * Adds the partitions that `selected` contains and `old` lacks. Those that `old` contains are not
-   * listed again.
+   * Adds the partitions that `selected` contains and `old` lacks. The partitions that `old`
+   * contains are not listed again.
    */
   def extended(
       session: shim.SparkSession,

@@ -41,10 +41,10 @@ private[reading] final case class Roots(
    * changes an index of the table. If so, an unchanged index shows that a listing is current.
    *
    * A write by path changes the indexes of the written folder and of its ancestors up to the first
-   * whose name does not have the form `name=value` (see IndexedInsertCommand). A write to a table
-   * in the catalog changes the index in the table's folder. The files of a partition outside that
-   * folder count as watched, because they are usually written through their table. A write by path
-   * to such a partition, or to a folder below one of the paths, is not noticed.
+   * folder whose name does not have the form `name=value` (see IndexedInsertCommand). A write to a
+   * table in the catalog changes the index in the table's folder. The files of a partition outside
+   * that folder count as watched, because they are usually written through their table. A write by
+   * path to such a partition, or to a folder below one of the paths, is not noticed.
    *
    * @param folders the folders of tables with a `_zorder`
    * @param indexes the indexes in these folders

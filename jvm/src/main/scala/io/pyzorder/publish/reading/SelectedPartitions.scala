@@ -17,7 +17,7 @@ final case class SelectedPartitions private (
 
   /**
    * Whether these partitions are known to include all partitions that a scan with these filters
-   * selects. This is recognized only if the scan has every filter of one alternative.
+   * selects. Inclusion is recognized only if the scan has every filter of one alternative.
    */
   def contain(filters: Seq[Expression]): Boolean = {
     val own = bound(filters)

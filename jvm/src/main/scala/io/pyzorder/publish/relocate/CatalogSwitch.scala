@@ -8,7 +8,7 @@ import io.pyzorder.publish.journal.{Records, RunRecords}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Publishes a run by a single change in the catalog. The run fills new folders that no other
+ * Publishes a run with a single change in the catalog. The run fills new folders that no other
  * process knows about, and then makes the catalog refer to them instead of the folders that were
  * read. Before COMMIT, the holder of the lock can undo the switch; after COMMIT, it completes the
  * switch. Both operations can be repeated.
@@ -40,7 +40,7 @@ private[publish] trait CatalogSwitch {
    */
   def complete(alive: () => Boolean, reach: String => Unit): Seq[String]
 
-  /** The folders outside the table's folder that are being filled and carry this run's mark. */
+  /** The folders outside the table's folder that are being filled and contain this run's mark. */
   def marked: Set[Path]
 
   /**

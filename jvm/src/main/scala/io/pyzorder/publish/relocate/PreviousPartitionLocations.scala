@@ -60,8 +60,8 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * The moves of a run whose previous folders are no longer used by any partition. If a later run
-   * has moved a partition out of the same folder again, the move is left out, because that later
-   * run has read the files that were added in between.
+   * has moved a partition out of the same folder again, the move is left out, because the later run
+   * has read the files that were added in between.
    */
   private def left(switch: PartitionLocationSwitch): Seq[switch.Move] =
     if (taken(folder.root)) Nil
@@ -73,9 +73,9 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Copies files that INSERTs planned before a switch have since added to the previous folders. The
-   * copies go to the current locations of the partitions. Throws overwrittenBehind if a previous
-   * folder was overwritten instead.
+   * Copies files that were added to the previous folders by INSERTs that had been planned before a
+   * switch. The copies are placed in the current locations of the partitions. Throws
+   * overwrittenBehind if a previous folder was overwritten instead.
    */
   def carry(): Unit = for {
     (switch, _) <- switches
@@ -143,7 +143,7 @@ private[relocate] final class PreviousPartitionLocations(
    * The last OPTIMIZE, which a RESTORE would undo, if it switched partitions. Throws
    * ZORDER_CANNOT_RESTORE if it cannot be undone.
    *
-   * @param after the number of the last run that replaced files within their folders
+   * @param after the number of the last run that replaced files in place
    */
   def lastSwitch(after: Long): Option[LastSwitch.OfPartitions] =
     switches.lastOption.map(_._1).filter(_.run > after).map { switch =>

@@ -75,9 +75,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * Copies files that INSERTs planned before a switch have since added to a previous folder. The
-   * copies go to the table's current folder. Throws overwrittenBehind if a previous folder was
-   * overwritten instead.
+   * Copies files that were added to a previous folder by INSERTs that had been planned before a
+   * switch. The copies are placed in the table's current folder. Throws overwrittenBehind if a
+   * previous folder was overwritten instead.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))

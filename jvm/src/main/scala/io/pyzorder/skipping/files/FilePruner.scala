@@ -87,8 +87,8 @@ final class FilePruner(
   /**
    * Returns what the index knows about every file of a listing. This includes whether all of the
    * file's rows match, and the statistics of columns that the predicates do not reference. An index
-   * that has become too large for the driver is ignored. In contrast to `prune`, every indexed file
-   * is compared with its state in the store, and `predicates` must contain every condition that
+   * that has become too large for the driver is ignored. Unlike in `prune`, every indexed file is
+   * compared with its state in the store, and `predicates` must contain every condition that
    * filters the rows.
    *
    * @param asked if false, the store is not checked, and the result may describe files that have

@@ -45,9 +45,9 @@ private[skipping] final class FileSource(
 
   /**
    * Makes sure that the state has the partitions that these filters select. This is called for all
-   * scans of a plan while the plan is optimized, so that the state has all partitions that they
-   * need by the time it is fixed. Rules that run after that usually make filters stricter. If
-   * filters select further partitions nevertheless, this call lists them.
+   * scans of a plan while the plan is optimized, so that the state has all partitions that the
+   * scans need by the time it is fixed. Later rules usually make filters stricter. If filters
+   * nevertheless select further partitions, this call lists them.
    */
   private[files] def select(partitionFilters: Seq[Expression]): Unit =
     if (!selected.contain(partitionFilters)) {
@@ -180,7 +180,7 @@ private[skipping] object TableState {
 
   object Seen {
     def now(session: shim.SparkSession, folders: Seq[TableFolder]): Seen =
-      if (folders.isEmpty) Seen(Nil, Nil) // the most common case, at no cost
+      if (folders.isEmpty) Seen(Nil, Nil) // the most common case, which must cost nothing
       else {
         val conf = session.sessionState.newHadoopConf()
         Seen(

@@ -114,10 +114,11 @@ private[skipping] final class PlanState {
   }
 
   /**
-   * Checks a state from an earlier moment before the first of several scans uses it. The files that
-   * any of these scans will open must be unchanged, because the tables cannot be listed again once
-   * a scan has chosen its files. If there is only one scan, it checks the files that it has chosen.
-   * This is cheaper, because the join keys and the results of subqueries are known by then.
+   * Checks a state that was determined earlier, before the first of several scans uses it. The
+   * files that any of these scans will open must be unchanged, because the tables cannot be listed
+   * again once a scan has chosen its files. If there is only one scan, it checks the files that it
+   * has chosen. This is cheaper, because the join keys and the results of subqueries are known by
+   * then.
    */
   private def settle(source: FileSource): Unit =
     if (source.fixed.exists(_.asOf.isDefined) && mayListAnew(source)) {
@@ -197,11 +198,11 @@ private[skipping] object PlanState {
       }
 
     /**
-     * Whether both list the same files wherever both have looked. They do not if something changed
-     * between the two listings, or if options such as pathGlobFilter exclude files from one of
-     * them. All sources that differ are then listed together. Separate listings of disjoint folders
-     * are as consistent as a single listing of both folders, because a single listing also lists
-     * one folder after the other.
+     * Whether both list the same files wherever both have looked. They do not agree if something
+     * changed between the two listings, or if options such as pathGlobFilter exclude files from one
+     * of them. All sources that differ are then listed together. Separate listings of disjoint
+     * folders are as consistent as a single listing of both folders, because a single listing also
+     * lists one folder after the other.
      */
     def agrees(other: Listed): Boolean = !meets(other) || (knows(other) && other.knows(this))
 

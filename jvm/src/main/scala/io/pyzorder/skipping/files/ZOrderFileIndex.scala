@@ -17,10 +17,10 @@ import io.pyzorder.storage.TableFolder
  * account, and then drops the files that the index proves to contain no matching row.
  *
  * Filters are passed with each call to `listFiles` and are never part of the object, because Spark
- * merges and reuses scans whose relations are equal, and then lists once for the filters of both.
- * Two instances are equal if their wrapped indexes, the states of journal and index that they saw
- * at planning, and their join keys are equal. Join keys are part of the object because Spark does
- * not know about them and cannot pass them as filters.
+ * merges and reuses scans whose relations are equal, and then lists the files once for the filters
+ * of both scans. Two instances are equal if their wrapped indexes, the states of the journal and
+ * the index that they saw during planning, and their join keys are equal. Join keys are part of the
+ * object because Spark does not know about them and cannot pass them as filters.
  *
  * @param source     finds the files
  * @param plan       the state that all scans of the plan share
@@ -146,7 +146,7 @@ final class ZOrderFileIndex private (
    * Fixes the state that the plan reads, then chooses the files, or the answers from the index,
    * that an execution of the plan uses. If that state was determined earlier and no scan uses it
    * yet, the chosen files are checked. If one of them has been deleted or changed, the table is
-   * listed and the choice is made again.
+   * listed again and the choice is repeated.
    */
   def choosing[T](choose: => T)(opened: T => Seq[FileStatus]): T = plan.fixed(source) {
     val choice = choose

@@ -26,7 +26,7 @@ private[skipping] final case class JoinedKey(column: Expression, ordinal: Int) {
    * partition column is not a column of the files.
    *
    * Spark compares the keys of a hash join by their bytes. On both sides it therefore normalizes
-   * every NaN to a single NaN, and -0.0 to 0.0. `=` treats these values as equal too, and so does
+   * every NaN to a single NaN, and -0.0 to 0.0. `=` also treats these values as equal, and so does
    * the index, so the column and its normalized form select the same files.
    */
   def of(relation: LogicalRelation, files: HadoopFsRelation): Option[Expression] = {

@@ -37,9 +37,9 @@ import io.pyzorder.skipping.files.ZOrderFileIndex
  *
  * Sort-merge and shuffled hash joins provide no filter. The shuffles of both sides start together
  * when the plan starts, and a finished shuffle reveals its size but not its keys. If a join becomes
- * a broadcast join after its small side was shuffled, the large side has already been read and
- * shuffled too. The rule also has no effect where Spark keeps its current plan because the new one
- * seems more expensive.
+ * a broadcast join after its small side was shuffled, the large side has also been read and
+ * shuffled already. The rule also has no effect where Spark keeps its current plan because the new
+ * one seems more expensive.
  */
 case class PruneByJoinKeys(session: shim.SparkSession) extends Rule[LogicalPlan] {
 

@@ -241,7 +241,7 @@ object PredicateRules {
    * A comparison of a column with a literal of its type, or of two columns. A NULL literal makes
    * the comparison NULL for every row.
    *
-   * @param value gives the judgement for the column, the literal, and a flag that is true if the
+   * @param value returns the judgement for the column, the literal, and a flag that is true if the
    *              column is on the left
    */
   private def compared(predicate: Expression, left: Expression, right: Expression)(
