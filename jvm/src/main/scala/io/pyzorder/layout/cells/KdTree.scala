@@ -65,7 +65,7 @@ object KdTree {
    * Builds a tree that also separates regions. Each region has at least one leaf, so if there are
    * several regions, the number of leaves may differ from `leaves`.
    *
-   * @param idAt gives, for a column and a value, the first range id on the right side of a cut at
+   * @param idAt returns, for a column and a value, the first range id on the right side of a cut at
    *             this value
    */
   def build(

@@ -39,7 +39,7 @@ final class IncrementalPlanner(
     RewritePlan(groups, split.flatMap(_.clustered), (1.0 +: excess).max)
   }
 
-  /** The files of a partition that are clustered as requested, and those that are not. */
+  /** The files of a partition that are clustered as requested, and the files that are not. */
   private final class SplitPartition(val partition: PartitionFiles) {
     val (clustered, fresh) = partition.files.partition(known.isClustered)
 

@@ -40,7 +40,7 @@ private[publish] final class Lease(
   /** Starts the heartbeat. Called after PREPARE. */
   def start(): Unit = thread.start()
 
-  /** Whether it is certain that nobody has declared this writer dead. False after a long pause. */
+  /** Whether this writer has certainly not been declared dead. Returns false after a long pause. */
   def held: Boolean = System.nanoTime() - renewed < length * 1000000L / 4 * 3
 
   /** Ends a lease that was claimed and possibly started. */

@@ -104,7 +104,7 @@ final class PartitionLocationSwitch private[publish] (
     moves.flatMap(_.changed).headOption.foreach(what => throw ZOrderErrors.conflict(what))
   }
 
-  /** Creates the folders with the permissions of the old ones. */
+  /** Creates the folders with the permissions of the old folders. */
   override def make(): Unit = {
     def folder(path: Path, like: Path): Unit = {
       if (!fs.mkdirs(path)) throw new IOException(s"cannot create $path")

@@ -91,8 +91,8 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Like `outcome`, but for the cost model. If Spark would have to list the files, those that the
-   * index covers are taken from the index instead.
+   * Like `outcome`, but for the cost model. If Spark would have to list the files, the files that
+   * the index covers are taken from it instead.
    */
   def estimatedOutcome(
       partitionFilters: Seq[Expression],

@@ -121,7 +121,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val (partitionFilters, dataFilters) =
       DataSourceUtils.getPartitionFiltersAndDataFilters(files.partitionSchema, usable)
     index.expect(partitionFilters, dataFilters)
-    // The size of a CatalogFileIndex covers all partitions, whatever the filters select.
+    // The size of a CatalogFileIndex covers all partitions, regardless of the filters.
     val selectsPartitions =
       partitionFilters.nonEmpty && index.wrapped.isInstanceOf[CatalogFileIndex]
     lazy val outcome = index.estimatedOutcome(partitionFilters, dataFilters)

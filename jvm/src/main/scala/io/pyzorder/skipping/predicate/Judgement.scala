@@ -30,7 +30,7 @@ object Outcomes {
  * parts, so a given outcome requires certain outcomes of the parts. If these are impossible in a
  * file, the file has no row with the given outcome. The parts are tested file by file, as if each
  * outcome of one part could occur together with each outcome of the other. This may add outcomes
- * but never loses one. It would be wrong to negate a filter: the negation of "some row may be TRUE"
+ * but never loses any. It would be wrong to negate a filter: the negation of "some row may be TRUE"
  * is "no row is TRUE", whereas NOT needs "some row may be FALSE".
  *
  * @param isTotal whether evaluating the predicate cannot fail

@@ -21,9 +21,9 @@ import io.pyzorder.skipping.predicate.Outcomes.{False, NotNull, NotTrue, Null, T
 
 /**
  * Derives the judgement of a predicate over a table's rows. This object has no side effects, and it
- * alone decides which predicates may skip files. Each predicate has one rule, which gives the
- * filters of its three outcomes. The proofs of the filters are in IndexFilter, next to each kind of
- * filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping are
+ * alone decides which predicates may skip files. Each predicate has one rule, which defines the
+ * filters for its three outcomes. The proofs of the filters are in IndexFilter, next to each kind
+ * of filter, and the proofs of composition are in Judgement. The fixtures in sql/skipping are
  * examples, and docs/how-skipping-is-proved.md explains how to write a rule.
  */
 object PredicateRules {
