@@ -8,10 +8,10 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, Incarnation, RunNumber,
 
 /**
  * Finds and deletes pyzorder's expired files: replaced files whose retention has ended, and staged
- * files, partial records and markers of dead writers. It considers no other files, so it cannot
- * delete any.
+ * files, partial records and markers of dead writers. It never looks at other files, so it cannot
+ * delete them.
  *
- * @param outside those of the partitions' folders that are outside the table's folder
+ * @param outside the partition folders that are outside the table's folder
  */
 final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside: Seq[Path]) {
 
@@ -44,8 +44,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     }
 
   /**
-   * Finds the expired files that can be deleted without the lock, which are those that a finished
-   * run replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
+   * Finds the expired files that can be deleted without the lock, which are the files that finished
+   * runs replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
    */
   def replaced(kept: Long): Seq[FileStatus] = {
     val journal = Journal.read(hadoopConf, table)
@@ -62,8 +62,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     val ended = Journal.ended(hadoopConf, table)
     val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
     idle.flatMap { case (run, isRetired, folder) =>
-      // Someone who can forge DONE in the table's journal may have no right to delete files outside
-      // the table's folder. For a run's folder that is outside, the retention therefore starts no
+      // An attacker who can forge DONE in the table's journal may not be allowed to delete files
+      // outside the table's folder. For a run folder outside it, the retention therefore starts no
       // earlier than the folder's modification time.
       val own = TableFolder.isAtOrBelow(folder.getPath, table.root)
       val made = folder.getModificationTime
@@ -107,7 +107,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     } yield (run, isRetired, folder)
 
   /**
-   * The folders in `outside`, except those that are tables of their own and therefore number their
+   * The folders in `outside`, except those that are themselves tables and therefore number their
    * runs separately.
    */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
@@ -124,6 +124,6 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
 private object ExpiredFiles {
 
-  /** The age, in milliseconds, from which a temporary file is certain to have no writer. */
+  /** A temporary file of at least this age, in milliseconds, certainly has no writer. */
   private val SurelyDead = 3600L * 1000
 }

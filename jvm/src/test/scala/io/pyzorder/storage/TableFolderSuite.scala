@@ -9,7 +9,7 @@ class TableFolderSuite extends AnyFunSuite {
     else for (name <- names(length - 1); next <- Seq("a", "=", ".", "/", ":", "\u0000", "é"))
       yield name + next
 
-  test("relative names that leave the folder, for all short names") {
+  test("relative names that leave the folder are found, for all short names") {
     for (length <- 0 to 5; name <- names(length) if !TableFolder.isWhole(name)) {
       val isBad = name.contains('\u0000') || name.split("/", -1).exists(Set("", ".", ".."))
       assert(TableFolder.leaves(name) == isBad, name)
@@ -17,7 +17,7 @@ class TableFolderSuite extends AnyFunSuite {
   }
 
   for (whole <- Seq("file:/t/part-0.parquet", "s3a://bucket/t/p=1/part-0.parquet"))
-    test(s"$whole stays, and other spellings of it do not") {
+    test(s"$whole is accepted, and other spellings of it are not") {
       assert(!TableFolder.leaves(whole))
       val others = Seq(
         whole.replace("/t/", "/t/../u/"), whole.replace("/t/", "/t//"), whole + "/",

@@ -11,10 +11,10 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, TableFol
 
 /**
  * The file `_zorder/_filling` in a folder that a run is filling, which contains the SHA-256 of the
- * run's record. The record is in the table's folder, where others may write; the mark is in a
- * folder where only the run has written. If a record names a folder without a matching mark, the
+ * run's record. The record is in the table's folder, where others may write, whereas the mark is in
+ * a folder where only the run has written. If a record names a folder without a matching mark, the
  * run that created the folder did not write that record. Such a record never causes anything to be
- * deleted, filled or switched. The mark is removed once the catalog names the folder; after that,
+ * deleted, filled or switched. The mark is removed once the catalog names the folder. After that,
  * no record can cause the folder's deletion.
  */
 private[publish] object FillingMark {

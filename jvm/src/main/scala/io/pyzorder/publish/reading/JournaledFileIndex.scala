@@ -14,18 +14,19 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
  * A listing that shows every row of the tables in `folders` exactly once, even during an OPTIMIZE.
- * Files appear under their own names even while they are elsewhere; ZOrderParquetFileFormat and
- * ZOrderOrcFileFormat open them where they are.
+ * Files appear under their own names even while they are elsewhere. ZOrderParquetFileFormat and
+ * ZOrderOrcFileFormat find and open them.
  *
  * It reads the journals, lists the paths, looks for the files that an unfinished run has moved (see
  * Overlay for why none is missed) and reads the journals again. If a journal has changed, it starts
  * over (see JournalLook).
  *
- * @param folders the tables with a journal to which the paths may belong; they trust the paths that
- *                the catalog, not the journal, assigns to them
+ * @param folders the tables with a journal to which the paths may belong; each trusts the paths
+ *                that the catalog assigns to it, but not those that only its journal names
  * @param pinned  root paths that were files when the query was planned. They stay in the listing
  *                even if they are gone, because readers find a file that an OPTIMIZE has moved
- * @param known   returns the files at or below those of the given paths that need not be listed
+ * @param known   returns, for those of the given paths that need not be listed, the files at or
+ *                below each
  */
 final class JournaledFileIndex(
     session: SparkSession,

@@ -17,27 +17,30 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
  * @param files   an index of the listed files. Unless it is the relation's own index, it sends no
  *                further requests to the store
  * @param isFresh whether the store was listed just now
- * @param asOf    the time at which these were known to be the relation's files; None for the
- *                relation's own index, because Spark does not record when it lists
+ * @param asOf    a time at which the listed files were known to be the relation's files; None for
+ *                the relation's own index, because Spark does not record when it lists
  */
 final case class Listing(files: FileIndex, isFresh: Boolean, asOf: Option[Long])
 
-/** Lists the files of tables through their journals. Readers never write. */
+/** Lists the files of tables, taking their journals into account. Readers never write. */
 object JournaledListing {
 
   private final case class Cached(key: Any, listing: Listing)
 
-  /** The last listing for each wrapped index, keyed by the index's identity and dropped with it. */
+  /**
+   * The last listing for each wrapped index, keyed by the index's identity and dropped together
+   * with it.
+   */
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
 
   /**
-   * The folders with a `_zorder` that may be the folder of a table to which some of the relation's
+   * The folders with a `_zorder` that may be the folders of tables to which some of the relation's
    * files belong. Candidates are the catalog's location, the root paths outside it, and their
    * ancestors up to the first folder whose name does not have the form `name=value`. For a root
-   * path that is a file, the search also starts from its parent folder. For a root path that is a
-   * folder, it does not, because someone who can write beside a table must not decide which files
-   * the table has.
+   * path that is a file, the search also starts from its parent folder. If the root path is a
+   * folder, the search does not do so, because someone who can write next to a table must not be
+   * able to decide which files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -58,18 +61,18 @@ object JournaledListing {
   }
 
   /**
-   * Lists the relation's files through the journals of its folders. Returns `wrapped` itself if
-   * there is neither a journal nor an index that could replace a listing.
+   * Lists the relation's files, taking the journals of its folders into account. Returns `wrapped`
+   * itself if there is neither a journal nor an index that could replace a listing.
    *
    * A listing is cached until a journal, an index or the files of `wrapped` change. Spark refreshes
    * `wrapped` only in the session that wrote the files; other sessions notice new files because the
    * index changes. The partitions of a CatalogFileIndex are fetched from the catalog each time.
    *
-   * If `staleness` allows earlier knowledge, files are taken from the indexes that are recent
+   * If `staleness` allows older information, files are taken from the indexes that are recent
    * enough, and only the paths that these indexes do not cover are listed. A cached listing is
    * reused if it is recent enough. Indexes and cached listings are used in this way only if
    * sessions with pyzorder change an index whenever they change the files (see Roots.isWatched). If
-   * `staleness` allows no earlier knowledge, a cached listing is reused only for an
+   * `staleness` allows no older information, a cached listing is reused only for an
    * InMemoryFileIndex, and the caller must check each file of the listing before skipping the file.
    *
    * @param options          the relation's options
@@ -120,9 +123,10 @@ object JournaledListing {
   }
 
   /**
-   * The listings of several relations, taken from one listing of all their roots; None for a
-   * relation whose file index is of a class that only Spark can list. Each relation sees the files
-   * through the journals of its own folders only, because a journal must not affect other tables.
+   * The listings of several relations, taken from one listing of all their roots. None for a
+   * relation that only Spark can list because of the class of its file index. Each relation sees
+   * the files through the journals of its own folders only, because a journal must not affect other
+   * tables.
    *
    * @param relations the relations, each with its options, its selected partitions and its folders
    */
@@ -155,8 +159,8 @@ object JournaledListing {
   }
 
   /**
-   * Adds the partitions that `selected` contains and `old` lacks. Those that `old` contains are not
-   * listed again.
+   * Adds the partitions that `selected` contains and `old` lacks. The partitions that `old`
+   * contains are not listed again.
    */
   def extended(
       session: shim.SparkSession,

@@ -8,7 +8,7 @@ import org.apache.spark.sql.pyzorder.shim
 /** Finds tables of a database that share the current or a previous folder of another table. */
 object CoLocatedTables {
 
-  /** The tables other than `own` that the catalog places in `folders`, each with its folder. */
+  /** The tables other than `own` whose locations are in `folders`, each with its folder. */
   def of(
       session: shim.SparkSession,
       database: String,

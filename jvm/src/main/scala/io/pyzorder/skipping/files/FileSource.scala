@@ -15,7 +15,7 @@ import io.pyzorder.storage.{FileVersion, TableFolder}
 
 /**
  * Finds the files for the scans of a plan. These are the files that Spark's own file index would
- * list, corrected by the journal.
+ * list, with corrections from the journal.
  *
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
@@ -37,7 +37,7 @@ private[skipping] final class FileSource(
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
-  /** Whether a scan uses the fixed state, so that it must not be replaced. Set by PlanState. */
+  /** Whether a scan uses the fixed state, which must then not be replaced. Set by PlanState. */
   private[files] var isSettled: Boolean = false
 
   /** The partitions that the plan's scans are known to select. */
@@ -45,9 +45,9 @@ private[skipping] final class FileSource(
 
   /**
    * Makes sure that the state has the partitions that these filters select. This is called for all
-   * scans of a plan while the plan is optimized, so that the state has all partitions that they
-   * need by the time it is fixed. Rules that run after that usually make filters stricter. If
-   * filters select further partitions nevertheless, these are listed on this call.
+   * scans of a plan while the plan is optimized, so that the state has all partitions that the
+   * scans need by the time it is fixed. Later rules usually make filters stricter. If filters
+   * nevertheless select further partitions, this call lists them.
    */
   private[files] def select(partitionFilters: Seq[Expression]): Unit =
     if (!selected.contain(partitionFilters)) {
@@ -61,7 +61,7 @@ private[skipping] final class FileSource(
       }
     }
 
-  /** A copy of this source for another plan, in which its state is not fixed. */
+  /** A copy of this source for another plan. The state of the copy is not fixed. */
   def unfixed: FileSource = {
     val copy =
       new FileSource(session, wrapped, options, partitionSchema, folders, table, properties)
@@ -88,8 +88,8 @@ private[skipping] final class FileSource(
 
   /**
    * The state for estimates. This is the fixed state, if there is one. Otherwise, if Spark would
-   * have to list the files, those that the index covers are taken from the index, however old it
-   * is. If Spark would not have to list them, this is the current state.
+   * have to list the files, the files that the index covers are taken from it, however old it is.
+   * If Spark would not have to list them, this is the current state.
    */
   def estimated: TableState = fixed.getOrElse {
     wrapped match {
@@ -192,7 +192,7 @@ private[skipping] object TableState {
 
   object Seen {
     def now(session: shim.SparkSession, folders: Seq[TableFolder]): Seen =
-      if (folders.isEmpty) Seen(Nil, Nil) // the most common case, at no cost
+      if (folders.isEmpty) Seen(Nil, Nil) // the most common case, which must cost nothing
       else {
         val conf = session.sessionState.newHadoopConf()
         Seen(

@@ -19,7 +19,7 @@ import io.pyzorder.skipping.files.{FileSource, PlanState, ZOrderFileIndex}
 /**
  * Wraps the file index of every Parquet and ORC relation in a ZOrderFileIndex. This runs before
  * Spark would prune the relation's partitions, because the ZOrderFileIndex prunes them when a scan
- * lists its files. A table without a `_zorder` folder is wrapped too, because a scan planned now
+ * lists its files. A table without a `_zorder` folder is also wrapped, because a scan planned now
  * must find its files after the first OPTIMIZE. The filters above a relation are used only to tell
  * the cost model how much will be read.
  */
@@ -48,8 +48,8 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     }
 
   /**
-   * Wraps and estimates in one step, because a relation with an estimate equals one without, and
-   * Spark discards a rewrite whose result equals its input.
+   * Wraps and estimates in one step, because a relation with an estimate equals one without an
+   * estimate, and Spark discards a rewrite whose result equals its input.
    */
   private def withFilters(plan: LogicalPlan, state: PlanState): LogicalPlan = plan.transformDown {
     case operation @ PhysicalOperation(_, filters, relation: LogicalRelation)
@@ -121,7 +121,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     val (partitionFilters, dataFilters) =
       DataSourceUtils.getPartitionFiltersAndDataFilters(files.partitionSchema, usable)
     index.expect(partitionFilters, dataFilters)
-    // The size of a CatalogFileIndex covers all partitions, whatever the filters select.
+    // The size of a CatalogFileIndex covers all partitions, regardless of the filters.
     val selectsPartitions =
       partitionFilters.nonEmpty && index.wrapped.isInstanceOf[CatalogFileIndex]
     lazy val outcome = index.estimatedOutcome(partitionFilters, dataFilters)
@@ -129,7 +129,7 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     else {
       val bytes = math.max(1L, outcome.selectedBytes)
       // The size from ANALYZE TABLE takes precedence over the index's size, so it is capped. Row
-      // counts and column statistics stay, because the cost model itself applies the filter to
+      // counts and column statistics are kept, because the cost model itself applies the filter to
       // them.
       val catalogTable = relation.catalogTable.map(table =>
         table.copy(stats = table.stats.map((stats: CatalogStatistics) =>
