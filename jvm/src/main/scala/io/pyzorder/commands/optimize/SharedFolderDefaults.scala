@@ -10,10 +10,10 @@ import io.pyzorder.layout.write.InputFooters
 import io.pyzorder.publish.relocate.CoLocatedTables
 
 /**
- * Protects the values of columns that are missing from some files. For the rows of these files, a
- * table returns null or the default with which the column was added to this table. A rewritten file
+ * Protects the values of columns that are missing from some files. For the rows in such a file, a
+ * table returns null or the default with which the column was added to that table. A rewritten file
  * stores the values that the optimized table returns. If another table in the same folder has a
- * different default, the rewrite would change the answers of that table.
+ * different default, the rewrite would change the values that this other table returns.
  */
 private[optimize] object SharedFolderDefaults {
 
