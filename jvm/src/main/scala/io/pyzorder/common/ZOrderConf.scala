@@ -28,10 +28,10 @@ object ZOrderConf {
   val targetFileSize: TableSetting[Long] = new TableSetting(
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
-    "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. " +
-      "If unset: the size that was set for the table's last OPTIMIZE. If none was set: 256m, but " +
-      "a table of less than 8 GiB with clustering columns is divided into up to 32 files, of at " +
-      "least 1m each.",
+    "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. If " +
+      "unset, the size that was set for the table's last OPTIMIZE is used. If none was set then " +
+      "either, the size is 256m, except that a table of less than 8 GiB with clustering columns " +
+      "is divided into up to 32 files of at least 1m each.",
     bytes)
 
   /** In bytes. */
@@ -48,33 +48,33 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.method",
     "boundaries",
     "How OPTIMIZE turns a value into bits. 'boundaries' uses the value's rank among sampled " +
-      "values; 'direct' uses the value's own ordered bytes, and rewrites all files of a " +
-      "partition that has new ones. If unset: the method of the table's last OPTIMIZE.",
+      "values. 'direct' uses the value's own ordered bytes, and rewrites all files in every " +
+      "partition that has new files. If unset, the method of the table's last OPTIMIZE is used.",
     oneOf("boundaries", "direct"))
 
   /** `zorder`, `hilbert` or `linear`. */
   val curve: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.curve",
     "zorder",
-    "The order in which OPTIMIZE arranges rows: 'zorder', 'hilbert', or 'linear' (by the " +
-      "clustering columns one after the other, like ORDER BY). If unset: the curve of the " +
-      "table's last OPTIMIZE.",
+    "The order in which OPTIMIZE arranges rows: 'zorder', 'hilbert', or 'linear' (by the first " +
+      "clustering column, then by the second, and so on, like ORDER BY). If unset, the curve of " +
+      "the table's last OPTIMIZE is used.",
     oneOf("zorder", "hilbert", "linear"))
 
   /** In rows. */
   val sampleSize: Setting[Int] = new Setting(
     "spark.sql.zorder.optimize.sampleSize",
     "100000",
-    "Approximate number of rows that OPTIMIZE samples to find the boundaries of the clustering " +
-      "columns.",
+    "The approximate number of rows that OPTIMIZE samples to find the boundaries of the " +
+      "clustering columns.",
     positiveInt)
 
   val rewriteFactor: TableSetting[Double] = new TableSetting(
     "spark.sql.zorder.optimize.rewriteFactor",
     "3",
-    "If rewriting clustered files together with new ones narrows the files' value ranges, " +
-      "OPTIMIZE rewrites up to this many times the bytes of the new files. 0 rewrites only new " +
-      "files.",
+    "OPTIMIZE rewrites clustered files together with new files if that narrows the files' value " +
+      "ranges. The total size of these clustered files is at most this many times the size of " +
+      "the new files. With 0, only new files are rewritten.",
     notNegativeDouble)
 
   /** `rename` or `location`. */
@@ -91,8 +91,8 @@ object ZOrderConf {
   val readersByPath: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.readers.byPath",
     "false",
-    "Set to true if the table's folder is read by path, which means that its location must not " +
-      "change: OPTIMIZE then refuses to switch it.",
+    "Set this to true if the table's folder is read by path. Its location must then not change, " +
+      "so OPTIMIZE refuses to switch it.",
     boolean)
 
   val writeCluster: TableSetting[Boolean] = new TableSetting(
@@ -100,21 +100,21 @@ object ZOrderConf {
     "false",
     "When true, INSERT and other writes cluster their rows as OPTIMIZE would, if the table " +
       "declares clustering columns with the property zorder.clusterBy or CLUSTER BY. The last " +
-      "stage of their query runs twice, once to sample the rows.",
+      "stage of the query then runs twice, the first time to sample the rows.",
     boolean)
 
   val writeIndex: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.write.index",
     "true",
     "When true, INSERT and other writes into a table with a skipping index add the files that " +
-      "they write to the index, so that queries can skip these files as well.",
+      "they write to the index, so queries can skip these files.",
     boolean)
 
   val indexMaxColumns: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.index.maxColumns",
     "32",
-    "How many columns, in the table's order, have statistics in the index if a statement names " +
-      "none. Clustering columns always have statistics.",
+    "If a statement names no columns, the first columns of the table, up to this number, have " +
+      "statistics in the index. Clustering columns always have statistics.",
     positiveInt)
 
   /** Column paths. */
@@ -131,7 +131,7 @@ object ZOrderConf {
   val indexCacheSize: Setting[Long] = new Setting(
     "spark.sql.zorder.index.cacheSize",
     "256m",
-    "How much driver memory the loaded indexes of all tables may use together.",
+    "The maximum driver memory that the loaded indexes of all tables may use together.",
     bytes)
 
   /** In bytes. */
@@ -148,26 +148,26 @@ object ZOrderConf {
     "spark.sql.zorder.index.maxStaleness",
     "0s",
     "The maximum age of the file list from which queries on a table are planned, such as 10min " +
-      "or 1h. Up to that age, the list comes from the index and no folder is listed. Writes by " +
-      "sessions with pyzorder are seen at once; other writes are seen after this time at the " +
+      "or 1h. Up to that age, the list comes from the index and no folder is listed. Queries see " +
+      "writes by sessions with pyzorder immediately, and other writes after this time at the " +
       "latest. With 0s, every query checks the store.",
     notNegativeMilliseconds)
 
   val indexTrusted: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.index.trusted",
     "false",
-    "When true, the index is trusted however old it is, as with an unlimited " +
-      "spark.sql.zorder.index.maxStaleness. Safe for tables that only sessions with pyzorder " +
-      "write; REFRESH SKIPPING INDEX picks up other writes.",
+    "When true, the index is trusted regardless of its age, as if " +
+      "spark.sql.zorder.index.maxStaleness were unlimited. This is safe for tables that are " +
+      "written only by sessions with pyzorder. REFRESH SKIPPING INDEX picks up other writes.",
     boolean)
 
   val joinMaxKeys: Setting[Int] = new Setting(
     "spark.sql.zorder.join.maxKeys",
     "10000",
-    "Up to this many distinct keys of a join's broadcast side are used, one by one, to skip " +
-      "files on the other side. If there are more, only the least and the greatest are used; if " +
-      "the broadcast side has more than 100 times this many rows, no keys are used. 0 turns " +
-      "skipping by join keys off.",
+    "Up to this many distinct keys from a join's broadcast side are used individually to skip " +
+      "files on the other side. If there are more keys, only their minimum and maximum are used. " +
+      "If the broadcast side has more than 100 times this many rows, no keys are used. 0 " +
+      "disables skipping by join keys.",
     notNegativeInt)
 
   /** In hours. */
@@ -181,9 +181,9 @@ object ZOrderConf {
   val vacuumCheck: Setting[Boolean] = new Setting(
     "spark.sql.zorder.vacuum.retentionCheck",
     "true",
-    "When true, VACUUM refuses to delete files that were replaced less than an hour ago, " +
-      "because running queries may still read them. Set to false only if data must be erased at " +
-      "once.",
+    "When true, VACUUM refuses to delete files that were replaced less than an hour ago, because " +
+      "running queries may still read them. Set this to false only if data must be erased " +
+      "immediately.",
     boolean)
 
   /** In milliseconds. */
@@ -191,7 +191,8 @@ object ZOrderConf {
     "spark.sql.zorder.journal.lease",
     "120s",
     "How long a writing command keeps its lock on a table without a heartbeat, such as 120s or " +
-      "5min. After that, the next writing command completes or undoes what that command began.",
+      "5min. After that, the next writing command takes over, and completes or undoes what the " +
+      "previous command began.",
     milliseconds)
 
   /** A run number, or empty. */
@@ -218,7 +219,7 @@ object ZOrderConf {
     identity[String],
     public = false)
 
-  /** All settings above. Calling this method loads this object and thereby registers them. */
+  /** All settings above. Calling this method loads the object, which registers the settings. */
   def all: Seq[Setting[_]] = Seq(
     skippingEnabled, journalOverlay, targetFileSize, batchSize, method, curve, sampleSize,
     rewriteFactor, publishMethod, readersByPath, writeCluster, writeIndex, indexMaxColumns,

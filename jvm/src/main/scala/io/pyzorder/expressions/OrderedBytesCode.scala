@@ -3,7 +3,7 @@ package io.pyzorder.expressions
 import org.apache.spark.sql.pyzorder.shim
 import org.apache.spark.sql.types._
 
-/** Java code that calls OrderedBytes and Boundaries without boxing values. */
+/** Generates Java code that calls OrderedBytes and Boundaries without boxing values. */
 private[expressions] object OrderedBytesCode {
 
   private val ordered = "io.pyzorder.expressions.OrderedBytes"

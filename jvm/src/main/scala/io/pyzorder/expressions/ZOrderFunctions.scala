@@ -9,7 +9,8 @@ import io.pyzorder.common.ZOrderErrors
 object ZOrderFunctions {
 
   /**
-   * A function as Spark registers it: its name, its description, and the builder of the expression.
+   * A function in the form in which Spark registers it: the name, the description and a builder for
+   * the expression.
    */
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression)
 
