@@ -54,7 +54,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
           IndexedColumn(path, dataType)
       }.filter(canCluster)
 
-  /** Draws a sample of roughly `limit` rows at most. */
+  /** Draws a sample of about `limit` rows or fewer. */
   def draw(limit: Long): SampledRows = {
     drawn = present.sample(columns, limit)
     drawn

@@ -20,7 +20,8 @@ import io.pyzorder.layout.write.{FileWriters, InputRelation}
  *
  * @param session a session from RewriteSession.of
  * @param options the table's options, including `compression`
- * @param rows    a sample of the rows in `partitions`, which numbers the partitions in this order
+ * @param rows    a sample of the rows in `partitions`. Its partition numbers are positions in
+ *                `partitions`
  */
 final class SizeProbe(
     session: shim.SparkSession,
@@ -89,7 +90,7 @@ final class SizeProbe(
       plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect()).toSeq
   }
 
-  /** The rows of each layout's chosen files, in the order in which to write them. */
+  /** The rows of each layout's chosen files, in the order in which they are to be written. */
   private def laidOut(input: InputRelation, tried: Seq[Tried]): SparkPlan = {
     val layout = AttributeReference("layout", IntegerType, nullable = false)()
     val key = AttributeReference("key", IntegerType, nullable = false)()

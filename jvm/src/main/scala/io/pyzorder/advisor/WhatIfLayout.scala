@@ -19,8 +19,8 @@ import io.pyzorder.skipping.predicate.IndexFilter
 final case class WhatIfFile(bytes: Long, partition: InternalRow, columns: Seq[ColumnStatistics])
 
 /**
- * An existing or hypothetical layout of a table. It has an in-memory index, on which index filters
- * are evaluated. The index also includes the partition columns, which have a single value per file.
+ * An existing or hypothetical layout of a table. Index filters are evaluated on an in-memory index
+ * of its files. The index also includes the partition columns, which have a single value per file.
  */
 final class WhatIfLayout private (snapshot: IndexSnapshot, facts: SnapshotStatistics) {
 

@@ -76,7 +76,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * Adds a predicate to the scan that the next call of `read` completes. Returns an object with
+   * Adds a predicate to the scan that the next call to `read` completes. Returns an object with
    * `columns` (the names of the columns whose statistics the predicate's index filter uses) and
    * `reason` (why the predicate cannot skip files; null if it can).
    */
@@ -163,7 +163,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   private def columnOf(name: String): IndexedColumn =
     advisor.columns.find(_.name == name).getOrElse(
       throw new NoSuchElementException(
-        s"no filter or join key of the workload uses a column $name"))
+        s"no filter or join key in the workload uses a column $name"))
 
   private def add(key: String, find: => WorkloadFilter): String = {
     val one = known.getOrElseUpdate(key, find)

@@ -15,7 +15,9 @@ import io.pyzorder.index.store.IndexStore
 import io.pyzorder.publish.journal.LayoutRecord
 import io.pyzorder.storage.TableFolder
 
-/** Resolves and validates the clustering columns that a ZORDER BY or the table itself names. */
+/**
+ * Resolves and validates the clustering columns that a ZORDER BY clause or the table itself names.
+ */
 object ClusteringColumns {
 
   /** A z-value has 63 bits, and each column needs at least one of them. */
@@ -99,7 +101,7 @@ object ClusteringColumns {
     catch {
       case _: ZOrderException =>
         throw ZOrderErrors.invalidSetting(Property, text,
-          "It must list columns as ZORDER BY does, such as 'a, b.c'; to declare none, unset it.")
+          "It must list columns as in ZORDER BY: 'a, b.c'. To declare no columns, unset it.")
     }
 
   /**

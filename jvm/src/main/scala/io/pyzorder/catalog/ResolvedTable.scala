@@ -55,7 +55,7 @@ final case class ResolvedTable(
   /** The data columns that are not partition columns. */
   def fileSchema: StructType = StructType(dataSchema.filterNot(c => isPartitionColumn(c.name)))
 
-  /** Whether the name, spelled as in the schema, is that of a partition column. */
+  /** Whether the name, spelled as in the schema, is the name of a partition column. */
   def isPartitionColumn(name: String): Boolean = partitionSchema.fieldNames.contains(name)
 
   /**

@@ -10,8 +10,8 @@ import io.pyzorder.common.ZOrderErrors
 
 /**
  * Refuses an OPTIMIZE of a path that would change the stored column types. OPTIMIZE writes each
- * column with the type in which the session reads it. A few settings make Spark read a Parquet type
- * as a different type, and the new files would then have that type. A catalog table declares its
+ * column with the type that it has in the session. A few settings make Spark read a Parquet type as
+ * a different type, and the new files would then have that type. A catalog table declares its
  * types, so these settings do not affect it.
  */
 object StoredTypes {

@@ -14,9 +14,9 @@ import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, Vac
 /**
  * Claims OPTIMIZE and VACUUM statements that Delta's parser has taken. If Delta's extension is
  * listed after pyzorder's, Delta's parser runs first and takes every such statement that it
- * understands, whatever the table. For plain tables and for paths, this rule substitutes pyzorder's
- * statements. If a path turns out to be a Delta table, ResolveZOrderStatements returns Delta's
- * command.
+ * understands, even for tables that are not Delta's. For plain tables and for paths, this rule
+ * substitutes pyzorder's statements. If a path turns out to be a Delta table,
+ * ResolveZOrderStatements returns Delta's command.
  *
  * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them by
  * reflection. If that fails, the command is left to Delta, which reports that the table is not a

@@ -37,20 +37,20 @@ object TableFunctions {
     IndexStore.relation(session, SkippingIndex.required(session, table))
 
   private val historyColumns: Seq[Attribute] = ResultColumns.none
-    .always("run", LongType, "Number of the run, from 1")
+    .always("run", LongType, "Number of the run, counting from 1")
     .add("operation", StringType, "OPTIMIZE, RESTORE or VACUUM; null if the record is damaged")
-    .add("began", TimestampType, "Start time by the writer's clock")
+    .add("began", TimestampType, "Start time according to the writer's clock")
     .add("ended", TimestampType,
-      "End time by the store's clock; null if the run is in progress or was killed")
+      "End time according to the store's clock; null if the run is in progress or was killed")
     .always("committed", BooleanType, "Whether the run replaced files")
     .always("removed", LongType, "Number of files that the run replaced")
     .always("removed_bytes", LongType, "Total size of the replaced files in bytes")
-    .always("added", LongType, "Number of files that replaced them")
+    .always("added", LongType, "Number of files that the run added")
     .always("added_bytes", LongType, "Total size of the added files in bytes")
     .always("kept", LongType, "Number of replaced files that VACUUM has not deleted yet")
     .always("kept_bytes", LongType, "Total size of the kept files in bytes")
     .always("partitions", LongType, "Number of data folders that the run worked on")
-    .add("seconds", DoubleType, "From `began` to `ended`")
+    .add("seconds", DoubleType, "Duration in seconds, from `began` to `ended`")
     .attributes
 
   /** The runs in the table's journal, oldest first. */

@@ -3,8 +3,7 @@ package io.pyzorder.common
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * How old the information about a table's files may be that a query relies on. The limits are
- * points in time.
+ * How old a query's information about a table's files may be. The limits are points in time.
  *
  * @param earliest information from before this time, in milliseconds since the epoch, is not used.
  *                 Long.MinValue if there is no limit, Long.MaxValue if the query must list the

@@ -22,7 +22,7 @@ object Token {
   /** Letters, digits and underscores. */
   case object Word extends Kind
 
-  /** `` `…` `` with doubled back-quotes inside. */
+  /** `` `…` `` in which a back-quote is doubled. */
   case object BackQuoted extends Kind
 
   /** `'…'` or `"…"`. */

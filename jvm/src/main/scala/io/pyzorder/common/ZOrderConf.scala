@@ -19,8 +19,8 @@ object ZOrderConf {
   val journalOverlay: Setting[Boolean] = new Setting(
     "spark.sql.zorder.journal.overlay",
     "true",
-    "When true, readers check a table's journal, so that they see every row exactly once, even " +
-      "while an OPTIMIZE runs or after it was killed. When false, they list the folder as plain " +
+    "When true, readers check a table's journal, so they see every row exactly once, even while " +
+      "an OPTIMIZE is running or after it was killed. When false, they list the folder as plain " +
       "Spark does.",
     boolean)
 
@@ -47,7 +47,7 @@ object ZOrderConf {
   val method: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.optimize.method",
     "boundaries",
-    "How OPTIMIZE turns a value into bits. 'boundaries' uses the value's rank among sampled " +
+    "How OPTIMIZE converts values to bits. 'boundaries' uses the value's rank among sampled " +
       "values. 'direct' uses the value's own ordered bytes, and rewrites all files in every " +
       "partition that has new files. If unset, the method of the table's last OPTIMIZE is used.",
     oneOf("boundaries", "direct"))
@@ -81,11 +81,11 @@ object ZOrderConf {
   val publishMethod: TableSetting[String] = new TableSetting(
     "spark.sql.zorder.publish.method",
     "rename",
-    "How OPTIMIZE and RESTORE replace files. 'rename' moves new files into the table's " +
-      "folder. 'location' fills new folders and then switches the location of the table, or of " +
-      "its partitions, in the catalog, so that readers of every engine see the change at once. " +
-      "Use 'location' for external tables that are never read by path and that no other job " +
-      "writes to during the command: catalogs have no compare-and-swap.",
+    "How OPTIMIZE and RESTORE replace files. 'rename' moves new files into the table's folder. " +
+      "'location' fills new folders and then switches the location of the table, or of its " +
+      "partitions, in the catalog, so readers in every engine see the change at once. Use " +
+      "'location' for external tables that are never read by path. No other job may write to the " +
+      "table during the command, because catalogs have no compare-and-swap.",
     oneOf("rename", "location"))
 
   val readersByPath: TableSetting[Boolean] = new TableSetting(
@@ -122,9 +122,10 @@ object ZOrderConf {
     "spark.sql.zorder.index.denyColumns",
     "",
     "Columns that are excluded from every index, listed as in ZORDER BY, such as 'ssn, " +
-      "person.name'; a struct stands for all its fields. They cannot be clustering columns. The " +
-      "session's list and the table property are combined. Existing statistics of these columns " +
-      "are removed when the index is next written, at the latest by REFRESH SKIPPING INDEX.",
+      "person.name'. Listing a struct excludes all of its fields. Excluded columns cannot be " +
+      "clustering columns. The session's list and the table property are combined. Existing " +
+      "statistics of excluded columns are removed the next time the index is written, for " +
+      "example by REFRESH SKIPPING INDEX.",
     columns)
 
   /** In bytes. */
@@ -246,7 +247,7 @@ object ZOrderConf {
       try ColumnNames.parse(text)
       catch {
         case _: ZOrderException =>
-          throw new IllegalArgumentException("It must list columns as ZORDER BY does: 'a, b.c'.")
+          throw new IllegalArgumentException("It must list columns as in ZORDER BY: 'a, b.c'.")
       }
 
   private def bytes(text: String): Long = {

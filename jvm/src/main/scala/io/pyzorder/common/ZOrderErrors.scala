@@ -124,7 +124,7 @@ object ZOrderErrors {
     ExceptionUtils.getThrowables(failure).exists(cause =>
       String.valueOf(cause.getMessage).contains(folder.toUri.getPath + "/"))
 
-  /** Attaches `cause` to `error` as a suppressed exception, which shows in the stack trace. */
+  /** Attaches `cause` to `error` as a suppressed exception, so it appears in the stack trace. */
   def because(cause: Throwable, error: ZOrderException): ZOrderException = {
     error.addSuppressed(cause)
     error

@@ -65,8 +65,8 @@ object InterleaveBits {
 
   /**
    * Interleaves byte strings of any length, each zero-padded on the right to the length of the
-   * longest one. The result has as many bytes as the longest string, times the number of columns,
-   * but at most 1024. Null is treated as empty.
+   * longest one. The length of the result in bytes is the length of the longest string times the
+   * number of columns, but at most 1024. Null is treated as empty.
    */
   def ofBytes(columns: Array[Array[Byte]]): Array[Byte] = {
     val n = columns.length
@@ -109,7 +109,7 @@ object InterleaveBits {
 
   /** The number of bits per column in a z-value that is a long: 63 / n, at most 31. */
   def bitsPerColumn(n: Int): Int = {
-    require(n >= 1 && n <= LongBits, s"a z-value of 63 bits holds 1 to 63 columns, not $n")
+    require(n >= 1 && n <= LongBits, s"a z-value of 63 bits can represent 1 to 63 columns, not $n")
     math.min(31, LongBits / n)
   }
 

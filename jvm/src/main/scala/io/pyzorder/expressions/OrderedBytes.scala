@@ -97,19 +97,19 @@ object OrderedBytes {
     case _ => value.asInstanceOf[Long]
   }
 
-  /** `longOf` a float: its bits, with the order of negative values reversed. */
+  /** `longOf` for a float: its bits, with the order of negative values reversed. */
   def longOfFloat(value: Float): Long = {
     val bits = java.lang.Float.floatToIntBits(value + 0.0f)
     (if (bits < 0) bits ^ Int.MaxValue else bits).toLong
   }
 
-  /** `longOf` a double: its bits, with the order of negative values reversed. */
+  /** `longOf` for a double: its bits, with the order of negative values reversed. */
   def longOfDouble(value: Double): Long = {
     val bits = java.lang.Double.doubleToLongBits(value + 0.0d)
     if (bits < 0) bits ^ Long.MaxValue else bits
   }
 
-  /** `longOf` a decimal of at most 18 digits: its unscaled value at the type's scale. */
+  /** `longOf` for a decimal of at most 18 digits: its unscaled value at the type's scale. */
   def longOfDecimal(value: Decimal, scale: Int): Long =
     if (value.scale == scale) value.toUnscaledLong
     else value.toJavaBigDecimal.setScale(scale).unscaledValue.longValueExact
@@ -173,7 +173,7 @@ object OrderedBytes {
     case _ => if (isTime(dataType)) 47 else 64
   }
 
-  /** The number of bytes of `wholeOf` for a type that satisfies `isLong`. */
+  /** The number of bytes that `wholeOf` returns for a type that satisfies `isLong`. */
   private def width(dataType: DataType): Int = (bits(dataType) + 7) / 8
 
   private def unscaledOf(value: Decimal, scale: Int): BigInteger =

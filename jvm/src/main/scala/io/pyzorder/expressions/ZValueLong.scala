@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.{DataType, LongType}
  *               id
  */
 case class ZValueLong(ids: Seq[Expression], counts: Seq[Int]) extends Expression {
-  require(ids.length == counts.length, s"${ids.length} columns need as many counts")
+  require(ids.length == counts.length, s"got ${counts.length} counts for ${ids.length} columns")
 
   @transient private lazy val parts = new ZValueParts(counts.toArray)
 

@@ -77,9 +77,9 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * The columns for which to collect statistics of new files: the columns of the index, or the
-   * default columns if there is no index, and the clustering columns. Nil if Spark finds the
-   * table's columns by field id or by position.
+   * The columns whose statistics to collect for new files: the clustering columns, and the columns
+   * of the index or, if there is no index, the default columns. Nil if Spark finds the table's
+   * columns by field id or by position.
    */
   lazy val statisticsColumns: Seq[IndexedColumn] =
     if (ReadSettings.matchesFieldIds(session, table.fileSchema) ||
@@ -94,10 +94,11 @@ private[optimize] final class OptimizeContext(
 
   /**
    * The index column for the z-values of the direct method. None if the method is not `direct`, if
-   * a clustering column has no statistics, if read settings can make Spark read other values of a
-   * clustering column than were written, or if the table has a column with the same name.
+   * a clustering column has no statistics, if, with some read settings, Spark would read different
+   * values of a clustering column from those that were written, or if the table has a column with
+   * the same name.
    *
-   * @param timestamps the type in which timestamps are written, as in InputFooters
+   * @param timestamps the stored type of timestamps in the new files, as in InputFooters
    */
   def curveColumn(timestamps: Option[String]): Option[IndexedColumn] = {
     val curve = ZValueColumn(zOrderBy)

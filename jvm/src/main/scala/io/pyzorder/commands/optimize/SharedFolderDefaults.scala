@@ -19,7 +19,8 @@ private[optimize] object SharedFolderDefaults {
 
   /**
    * Throws ZORDER_OTHER_DEFAULT if another table in the same folder has a different default. Only
-   * tables of the same database, or of the current database for a path, are compared.
+   * tables in the same database are compared. For a path, these are the tables in the current
+   * database.
    */
   def check(session: shim.SparkSession, table: ResolvedTable, facts: Seq[InputFooters]): Unit = {
     val conf = session.sessionState.conf

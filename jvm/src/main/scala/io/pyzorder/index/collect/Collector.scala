@@ -15,8 +15,8 @@ import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.storage.FileRef
 
 /**
- * Collects the statistics of data files. They come from the footers where these are provably
- * correct, and otherwise from one scan of the affected columns and files.
+ * Collects the statistics of data files. They come from the footers if these are provably correct,
+ * and otherwise from one scan of the affected columns and files.
  */
 object Collector {
 
@@ -54,7 +54,7 @@ object Collector {
           if (open(i).isEmpty) footer.numRecords else 0L)
         if (rows != footer.numRecords) {
           log.warn(
-            s"${data.files(i).path} changed while it was being indexed, and is left unindexed.")
+            s"${data.files(i).path} changed while it was being indexed, so it remains unindexed.")
           None
         } else {
           val found = scanned.get(i).map(_._2).getOrElse(Map.empty[String, ColumnStatistics])
@@ -163,7 +163,7 @@ object Collector {
       else Some(FooterStatistics.read(file, conf, question))
     } catch {
       case NonFatal(failure) =>
-        log.warn(s"$path has no readable footer and is left unindexed: ${failure.getMessage}")
+        log.warn(s"$path has no readable footer and remains unindexed: ${failure.getMessage}")
         None
     }
 }

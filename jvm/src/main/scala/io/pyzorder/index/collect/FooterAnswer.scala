@@ -21,8 +21,8 @@ object FooterAnswer {
   final case class Scan(settingsDependent: Boolean) extends FooterAnswer
 
   /**
-   * The footer is not sufficient, and a scan might fail or might read values that differ from those
-   * that other readers see.
+   * The footer is not sufficient, and a scan might fail or read values that differ from what other
+   * readers see.
    */
   val Unknown: FooterAnswer = Known(ColumnStatistics.unknown)
 

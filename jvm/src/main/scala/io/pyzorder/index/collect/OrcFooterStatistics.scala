@@ -156,7 +156,7 @@ private[index] object OrcFooterStatistics {
     }
 
   /**
-   * Whether reading the column in this type preserves all values, even if ORC has to convert them.
+   * Whether reading the column as this type preserves all values, even if ORC has to convert them.
    */
   private def isReadable(leaf: TypeDescription, dataType: DataType): Boolean =
     (leaf.getCategory, dataType) match {

@@ -16,7 +16,7 @@ import io.pyzorder.index.model.{Calendars, IndexedColumns, TruncatedBounds}
 /** Relates the stored values and bounds of a Parquet column to the values of a Spark type. */
 private[index] object ParquetRules {
 
-  /** The type in which Spark reads unsigned 64-bit integers. */
+  /** The type that Spark uses for unsigned 64-bit integers. */
   private val UnsignedLong: DataType = DecimalType(20, 0)
 
   /**

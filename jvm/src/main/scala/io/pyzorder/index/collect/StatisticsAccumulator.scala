@@ -115,7 +115,8 @@ private final class LongAccumulator(dataType: DataType, value: LongValue)
 }
 
 /**
- * Tracks NaN separately. As in Spark's comparisons, -0.0 and 0.0 are equal. Bounds keep their sign.
+ * Tracks NaN separately. As in Spark's comparisons, -0.0 and 0.0 are equal. Bounds that are zero
+ * keep their sign.
  */
 private final class DoubleAccumulator(dataType: DataType, value: DoubleValue)
     extends StatisticsAccumulator {

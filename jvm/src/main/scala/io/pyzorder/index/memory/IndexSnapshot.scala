@@ -73,8 +73,8 @@ final class IndexSnapshot(
    * nothing. A ZValueColumn's arrays are returned unless the schema has a column with the same
    * name.
    *
-   * The scan must read the column with the type with which the bounds were read, because the order
-   * or the values may otherwise differ. In two cases, the same type is not enough:
+   * The column must have the same type in the scan as in the index, because the order or the values
+   * may otherwise differ. In two cases, the same type is not enough:
    * - The field has a default for files without the field. An entry that was collected without
    *   knowing the default does not distinguish such a file from a file that stores nulls. The
    *   column's statistics are therefore treated as unknown for files with only nulls.

@@ -14,7 +14,7 @@ final class DeniedColumns private (paths: Seq[Seq[String]]) {
 
   def isEmpty: Boolean = paths.isEmpty
 
-  /** Whether nothing about this column may be recorded. */
+  /** Whether the column is denied, which means that nothing about it may be recorded. */
   def apply(column: IndexedColumn): Boolean =
     ZValueColumn.unapply(column).getOrElse(Seq(column.path)).exists(denies)
 

@@ -6,7 +6,7 @@ import org.apache.spark.sql.types.DataType
  * A leaf column with statistics in the index table.
  *
  * @param path     the column's name, followed by the names of the struct fields below it
- * @param dataType the type with which Spark reads the column, which is also the type of its bounds
+ * @param dataType the column's type in Spark, which is also the type of its bounds
  */
 final case class IndexedColumn(path: Seq[String], dataType: DataType) {
 

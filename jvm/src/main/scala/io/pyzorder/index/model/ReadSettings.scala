@@ -10,8 +10,8 @@ import org.apache.spark.sql.types.StructType
 /**
  * The settings that determine which values a scan reads from the bytes of a file.
  *
- * @param structural the settings that determine which column of a file a name refers to, and the
- *                   type with which it is read. A file's statistics are valid only for scans with
+ * @param structural the settings that determine which column of a file a name refers to, and what
+ *                   type the column is read as. A file's statistics are valid only for scans with
  *                   the same structural settings
  * @param temporal   the settings that determine how stored dates and timestamps are converted to
  *                   Spark's. Statistics that are `settingsDependent` are valid only for scans with
@@ -118,7 +118,7 @@ object ReadSettings {
     def option(name: String): Option[String] = lowered.get(name.toLowerCase(Locale.ROOT))
 
     /**
-     * A Hadoop key's value. As in Spark, options override session settings, which override the
+     * The value of a Hadoop key. As in Spark, options override session settings, which override the
      * Hadoop configuration of the SparkContext.
      */
     def other(key: String): String =

@@ -45,9 +45,9 @@ object IndexStore {
   /**
    * Parsed pointers by folder, version, size and modification time. A pointer's file is never
    * changed, so its contents are the same as long as listings show the same size and time. A
-   * pointer is cached only if it was older than `SettledMillis` when it was read. The reason is
-   * that if an index is dropped and created again within one tick of the store's clock, the new
-   * pointer may have the same version, size and time as the old one.
+   * pointer is cached only if it was older than `SettledMillis` when it was read. Otherwise, if the
+   * index is dropped and created again within one tick of the store's clock, the new pointer could
+   * have the same version, size and time as the cached one.
    */
   private val parsed: Cache[(TableFolder, Long, Long, Long), SnapshotRef] =
     CacheBuilder.newBuilder().maximumSize(1000)
@@ -63,7 +63,7 @@ object IndexStore {
   private val warned = ConcurrentHashMap.newKeySet[String]()
 
   /**
-   * The newest snapshot's pointer, found by one listing and at most two small reads. Returns None
+   * The newest snapshot's pointer, found with one listing and at most two small reads. Returns None
    * if there is no index. Also returns None, and logs a warning once, if the pointer is unreadable,
    * or belongs to another table or to an earlier incarnation of this table.
    */
@@ -186,8 +186,9 @@ object IndexStore {
     MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)
 
   /**
-   * Deletes the snapshots that were replaced at `by` or earlier, a time in milliseconds by the
-   * store's clock. They may still contain minima and maxima of rows that no longer exist.
+   * Deletes the snapshots that were replaced no later than `by`, which is a time in milliseconds
+   * according to the store's clock. Such snapshots may still contain minima and maxima of rows that
+   * no longer exist.
    */
   def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)

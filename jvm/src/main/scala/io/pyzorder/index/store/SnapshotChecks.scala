@@ -48,8 +48,8 @@ object SnapshotChecks {
     val limit = Runtime.getRuntime.maxMemory / 2
     if (needed > limit) {
       throw new IllegalStateException(
-        s"it needs $needed bytes of memory, more than the limit of $limit; give the driver more " +
-          "memory")
+        s"it needs $needed bytes of memory, which exceeds the limit of $limit. Give the driver " +
+          "more memory")
     }
   }
 

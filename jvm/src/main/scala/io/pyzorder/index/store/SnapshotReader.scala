@@ -217,7 +217,7 @@ private[index] final class SnapshotReader(
     while (left > 0) {
       if (values.getCurrentRepetitionLevel == 0) file += 1
       if (file < first || file >= end)
-        throw new IllegalStateException(s"column $name has a value that belongs to no row")
+        throw new IllegalStateException(s"column $name has a value without a row")
       if (values.getCurrentDefinitionLevel == leaf.getMaxDefinitionLevel) take(file, values)
       values.consume()
       left -= 1
@@ -314,7 +314,7 @@ private[index] object SnapshotReader {
   }
 }
 
-/** In-memory bytes as an input file for Parquet's reader. */
+/** Presents in-memory bytes as an input file to Parquet's reader. */
 private[index] final class MemoryInputFile(bytes: Array[Byte]) extends InputFile {
 
   override def getLength: Long = bytes.length.toLong

@@ -133,7 +133,7 @@ object SnapshotRef {
 
   /**
    * Throws unless an index could have these columns. The cost of some rules grows with the number
-   * of columns, or with its square.
+   * of columns or its square.
    */
   private def checked(columns: List[IndexedColumn]): List[IndexedColumn] = {
     val curves = columns.count(column => ZValueColumn.unapply(column).isDefined)
