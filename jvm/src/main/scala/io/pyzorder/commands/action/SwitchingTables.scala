@@ -18,8 +18,8 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 private[commands] object SwitchingTables {
 
   /**
-   * Whether the settings ask for a location switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they
-   * ask for one that the table does not allow.
+   * Whether the settings request a location switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they do
+   * but the table does not allow one.
    */
   def asks(session: shim.SparkSession, table: ResolvedTable): Boolean = {
     val conf = session.sessionState.conf
@@ -57,7 +57,7 @@ private[commands] object SwitchingTables {
     else files.find(_.folder.nonEmpty).foreach(file =>
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
-  /** The moves of the partitions in these folders. Folders are written as in FileRef.folder. */
+  /** The moves of the partitions in these folders, which are given as in FileRef.folder. */
   def moves(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -80,7 +80,7 @@ private[commands] object SwitchingTables {
   }
 
   /**
-   * Carries over files that were written to previous locations of the table. The caller must hold
+   * Carries over files that were written to the table's previous locations. The caller must hold
    * the lock.
    */
   def carry(session: shim.SparkSession, table: ResolvedTable): Unit = {
@@ -89,8 +89,8 @@ private[commands] object SwitchingTables {
 
   /**
    * Runs a command that takes a table's lock. If the table's location was switched after the table
-   * was looked up, perhaps by the command's own recovery of a dead run, the command is run again on
-   * the table at its new location.
+   * was looked up, possibly because the command recovered a dead run, runs the command again on the
+   * table at its new location.
    */
   def following[T](session: shim.SparkSession, table: ResolvedTable)(
       command: ResolvedTable => T): T =
@@ -110,7 +110,7 @@ private[commands] object SwitchingTables {
     new TargetLookup(session).ofCatalog(session.sessionState.catalog.getTableMetadata(name))
   }
 
-  /** For each file, its path in the table and its full path. */
+  /** For each file, the path that it has in the table, and its full path. */
   def placesOf(folder: TableFolder, files: Seq[FileRef]): Seq[(String, Path)] =
     files.map(file => file.path -> folder.resolve(file.path))
 }
