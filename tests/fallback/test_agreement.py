@@ -1,4 +1,4 @@
-"""The fallback skips the same files as the jar for each predicate, except as listed below."""
+"""For each predicate, the fallback skips the same files as the jar, except as listed below."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.spark.test_skipping_fixtures import FIXTURES, fixtures_of
 from tests.support import scans
 from tests.support.fallback_files import by_jar, kept, selection
 
-#: The values in file {k} of each column of sql/skipping; {r} is the row, 0 to 19.
+#: The values of each column in sql/skipping. {k} is the number of the file, and {r} that of the
+#: row, from 0 to 19.
 VALUES = {
     "i": "int({k} * 3 + {r} % 3)", "l": "bigint({k} * 2 + {r} % 3)", "sh": "smallint({k} * 3)",
     "by": "tinyint({k} + {r} % 2)", "f": "float({k} / 4)", "d": "if({k} = 7, double('NaN'), {k} / 4D)",
@@ -31,8 +32,8 @@ VALUES = {
 #: column to a different one.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 
-#: Predicates for which the fallback opens fewer files than the jar because it skips files with only
-#: nulls, and why the jar does not skip them.
+#: Predicates for which the fallback opens fewer files than the jar, and why. The fallback skips
+#: files with only nulls that the jar does not skip.
 OPENS_FEWER = {
     r"^i > \d OR length": "the jar uses the fact that a comparison is not TRUE for nulls only if it is the whole condition",
     r"trunc\(": "Spark's trunc does not declare that its result is null for a null",
@@ -57,8 +58,8 @@ KEEPS_MORE = {
 
 
 def made(spark: SparkSession, path: Path) -> tuple[str, Path]:
-    """A table for a fixture file, and its folder of nine data files. The last file has only
-    nulls."""
+    """Creates a table for a fixture file. Returns its name, and its folder with nine data files. The
+    last file contains only nulls."""
     name, columns = f"agree_{path.stem}", fixtures_of(path)[0].columns
     if spark.version.startswith("3."):  # with CHAR, the fallback skips no files there
         columns = re.sub(r"\bCHAR\(\d+\)", "STRING", columns)

@@ -1,4 +1,4 @@
-"""Runs every statement in turn on a table on a store."""
+"""Every statement works on a table on a store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.stores
 @pytest.mark.parametrize(("provider", "partitioned"), [("parquet", True), ("orc", False)])
 def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     table = Table(folder, provider, partitioned)
-    created, alone = table.files, 2 if partitioned else 1  # one file per partition may hold id 7
+    created, alone = table.files, 2 if partitioned else 1  # id 7 may be in one file per partition
     table.run("CREATE SKIPPING INDEX ON {}")
     assert table.unindexed() == 0 and table.ids() == ALL
     assert table.opened() == {name.rpartition("/")[2] for name in created}
@@ -60,7 +60,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
 
 
 def test_catalog_table(folder: Folder) -> None:
-    """INSERT and INSERT OVERWRITE of a partition, by table name."""
+    """INSERT and INSERT OVERWRITE of a partition work with a table name."""
     spark = folder.spark
     spark.sql(
         "CREATE TABLE on_a_store (id BIGINT, day BIGINT) USING parquet PARTITIONED BY (day) "

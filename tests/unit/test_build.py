@@ -1,4 +1,4 @@
-"""What is built for each Spark version, and which jars go into a wheel."""
+"""How jars are built for each Spark version, and which jars go into a wheel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPARKS = build.spark_versions().sections()
 
 
 def write_jar(spark: str, folder: Path, inputs: str) -> Path:
-    """Writes a jar without classes that records these inputs of its build."""
+    """Writes a jar without classes that records these build inputs."""
     classes, jar = folder / "classes", folder / build.jar_name(spark)
     classes.mkdir(exist_ok=True)
     build.write_jar(spark, inputs, classes, jar)

@@ -1,4 +1,4 @@
-"""The queries of `make demo`."""
+"""The queries that `make demo` runs."""
 
 from __future__ import annotations
 

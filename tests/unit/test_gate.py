@@ -1,4 +1,4 @@
-"""Which changes benchmarks/gate.py counts as a loss."""
+"""Which changes benchmarks/gate.py reports as a loss."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Any:
         (4, "0.110", "gain"),
         (6, "0.050", "loss"),
         (7, "0.050", "loss"),
-        (3, "65", "loss"),  # more files make shares smaller without opening fewer
+        (3, "65", "loss"),  # with more files, the share is smaller but no fewer files are opened
         (2, "hilbert", "loss"),  # no committed result to compare with
     ],
 )

@@ -1,4 +1,4 @@
-"""Pictures of layouts: what cannot be drawn, and how pictures are saved."""
+"""Pictures of layouts: which layouts cannot be drawn, and how pictures are saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How counts, sizes and shares are written."""
+"""How counts, sizes and shares are formatted."""
 
 from __future__ import annotations
 

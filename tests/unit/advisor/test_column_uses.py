@@ -1,4 +1,4 @@
-"""How predicates use columns."""
+"""Which columns a predicate uses, and how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts in a workload, and names that refer to the advised table."""
+"""How a workload is counted, and which names refer to the table that advice is for."""
 
 from __future__ import annotations
 
