@@ -58,8 +58,8 @@ KEEPS_MORE = {
 
 
 def made(spark: SparkSession, path: Path) -> tuple[str, Path]:
-    """Creates a table for a fixture file. Returns its name, and its folder with nine data files. The
-    last file contains only nulls."""
+    """Creates a table for a fixture file. Returns its name, and its folder with nine data files, of
+    which the last contains only nulls."""
     name, columns = f"agree_{path.stem}", fixtures_of(path)[0].columns
     if spark.version.startswith("3."):  # with CHAR, the fallback skips no files there
         columns = re.sub(r"\bCHAR\(\d+\)", "STRING", columns)

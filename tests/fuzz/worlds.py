@@ -26,7 +26,7 @@ TYPES = [
     "interval month", "interval second",
 ]  # fmt: skip
 
-#: The narrower types that a column may have in a file. Readers widen its values to the table's type.
+#: The narrower types that a column may have in a file. Readers widen values to the table's type.
 NARROWER = {
     "bigint": ["int", "smallint"], "int": ["smallint", "tinyint"], "smallint": ["tinyint"],
     "double": ["float"],
@@ -37,7 +37,7 @@ ZONES = ["UTC", "America/Los_Angeles", "America/St_Johns", "Asia/Kathmandu", "Pa
 
 @dataclass
 class File:
-    """A data file. `types` are the types of its columns. It may lack some of the table's columns."""
+    """A data file. `types` are the types of its columns. It may lack columns of the table."""
 
     name: str
     types: dict[str, str]

@@ -52,8 +52,8 @@ CASES = [
     "tests/spark/test_z_value_ranges.py",
 ]
 
-#: The number of cases to run last, which are those that reach the most mutants, such as whole fixture
-#: files.
+#: The number of cases to run last, which are those that reach the most mutants, such as whole
+#: fixture files.
 LAST = 5
 
 

@@ -43,8 +43,8 @@ def test_line(spark: SparkSession, tables: None, name: str, fixture: Fixture) ->
 
 @pytest.mark.parametrize("name", LINES)
 def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
-    """Checks the filters for FALSE and NULL of a whole fixture file in one plan. This is for mutants
-    that too many lines reach to check each line separately."""
+    """Checks the filters for FALSE and NULL of a whole fixture file in one plan. Some mutants are
+    reached by so many lines that checking each line separately would take too long."""
     predicates = [fixture.predicate for fixture in LINES[name]]
     judged = scans.judgements(spark, f"mutants_{name}", predicates)
     for one, fixture in zip(judged, LINES[name], strict=True):
@@ -65,8 +65,8 @@ VIEWS = {
     "odd": (test_pruning.ODD_COLUMNS, test_pruning.ODD_ROWS),
 }
 
-#: Predicates with the maximum number of files that each may open, by view and time zone. If the time
-#: zone is empty, that of the session applies.
+#: Predicates with the maximum number of files that each may open, by view and time zone. An empty
+#: time zone stands for that of the session.
 ZONES = {
     ("pruned", ""): test_pruning.PREDICATES,
     ("odd", ""): test_pruning.ODD_PREDICATES,
@@ -82,8 +82,8 @@ def within(spark: SparkSession, zone: str) -> AbstractContextManager[None]:
 
 @pytest.fixture(scope="module")
 def pruned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Truth:
-    """Creates the views. Returns the outcomes that each predicate has in each file according to plain
-    Spark."""
+    """Creates the views. Returns the outcomes that each predicate has in each file according to
+    plain Spark."""
     found = {}
     for name, (columns, rows) in VIEWS.items():
         path = Path(tmp_path_factory.mktemp("mutants")) / name

@@ -101,8 +101,8 @@ class Batch:
 @dataclass
 class Table:
     batches: dict[int, Batch] = field(default_factory=dict)
-    #: Intervals in which other processes moved, deleted or replaced files. A query may then fail, as
-    #: it may in plain Spark.
+    #: Intervals in which other processes moved, deleted or replaced files. A query may then fail,
+    #: as it may in plain Spark.
     troubled: list[tuple[float, float]] = field(default_factory=list)
     #: Intervals in which the whole table was moved. A query may then see any part of it.
     unclear: list[tuple[float, float]] = field(default_factory=list)

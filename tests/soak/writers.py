@@ -1,7 +1,7 @@
 """The threads of the soak test that write, and record what they write.
 
-Spark's own writes to a table take turns, because they share the folder `_temporary`, which the first
-write to finish deletes. pyzorder's statements run concurrently with them.
+Spark's own writes to a table take turns, because they share the folder `_temporary`, which the
+first write to finish deletes. pyzorder's statements run concurrently with them.
 """
 
 from __future__ import annotations
@@ -235,8 +235,8 @@ class MovedWriter(Writer):
             self.columns += 1
 
     def set_location(self) -> None:
-        """Moves the table to a copy of its rows. Also moves the old folder away, because Spark would
-        otherwise rename other folders into it."""
+        """Moves the table to a copy of its rows. Also moves the old folder away, because Spark
+        would otherwise rename other folders into it."""
         step = str(self.step())
         place = self.home / "places" / step
         with self.moving("moved"):
