@@ -219,7 +219,7 @@ def test_nan_alone(spark: SparkSession, tmp_path: Path) -> None:
         assert len(selection(spark, str(table), predicate).skipped) == few, predicate
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give links to another user")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_strange_links(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """A file that is reached through a link is not indexed if the link and the file belong to
