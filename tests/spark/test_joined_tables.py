@@ -1,4 +1,5 @@
-"""Files skipped by join keys, in tables that differ from those of test_join_pruning."""
+"""Join keys skip files in tables other than those in test_join_pruning.py, such as partitioned
+tables and tables that are not fully indexed."""
 
 from __future__ import annotations
 
