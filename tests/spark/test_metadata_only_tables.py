@@ -110,8 +110,8 @@ def test_files_changed_after_planning(spark: SparkSession, tmp_path: Path, fmt: 
     fresh = view(spark, path, fmt, "fresh_files")
     assert tuple(same(spark, f"SELECT count(*) FROM {fresh}").first() or ())[0] == 130
 
-    # A file is deleted. The query fails, as it would without an index, or skips the file if the
-    # user asks for that.
+    # A file is deleted. The query fails, as it would without an index, or ignores the file if the
+    # session's settings say so.
     planned = spark.sql(f"SELECT count(*) FROM {fresh}")
     planned.explain()
     sorted(path.glob("part-00001-*"))[0].unlink()

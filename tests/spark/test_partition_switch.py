@@ -1,5 +1,5 @@
-"""OPTIMIZE with the publishing method that fills new folders and switches the partitions' locations
-to them in the catalog."""
+"""OPTIMIZE with the publishing method that fills new folders and then switches the locations of the
+partitions in the catalog to these folders."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.usefixtures("parted")
 
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
 def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
-    """The old folders stay unchanged, and the table's index has entries for the files in the new
-    ones."""
+    """OPTIMIZE leaves the old folders unchanged, and the table's index has entries for the files in
+    the new folders."""
     home = make(spark, tmp_path, provider)
     old, before = places(spark), data_files(tmp_path)
     times = {path: path.stat().st_mtime_ns for path in before}
@@ -75,7 +75,7 @@ def test_inserted_files_are_indexed(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_lifecycle(spark: SparkSession, tmp_path: Path) -> None:
-    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM, in sequence."""
+    """INSERT, OPTIMIZE of the new rows, RESTORE and VACUUM work in sequence."""
     home = make(spark, tmp_path)
     start = places(spark)
     optimize(spark)
@@ -151,8 +151,8 @@ def test_two_partitions_in_one_folder(spark: SparkSession, tmp_path: Path, metho
 
 @pytest.mark.parametrize("way", ["SET LOCATION", "DROP and ADD"])
 def test_a_partition_that_comes_back(spark: SparkSession, tmp_path: Path, way: str) -> None:
-    """A partition returns to the folder it was switched from. Rows inserted there afterwards are
-    not copied as late rows of that switch."""
+    """If a user moves a partition back to the folder from which it was switched, rows that are then
+    inserted are not copied to the folder to which it was switched."""
     make(spark, tmp_path)
     old = places(spark)["1"]
     optimize(spark)
