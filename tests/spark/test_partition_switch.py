@@ -186,7 +186,7 @@ def test_another_table_in_an_old_folder(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
-    """Partitions are switched repeatedly, and readers always get all rows."""
+    """Readers always see all rows, even if partitions are switched repeatedly."""
     make(spark, tmp_path)
     wrong: list[object] = []
     ended = threading.Event()
@@ -216,8 +216,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Files that are added to the folders that the catalog named a moment ago are neither lost nor
-    duplicated."""
+    """Rows that others append during OPTIMIZE are neither lost nor duplicated, even if they are
+    written to a folder that has just been replaced."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []
@@ -240,8 +240,8 @@ def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_written_behind(spark: SparkSession, tmp_path: Path) -> None:
-    """Files added to the old folder are copied once to the new one. An overwrite of the old folder
-    is reported."""
+    """Files that are added to an old folder are copied to the new folder exactly once. If the old
+    folder is overwritten, the next command that writes reports an error."""
     make(spark, tmp_path)
     old = places(spark)
     optimize(spark)
