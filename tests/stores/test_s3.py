@@ -40,8 +40,8 @@ FAULTS = [
 
 @pytest.mark.parametrize(("how", "record"), FAULTS)
 def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
-    """OPTIMIZE succeeds even if a put fails or its response is lost. In both cases, S3A repeats the
-    put."""
+    """OPTIMIZE succeeds even if a put conflicts with another put or its response is lost. In the
+    second case, S3A does not learn that the put succeeded, and repeats it."""
     table = Table(folder)
     s3_server.fail(folder.conf.get("fs.s3a.endpoint"), how, f"PUT .*{record}$")
     assert table.optimize()["numFilesAdded"] > 0
