@@ -1,4 +1,5 @@
-"""Fixtures for every Spark test: one session per run, a new folder and database per test."""
+"""Provides the Spark session that all tests share, and prints how many processes tests have
+killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roles of clients in the load run. Each client is a thread that works until it should stop."""
+"""The roles of clients in the load run. Each client is a thread that works until the run ends."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Role(threading.Thread):
             self.ledger.failed(f"{type(self).__name__}: {traceback.format_exc()[-3000:]}")
 
     def work(self, client: Client) -> None:
-        """Does the work for which one connection is used."""
+        """Does the work of this role with one connection."""
         raise NotImplementedError
 
     def pause(self, seconds: float) -> bool:

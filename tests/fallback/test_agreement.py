@@ -61,7 +61,7 @@ def made(spark: SparkSession, path: Path) -> tuple[str, Path]:
     """Creates a table for a fixture file. Returns its name, and its folder with nine data files, of
     which the last contains only nulls."""
     name, columns = f"agree_{path.stem}", fixtures_of(path)[0].columns
-    if spark.version.startswith("3."):  # with CHAR, the fallback skips no files there
+    if spark.version.startswith("3."):  # in Spark 3, CHAR columns prevent skipping
         columns = re.sub(r"\bCHAR\(\d+\)", "STRING", columns)
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     spark.sql(f"CREATE TABLE {name} ({columns}) USING parquet")

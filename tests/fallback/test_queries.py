@@ -303,7 +303,7 @@ def test_a_schema_given_by_the_reader(spark: SparkSession, tmp_path: Path) -> No
     for schema, few in (("a INT", 2), ("a BIGINT", 0), (None, 2)):
         found = fallback.read(spark, str(table), schema=schema)
         assert len(found.select_files("a = 5").skipped) == few, schema
-        if schema != "a BIGINT" or not spark.version.startswith("3."):  # 3.5 cannot widen INT
+        if schema != "a BIGINT" or not spark.version.startswith("3."):  # Spark 3.5 cannot widen INT
             assert found.where("a = 5").count() == 1
 
 

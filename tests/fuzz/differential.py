@@ -173,7 +173,7 @@ def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> Non
         try:
             expected = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
         except scans.FAILURES:
-            return  # a filter may evaluate parts that a projection does not
+            return  # a filter may evaluate parts of a predicate that a projection does not
     found = {row["i"]: tuple(row) for row in spark.sql(query).collect()}
     wrong = [f"{p}: {found[i]} instead of {expected[i]}"
              for i, p in enumerate(predicates) if found[i] != expected[i]]  # fmt: skip

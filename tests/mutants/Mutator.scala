@@ -81,7 +81,7 @@ object Mutator {
 
   private def shown(text: String): String = text.replaceAll("\\s+", " ")
 
-  /** The code of `Active`, which selects the active mutant and records which mutants were reached. */
+  /** The code of `Active`, which selects the active mutant and records the mutants reached. */
   private val active = new scala.reflect.internal.util.BatchSourceFile("Active.scala",
     """package io.pyzorder.mutants
       |

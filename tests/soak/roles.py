@@ -1,8 +1,8 @@
 """The processes of the soak test: `python -m tests.soak.roles catalog|optimizer|reader HOME SEED`.
 
 Two processes append to the table `calm`, which is not changed in other ways and is accessed only by
-its path. `storm` is a catalog table on which every kind of SQL statement for partitions and tables
-runs. `moved` is renamed, altered and dropped. The classes that write are in writers.py.
+its path. `storm` is a catalog table that is changed with every kind of SQL statement for partitions
+and tables. `moved` is renamed, altered and dropped. The classes that write are in writers.py.
 """
 
 from __future__ import annotations

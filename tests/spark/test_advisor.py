@@ -90,7 +90,7 @@ def items(draw: random.Random) -> str:
     return f"SELECT count(*) FROM facts WHERE item LIKE 'item-{draw.randrange(1, 9)}%'"
 
 
-#: (how often each query is repeated, the columns that the advice must name)
+#: (how many times each query runs, the columns that the advice must name)
 PLANTED = [
     ({customers: 8, weeks: 6, items: 1}, {"customer", "day"}),
     ({regions: 3, weeks: 4}, {"store", "day"}),
@@ -302,7 +302,7 @@ def test_the_log_of_another_spark(
     log = tmp_path / "log"
     log.mkdir()
     subprocess.run([sys.executable, "-c", OF_ITS_OWN, str(made), str(log)], check=True, timeout=240)
-    if spark.version >= "4":  # it writes rolling, compressed logs
+    if spark.version >= "4":  # which writes rolling, compressed logs
         assert [path.suffix for path in log.glob("eventlog_v2_*/events_*")] == [".zstd"]
     advice = advise(spark, facts, event_log=log)
     assert advice.statement == "OPTIMIZE facts ZORDER BY (customer)" and advice.left_out == ()

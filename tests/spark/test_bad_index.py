@@ -443,7 +443,7 @@ def test_a_journal_that_leaves_the_folder(
                 (journal / f"_2.{kind}").write_text(json.dumps(record))
             assert ask(spark, table) == ANSWERS
             with scans.settings(spark, spark__sql__zorder__journal__takeOver="2"):
-                spark.sql(f"VACUUM '{table}'")  # as the next writer
+                spark.sql(f"VACUUM '{table}'")  # the next writer recovers
             assert file.exists() and ask(spark, table) == ANSWERS
             for path in journal.glob("_[23].*"):
                 path.unlink()

@@ -1,5 +1,5 @@
-"""The collected file statistics agree with the values that Spark reads, and no statistic is
-missing that must be known."""
+"""The collected file statistics agree with the values that Spark reads, and no required statistic
+is missing."""
 
 from __future__ import annotations
 

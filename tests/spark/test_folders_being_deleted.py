@@ -83,8 +83,9 @@ def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path
     [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
 )
 def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
-    """The files to delete were listed before the new files appeared. The writer detects the
-    deletion and removes its new files from the folders that are being deleted."""
+    """If a table is deleted from a list of files that was made before the new files appeared, the
+    writer detects the deletion and removes its new files from the folders that are being
+    deleted."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, point, f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:

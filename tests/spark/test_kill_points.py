@@ -147,7 +147,7 @@ def test_statements_killed(spark: SparkSession, tmp_path: Path, statement: str, 
         killed(table, "recovery-decided", f"VACUUM '{table}'")
         with reads("during", point):
             assert ids(through_journal(spark, frame)) == ALL
-    spark.sql(f"VACUUM '{table}'")  # as the next writer
+    spark.sql(f"VACUUM '{table}'")  # the next writer recovers
     with reads("after", point):
         assert ids(frame) == ALL
         with scans.settings(spark, spark__sql__zorder__journal__overlay="false"):

@@ -1,5 +1,5 @@
-"""OPTIMIZE with the publishing method that fills a new folder and then switches the table's
-location in the catalog to this folder.
+"""OPTIMIZE can publish its result by filling a new folder and then switching the table's location
+in the catalog to this folder.
 
 The tests read the table not only with Spark but also with PyArrow, which reads all data files at
 the location in the catalog, as other engines do.

@@ -1,4 +1,4 @@
-"""OPTIMIZE with the publishing method that fills new folders and then switches the locations of the
+"""OPTIMIZE can publish its result by filling new folders and then switching the locations of the
 partitions in the catalog to these folders."""
 
 from __future__ import annotations

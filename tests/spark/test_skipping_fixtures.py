@@ -34,8 +34,8 @@ class Fixture(NamedTuple):
 
 
 def fixtures_of(path: Path) -> list[Fixture]:
-    """The fixtures in a file. A line `columns:` declares the columns of the table. All other lines
-    are comments."""
+    """The fixtures in a file. A line `columns:` declares the columns of the table, and lines that
+    start with # are comments."""
     columns, found = "", []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("columns:"):

@@ -34,7 +34,7 @@ ORDERED = [
     ("SELECT i FROM {t} ORDER BY i NULLS LAST LIMIT 5", 1),
     ("SELECT i FROM {t} ORDER BY i DESC LIMIT 5", 1),
     ("SELECT i FROM {t} ORDER BY i NULLS LAST LIMIT 20", 2),
-    ("SELECT i FROM {t} ORDER BY i LIMIT 27", 8),  # nulls come first, 7 + 20 of them
+    ("SELECT i FROM {t} ORDER BY i LIMIT 27", 8),  # the 27 nulls (7 + 20) come first
     ("SELECT i FROM {t} ORDER BY i LIMIT 28", 8),
     ("SELECT i FROM {t} ORDER BY i DESC NULLS FIRST LIMIT 5", 8),
     ("SELECT i FROM {t} ORDER BY i DESC LIMIT 140", 8),

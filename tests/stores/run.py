@@ -1,4 +1,4 @@
-"""Runs pytest with its tests' folders on a store."""
+"""Runs tests with their folders on a store."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from urllib.request import Request, urlopen
 
 BUCKET = "tests"
 
-#: Tests post to this path to choose which request fails next, and how.
+#: A POST to this path determines which request fails next, and how.
 FAIL = "/_fail"
 
 #: A GET of this path returns the requests since the previous GET of it, one per line, including

@@ -42,7 +42,7 @@ def test_killed_at(folder: Folder, point: str) -> None:
     table.run("CREATE SKIPPING INDEX ON {}")
     made = table.rows()
     planned = made.rdd.map(lambda row: row["id"])
-    planned.getNumPartitions()  # lists its files now
+    planned.getNumPartitions()  # lists the files
 
     killed(folder.url, point, OPTIMIZE.format(table.name))
     assert table.ids() == ids(made) == sorted(planned.collect()) == ALL

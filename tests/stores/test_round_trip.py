@@ -39,7 +39,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     assert table.unindexed() == 0
 
     table.optimize()
-    table.run("RESTORE {} TO BEFORE OPTIMIZE")  # files moved away, back, and away again
+    table.run("RESTORE {} TO BEFORE OPTIMIZE")  # files have been moved away, back, and away again
     assert set(folder.data()) == set(created) | appended
 
     table.vacuum()
@@ -48,7 +48,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     table.vacuum()
 
     moved = folder.data()[0]
-    folder.copy(moved, moved.replace("part-", "other-"))  # a file of another engine
+    folder.copy(moved, moved.replace("part-", "other-"))  # a file from another engine
     folder.remove(moved)
     with scans.settings(folder.spark, spark__sql__zorder__index__trusted="false"):
         assert table.unindexed() == 1 and table.ids() == list(range(44))

@@ -11,7 +11,7 @@ from tests.support.scans import explain, plain
 
 
 def scans_of(df: DataFrame, table: str = "fact") -> list[dict[str, Any]]:
-    """What skipping did in the scans of a table. The query must have run."""
+    """The explanation of skipping in each scan of a table. The query must have run."""
     return [scan for scan in explain(df) if scan["table"] == table]
 
 

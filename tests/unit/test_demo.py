@@ -1,4 +1,4 @@
-"""The queries that `make demo` runs."""
+"""The queries that `make demo` runs select the shares of rows that their names say."""
 
 from __future__ import annotations
 

@@ -283,7 +283,8 @@ def test_scala_lines_fit() -> None:
 
 
 def test_sql_blocks_end_with_a_semicolon() -> None:
-    """Without a semicolon, spark-sql would wait for more input and join the block with the next."""
+    """SQL blocks end with a semicolon. Without it, spark-sql would wait for more input and join the
+    block with the next one."""
     blocks_of_sql = [block for block in BLOCKS if block.language == "sql"]
     lines = [[line.split(" --")[0].rstrip() for line in b.code.splitlines()] for b in blocks_of_sql]
     codes = [[line for line in code if line and not line.startswith("--")] for code in lines]
@@ -291,7 +292,8 @@ def test_sql_blocks_end_with_a_semicolon() -> None:
 
 
 def test_case_does_not_depend_on_the_locale() -> None:
-    """In a JVM with the Turkish locale, "GZIP".toLowerCase is not "gzip"."""
+    """Scala sources convert case with Locale.ROOT. In a JVM with the Turkish locale,
+    "GZIP".toLowerCase is not "gzip"."""
     cases = re.compile(r"\.to(Lower|Upper)Case\b(?!\((java\.util\.)?Locale\.ROOT\))")
     files = sorted((JVM / "main").rglob("*.scala"))
     assert [f.name for f in files if cases.search(f.read_text(encoding="utf-8"))] == []

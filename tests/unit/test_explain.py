@@ -1,4 +1,4 @@
-"""The text of explanations. tests/spark checks explanations of real queries."""
+"""Explanations have the expected text. tests/spark checks explanations of real queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of layouts: which layouts cannot be drawn, and how pictures are saved."""
+"""Pictures of layouts are saved as PNG or SVG, and requests that cannot be drawn are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives the classes that Spark loads, with which the tests' JVMs start in half the time.
+"""Archives the classes that Spark loads, so that the JVMs of tests start in half the time.
 
     python -m tests.support.programs.archive
 

@@ -1,4 +1,4 @@
-"""Which columns a predicate uses, and how."""
+"""The advisor recognizes which columns a predicate uses, and how."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which filters and joins the advisor finds in statements on the table `sales`, and which parts of
-statements it leaves out."""
+"""The advisor finds the filters and joins in statements on the table `sales`, and reports which
+parts of statements it leaves out."""
 
 from __future__ import annotations
 

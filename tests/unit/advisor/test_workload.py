@@ -1,4 +1,4 @@
-"""How a workload is counted, and which names refer to the table that advice is for."""
+"""A workload is counted correctly, and names that refer to the advised table are recognized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results printed as JSON."""
+"""Results are printed as valid JSON."""
 
 from __future__ import annotations
 

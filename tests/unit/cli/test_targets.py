@@ -1,4 +1,4 @@
-"""How tables and columns on the command line are parsed."""
+"""Tables and columns on the command line are parsed."""
 
 from __future__ import annotations
 

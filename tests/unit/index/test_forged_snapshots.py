@@ -207,7 +207,7 @@ def test_decimals_of_too_many_bytes(folder: TableFolder, warnings: Callable[[], 
     claims a precision of 38."""
     rows = table_of([A, D], entries("x"))
     at = rows.column_names.index("d_maxValue")
-    long = pa.array([Decimal(2)], pa.decimal256(40, 0))  # of 17 bytes
+    long = pa.array([Decimal(2)], pa.decimal256(40, 0))  # takes 17 bytes
     forge(folder, [A, D], rows.set_column(at, "d_maxValue", long), (_digits(40), _digits(38)))
     found = latest(STORE, folder)
     assert found is not None and found.columns == (A,)

@@ -1,4 +1,4 @@
-"""Paths relative to the table's folder, including names that could point outside it."""
+"""Paths are made relative to the table's folder, unless they point outside it."""
 
 from __future__ import annotations
 

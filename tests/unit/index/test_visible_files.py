@@ -69,7 +69,7 @@ def test_a_journal_that_changes_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_never_rests(tmp_path: Path) -> None:
-    """The reader gives up with an error instead of retrying forever."""
+    """If the journal keeps changing, the reader fails instead of retrying forever."""
     (tmp_path / "_zorder" / "_journal").mkdir(parents=True)
     count = iter(range(1, 10_000))
 

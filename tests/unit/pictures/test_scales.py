@@ -1,4 +1,4 @@
-"""The positions of values on an axis, and its tick labels."""
+"""Axes show values in their usual notation, and long tick labels are shortened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which conditions the parser of SQL text supports."""
+"""The parser of SQL text supports some conditions, and rejects all others."""
 
 from __future__ import annotations
 
