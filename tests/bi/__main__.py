@@ -121,7 +121,7 @@ def verdict(ledger: Ledger, memories: list[Memory]) -> int:
     """Prints the totals. Returns 1 if something was wrong."""
     settled, last = memories[1], memories[-1]
     print(", ".join(f"{n} {what}" for what, n in sorted(ledger.counts.items())))
-    print(f"heap after a full collection: {settled.heap} MiB after the first minute, {last.heap} MiB "
+    print(f"heap after a full GC: {settled.heap} MiB after the first minute, {last.heap} MiB "
           f"at the end; resident: {settled.resident} and {last.resident} MiB")  # fmt: skip
     for wrong in ledger.wrong[:10]:
         print(f"WRONG: {wrong}")
@@ -129,7 +129,7 @@ def verdict(ledger: Ledger, memories: list[Memory]) -> int:
     if grows:
         print(f"WRONG: the heap grew by more than {GROWTH - 1:.0%}")
     if not ledger.wrong and not grows:
-        print("Every answer was right, and the server's memory is flat.")
+        print("Every answer was right, and the server's heap stayed within its limit.")
     return 1 if ledger.wrong or grows else 0
 
 

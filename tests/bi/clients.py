@@ -71,7 +71,7 @@ class Jdbc:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
-        assert line, "the JDBC client has ended"
+        assert line, "the JDBC client has exited"
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise RuntimeError(answer["error"])

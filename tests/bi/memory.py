@@ -39,7 +39,7 @@ def measure(client: Client, log: Path, process: int) -> Memory:
         if len(found) > len(before):
             break
         time.sleep(0.5)
-    assert len(found) > len(before), f"no collection in {log}"
+    assert len(found) > len(before), f"no garbage collection in {log}"
     status = Path(f"/proc/{process}/status").read_text()
     resident = re.search(r"VmRSS:\s+(\d+) kB", status)
     assert resident is not None, status

@@ -90,7 +90,7 @@ def test_agrees_with_the_jar(spark: SparkSession, path: Path) -> None:
         jar = by_jar(spark, table, predicate)
         found = kept(folder, selection(spark, table, predicate))
         if not found >= needed.get(predicate, set()):
-            unsound.append(f"{predicate}: leaves out files with matching rows")
+            unsound.append(f"{predicate}: skips files with matching rows")
         elif found == jar:
             same += 1
         elif not any(re.search(r, predicate) for r in (KEEPS_MORE if found > jar else OPENS_FEWER)):

@@ -45,7 +45,7 @@ def check(spark: SparkSession, folder: Path, world: World, tally: Tally) -> None
                 if jar is None:
                     continue
                 found = kept(table, reader.select_files(text))
-                assert needed <= found, f"{world!r}\n{text}: leaves out {sorted(needed - found)}"
+                assert needed <= found, f"{world!r}\n{text}: skips {sorted(needed - found)}"
                 tally.cases += 1
                 tally.files += total
                 tally.jar += total - len(jar)

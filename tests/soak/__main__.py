@@ -147,7 +147,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1000))
     parser.add_argument("--pause", type=float, default=0.2, help="mean seconds between statements")
     parser.add_argument(
-        "--folder", type=Path, help="a new folder, which is kept; default: a temporary one"
+        "--folder", type=Path, help="a new folder, which is kept (default: a temporary folder)"
     )
     arguments = parser.parse_args()
     seconds = 60 * arguments.minutes

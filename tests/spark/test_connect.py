@@ -21,7 +21,7 @@ from tests.support.processes.servers import free_port, spark_server
 pytest.importorskip("grpc")
 JARS = Path(pyspark.__file__).parent / "jars"
 if not any(JARS.glob("spark-connect_*.jar")):
-    pytest.skip("this PySpark ships no Connect server", allow_module_level=True)
+    pytest.skip("this PySpark does not include a Connect server", allow_module_level=True)
 
 CLIENT = """
 import re, sys

@@ -325,7 +325,7 @@ def test_a_range_that_ends_with_nan(spark: SparkSession, tables: Path) -> None:
 
 def test_explain_and_metrics_name_the_join(spark: SparkSession, tables: Path) -> None:
     df = spark.sql(INNER + " WHERE fact.k < 150")
-    assert pyzorder.explain(df)[0].skipped == 5, "before it runs, only its own filter skips files"
+    assert pyzorder.explain(df)[0].skipped == 5, "before it runs, only its filter skips files"
     df.collect()
     scan = next(scan for scan in pyzorder.explain(df) if scan.table == "fact")
     assert (scan.total, scan.selected, scan.skipped, scan.skipped_by_joins) == (ALL, 2, 18, 13)

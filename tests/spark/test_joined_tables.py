@@ -103,6 +103,6 @@ def test_optimize_between_planning_and_running(spark: SparkSession, tmp_path: Pa
         assert scan["skippedByJoins"] > 0
         with settings(spark, spark__sql__zorder__optimize__targetFileSize="8k"):
             spark.sql("OPTIMIZE moved FULL ZORDER BY (m)")
-        assert len(again.collect()) == 200, "a plan whose stages already exist"
+        assert len(again.collect()) == 200, "the plan's stages already exist"
     finally:
         spark.sql("DROP TABLE moved")

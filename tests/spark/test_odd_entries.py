@@ -479,7 +479,7 @@ def test_reads_that_fail_or_wait(
                     while not running.done():
                         opened(file)
                         time.sleep(0.1)
-                    pytest.fail(f"{statement or 'a query'} waits for {name}")
+                    pytest.fail(f"{statement or 'a query'} hangs on {name}")
                 except PySparkException as refused:
                     assert "ZORDER_" in str(refused) and statement, (name, statement, refused)
 
@@ -512,7 +512,7 @@ def test_pipe_as_checksum_of_a_snapshot(
             while not running.done():
                 opened(checksum)
                 time.sleep(0.1)
-            pytest.fail("the query waits for the checksum file")
+            pytest.fail("the query hangs on the checksum file")
         except PySparkException as refused:
             assert "ZORDER_INDEX_NOT_FOUND" in str(refused) and "skipping_index" in statement
 
@@ -535,7 +535,7 @@ def test_pipe_as_checksum_of_a_retired_file(
             while not running.done():
                 opened(checksum)
                 time.sleep(0.1)
-            pytest.fail("RESTORE waits for the checksum file")
+            pytest.fail("RESTORE hangs on the checksum file")
         except PySparkException as refused:
             assert "ZORDER_" in str(refused)
     assert rows(spark, table) == ROWS

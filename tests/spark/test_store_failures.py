@@ -238,7 +238,7 @@ def test_another_user(spark: SparkSession) -> None:
     except PermissionError:
         can_read = False
     if not can_read:
-        pytest.skip("other users cannot read this Python, or this clone")
+        pytest.skip("other users cannot read this Python installation or this clone")
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         table = Path(folder) / "t"

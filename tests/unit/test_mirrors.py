@@ -73,7 +73,7 @@ def is_named(module: str, table: dict[str, list[str]]) -> bool:
 def test_each_module_has_a_test(module: str) -> None:
     assert is_mirrored(module) or is_named(module, rows()), (
         f"no test is called {' or '.join(mirrors(module))}, and the table "
-        '"Modules without a test of their name" of tests/README.md has no row for the module'
+        '"Modules without a test of their name" in tests/README.md has no row for the module'
     )
 
 
