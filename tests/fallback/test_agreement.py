@@ -35,8 +35,8 @@ FAILS = {"s = 5", "_metadata.file_size > 5"}
 #: Predicates for which the fallback opens fewer files than the jar, and why. The fallback skips
 #: files with only nulls that the jar does not skip.
 OPENS_FEWER = {
-    r"^i > \d OR length": "the jar uses the fact that a comparison is not TRUE for nulls only if it is the whole condition",
-    r"trunc\(": "Spark's trunc does not declare that its result is null for a null",
+    r"^i > \d OR length": "for a comparison, the jar skips files of nulls only if the comparison is the whole condition",
+    r"trunc\(": "Spark does not declare that trunc returns null for null",
     r"NOT LIKE 'a%c'": "the optimizer replaces it with three conditions joined by OR",
 }
 
@@ -46,14 +46,14 @@ KEEPS_MORE = {
     r"\\": "sqlglot may read a string with a backslash differently than Spark",
     r"ESCAPE": "the fallback does not support LIKE with ESCAPE",
     r"\bANY\b|\bALL\b": "the fallback does not support LIKE ANY and LIKE ALL",
-    r"^coalesce|^nvl|^CASE|^if|\) (=|<=>|!=) (\(|b)|IS (NULL|NOT TRUE)$": "only the jar can judge conditions that are composed of others",
+    r"^coalesce|^nvl|^CASE|^if|\) (=|<=>|!=) (\(|b)|IS (NULL|NOT TRUE)$": "only the jar can judge conditions that are composed of other conditions",
     r"^s = 5": "Spark casts the string column to a number",
     r"i = rand|s RLIKE|_metadata": "the fallback does not support these functions and columns",
     r"'a%c'|LIKE '%|ends|contains|ILIKE|LIKE v": "the optimizer adds IS NOT NULL, or conditions for parts of the pattern",
-    r"^n = 1\.(125|255)": "the optimizer knows that no value of the column has that many digits",
+    r"^n = 1\.(125|255)": "the optimizer knows that no value of the column has so many digits",
     r"^tn = TIMESTAMP'": "the column is cast to TIMESTAMP, unless the optimizer casts the literal instead",
-    r"^cast\(b AS": "the optimizer turns it into a comparison of booleans",
-    r"> double\('NaN'\)": "no value is above NaN, but for a comparison with NaN the fallback keeps any file with a value",
+    r"^cast\(b AS": "the optimizer converts it to a comparison of booleans",
+    r"> double\('NaN'\)": "no value is above NaN, but for comparisons with NaN, the fallback keeps every file with a value",
 }
 
 

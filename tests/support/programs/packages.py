@@ -1,6 +1,6 @@
 """Publishes the jar to a folder, and checks that `spark-sql --packages` can load it from there.
 
-    python -m tests.support.programs.packages
+python -m tests.support.programs.packages
 """
 
 from __future__ import annotations
