@@ -35,7 +35,7 @@ FAILS = {"s = 5", "_metadata.file_size > 5"}
 #: Predicates for which the fallback opens fewer files than the jar, and why. The fallback skips
 #: files with only nulls that the jar does not skip.
 OPENS_FEWER = {
-    r"^i > \d OR length": "for a comparison, the jar skips files of nulls only if the comparison is the whole condition",
+    r"^i > \d OR length": "the jar skips such files only if the comparison is the whole condition",
     r"trunc\(": "Spark does not declare that trunc returns null for null",
     r"NOT LIKE 'a%c'": "the optimizer replaces it with three conditions joined by OR",
 }
