@@ -1,4 +1,4 @@
-"""Measures what the index adds to the planning of a query, as a table grows.
+"""Measures how much time the index adds to query planning as a table grows.
 
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
@@ -86,9 +86,9 @@ def plan_in_turns(with_extension: bool) -> None:
 
 
 def overhead(turns: int) -> tuple[float, float]:
-    """Returns the median milliseconds without the extension, and how many the extension adds.
+    """Returns the median milliseconds without the extension, and how many it adds.
 
-    Two processes, with and without the extension, are measured in turns.
+    Two processes, one with the extension and one without it, are measured alternately.
     """
     command = [sys.executable, __file__, "--plan"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
