@@ -153,8 +153,8 @@ def against_pyzorder(lines: Sequence[Sequence[str]]) -> list[list[str]]:
     """Divides the share of files that queries open in other layouts by the share in pyzorder's.
 
     Each line has a ratio for lookups, for boxes, and for both together. The share for both is the
-    mean of the shares for lookups on each column and for boxes. After the lines of each layout
-    comes one with their means.
+    mean of the shares for lookups on each column and for boxes. The last line of each layout has
+    the geometric means.
     """
     shares = {
         (table, size, layout): (

@@ -175,7 +175,7 @@ class OptimizeBuilder:
 
     def _statement(self, z_order: str) -> str:
         full = " FULL" if self._full else ""
-        # The line feed ends a comment in the condition, which would otherwise hide what follows.
+        # The line feed ends a comment in the condition, which would otherwise hide the rest.
         where = f" WHERE {self._where}\n" if self._where is not None else ""
         dry_run = " DRY RUN" if self._dry_run else ""
         return f"OPTIMIZE {self._target}{full}{where}{z_order}{dry_run}"

@@ -31,8 +31,8 @@ class Layout:
 
     growth: float
     """Size of the table in this layout divided by its current size. The sizes differ because the
-    order of rows affects compression. Measured for this layout, or for the best layout with the
-    same number of columns; 1 if not measured."""
+    order of rows affects compression. The ratio is measured for this layout or for the best layout
+    with the same number of columns. It is 1 if it was not measured."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class ColumnUse:
     join: int
     other: int
     rows_left: float | None
-    """The share of rows that a reading's filters on the column keep (median over the readings).
-    None if the filters skip no file, or if the column is a partition column."""
+    """The median share of rows that the filters on the column keep. None if the filters skip no
+    file, or if the column is a partition column."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Advice:
 
     reason: str
     layouts: tuple[Layout, ...]
-    """The candidates for ZORDER BY with 1 to 4 columns, best first."""
+    """The evaluated ZORDER BY layouts with 1 to 4 columns, best first."""
 
     sorted_layouts: tuple[Layout, ...]
     """Plain sorts by the best candidate's columns (`curve` = linear), best first."""

@@ -109,7 +109,7 @@ def located(spark: SparkSession, path: str) -> str:
 
 
 def store_of(spark: SparkSession, location: str) -> Store | None:
-    """Returns the store that holds `location`, or None if this process cannot reach it."""
+    """Returns the store of `location`, or None if this process cannot reach it."""
     if not is_whole(location):
         return LocalStore()
     try:

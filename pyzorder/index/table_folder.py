@@ -53,8 +53,8 @@ class TableFolder:
     def relative(self, path: str) -> str:
         """Returns the name of a data file; the inverse of `resolve`.
 
-        A file in a folder such as `file:` keeps its whole path, because its relative name would
-        look like a whole path to somewhere else.
+        A file in a folder that is named like a scheme, such as `file:`, keeps its absolute path,
+        because its relative name would look like an absolute path.
         """
         name = path.removeprefix(f"{self.root}/")
         if not is_whole(name):

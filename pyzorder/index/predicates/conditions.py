@@ -1,12 +1,11 @@
-"""Parses SQL with sqlglot and writes it for Spark, limited to SQL that means the same in both.
+"""Parses SQL with sqlglot and writes it for Spark, if it means the same in both.
 
-sqlglot translates many functions to its own, and parses some operators differently from Spark.
-Function calls are therefore kept verbatim (`Verbatim`), and `Text` writes only a short list of
-nodes that have the same meaning in Spark. For everything else it raises NotUnderstood.
+sqlglot replaces many functions with its own, and parses some operators differently from Spark.
+Function calls are therefore kept verbatim (`Verbatim`), and `Text` supports only a short list of
+nodes that mean the same in Spark. It raises NotUnderstood for all others.
 
-Spark parses `a = b IS NULL` as `(a = b) IS NULL`, and likewise for IN, LIKE and BETWEEN, while
-sqlglot may group operands differently. A predicate that is an operand must therefore be in
-parentheses.
+Spark parses `a = b IS NULL` as `(a = b) IS NULL`, and IN, LIKE and BETWEEN in the same way. sqlglot
+may group the operands differently. A predicate that is an operand must therefore be in parentheses.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from sqlglot.errors import SqlglotError
 
 
 class NotUnderstood(Exception):
-    """A part of a query is not supported, so it must not be used to skip files.
+    """A part of a query is not supported, and must not be used to skip files.
 
     The message is a clause that gives the reason.
     """
@@ -99,8 +98,8 @@ def parse(text: str, only_names: bool = False) -> exp.Expression:
     """Parses a condition or statement.
 
     Args:
-        only_names: whether the caller uses only the names in the result. Ambiguous text is then
-            acceptable.
+        only_names: whether the caller uses only the names in the result, for which ambiguous text
+            is acceptable.
 
     Raises:
         NotUnderstood: the text cannot be parsed, or sqlglot may read it differently from Spark.
@@ -115,7 +114,7 @@ def parse(text: str, only_names: bool = False) -> exp.Expression:
 
 def conjuncts(condition: exp.Expression | None) -> Iterator[exp.Expression]:
     """Yields the operands of AND at the top of a condition, from left to right."""
-    left = [condition]  # a stack, because nesting may be deeper than Python's recursion limit
+    left = [condition]  # a stack, because nesting may exceed Python's recursion limit
     while left:
         node = left.pop()
         if isinstance(node, exp.Paren):
