@@ -205,7 +205,7 @@ def read_pointer(store: Store, folder: TableFolder, version: int) -> Pointer:
         raise Unusable("a column's type is not atomic")
     paths = [tuple(c["path"]) for c in text["columns"]]
     if len(paths) > _MOST_COLUMNS or len(set(paths)) < len(paths):
-        raise Unusable("its columns repeat, or are more than pyzorder writes")
+        raise Unusable("its columns contain duplicates, or exceed pyzorder's limits")
     return Pointer(
         folder,
         int(text["version"]),

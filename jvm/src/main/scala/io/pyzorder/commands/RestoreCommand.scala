@@ -30,7 +30,7 @@ case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
   override val output: Seq[Attribute] = ResultColumns.none
     .always("num_restored_files", LongType, "Files that were restored")
     .always("restored_files_size", LongType, "Their total size in bytes")
-    .always("num_removed_files", LongType, "Files of the last OPTIMIZE that were removed")
+    .always("num_removed_files", LongType, "Files of the last OPTIMIZE that RESTORE removed")
     .always("removed_files_size", LongType, "Their total size in bytes")
     .attributes
 

@@ -49,7 +49,7 @@ object TableFunctions {
     .always("added_bytes", LongType, "Their total size in bytes")
     .always("kept", LongType, "Replaced files that VACUUM has not deleted yet")
     .always("kept_bytes", LongType, "Their total size in bytes")
-    .always("partitions", LongType, "Number of data folders that the run worked on")
+    .always("partitions", LongType, "Number of folders whose data files the run processed")
     .add("seconds", DoubleType, "From `began` to `ended`")
     .attributes
 

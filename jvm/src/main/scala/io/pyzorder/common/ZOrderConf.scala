@@ -107,14 +107,14 @@ object ZOrderConf {
     "spark.sql.zorder.write.index",
     "true",
     "When true, INSERT and other writes into a table with a skipping index add the files that " +
-      "they write to the index, so that queries can skip these files as well.",
+      "they write to the index, which allows queries to skip these files.",
     boolean)
 
   val indexMaxColumns: TableSetting[Int] = new TableSetting(
     "spark.sql.zorder.index.maxColumns",
     "32",
-    "How many columns, in the table's order, have statistics in the index if a statement names " +
-      "none. Clustering columns always have statistics.",
+    "If a statement names no columns, this many of the table's first columns have statistics in " +
+      "the index. Clustering columns always have statistics.",
     positiveInt)
 
   /** Column paths. */
@@ -148,9 +148,9 @@ object ZOrderConf {
     "spark.sql.zorder.index.maxStaleness",
     "0s",
     "The maximum age of the file list from which queries on a table are planned, such as 10min " +
-      "or 1h. Up to that age, the list comes from the index and no folder is listed. Writes by " +
-      "sessions with pyzorder are seen at once; other writes are seen after this time at the " +
-      "latest. With 0s, every query checks the store.",
+      "or 1h. Up to that age, the list comes from the index and no folder is listed. Queries see " +
+      "writes by sessions with pyzorder at once, and other writes after this time at the latest. " +
+      "With 0s, every query checks the store.",
     notNegativeMilliseconds)
 
   val indexTrusted: TableSetting[Boolean] = new TableSetting(
@@ -167,7 +167,7 @@ object ZOrderConf {
     "Up to this many distinct keys of a join's broadcast side are used, one by one, to skip " +
       "files on the other side. If there are more, only the least and the greatest are used; if " +
       "the broadcast side has more than 100 times this many rows, no keys are used. 0 turns " +
-      "skipping by join keys off.",
+      "off skipping by join keys.",
     notNegativeInt)
 
   /** In hours. */

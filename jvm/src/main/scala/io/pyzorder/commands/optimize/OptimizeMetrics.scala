@@ -170,7 +170,7 @@ object OptimizeMetrics {
   def output: Seq[Attribute] = ResultColumns.none
     .add("path", StringType, "The table's folder")
     .add("metrics", metricsType,
-      "What was done; fields that Delta's metrics also have mean the same as in Delta")
+      "Metrics of the OPTIMIZE; fields that Delta also returns have the same meaning as in Delta")
     .attributes
 
   private def files(bytes: Seq[Long]): Row = Row(bytes.length.toLong, bytes.sum)

@@ -135,7 +135,7 @@ object SnapshotRef {
       columns.exists(_.path.length > MaxDepth) ||
       columns.map(_.path).toSet.size < columns.length) {
       throw new IllegalArgumentException(
-        s"its ${columns.length} columns repeat, or are more or deeper than pyzorder writes")
+        s"its ${columns.length} columns contain duplicates, or exceed pyzorder's limits")
     }
     columns
   }
