@@ -81,8 +81,7 @@ class Planted:
     """A workload whose best columns are known.
 
     Attributes:
-        questions: functions that draw a statement, with the share of each in the workload in
-            percent.
+        questions: functions that draw a statement, and their shares of the workload in percent.
         columns: the columns that the advisor should find.
     """
 
@@ -191,11 +190,11 @@ def main() -> int:
               "growth of table"]  # fmt: skip
     said = (
         f"store_sales of TPC-DS at scale factor {arguments.scale:g} in about {arguments.files} "
-        f"files, in the order in which dsdgen generates its rows, with an index from the start. "
-        f"The advisor saw {STATEMENTS} statements of each workload. The figures are the average "
-        f"bytes of the files that {STATEMENTS} other statements open. The layout of rows affects "
-        "compression: growth is the size of the whole table afterwards relative to its size "
-        "before. Measured by `make bench-advisor`."
+        f"files, indexed, and in the order in which dsdgen generates the rows. The advisor saw "
+        f"{STATEMENTS} statements of each workload. The figures are averages over {STATEMENTS} "
+        "other statements. The order of rows affects compression, so the last column shows the "
+        "size of the whole table afterwards relative to its size before. Measured by "
+        "`make bench-advisor`."
     )
     report.write(
         "advisor", "What the advisor's advice saves", said, [header, *(m[0] for m in measured)]

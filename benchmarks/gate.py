@@ -3,9 +3,9 @@
     python benchmarks/gate.py [--only layout,curve_ranges]
 
 Only figures that do not vary between runs are compared: the shares of files and of bytes that
-queries open in pyzorder's layouts. `make bench-layout` and `make bench-curve` measure them with the
-same code, among others. The comparison takes a few minutes. If figures have improved, run those
-benchmarks again and commit the results.
+queries open in pyzorder's layouts. `make bench-layout` and `make bench-curve` measure these figures
+and others with the same code. The comparison takes a few minutes. If figures have improved, run
+those benchmarks again and commit the results.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ PARTS = [
 
 
 def main() -> int:
-    """Returns 1 if any figure is worse than the committed one, or if none was compared."""
+    """Returns 1 if a figure is worse than the committed one, or if no figures were compared."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", help="names of results, separated by commas")
     arguments = parser.parse_args()

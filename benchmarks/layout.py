@@ -36,7 +36,7 @@ from pyspark.sql import DataFrame, SparkSession
 import pyzorder
 from pyzorder import demo
 
-# ---- layouts: each writes the rows to a folder, as about the given number of Parquet files ----
+# ---- layouts: each writes the rows to a folder, in about the given number of Parquet files ----
 
 
 def _as_it_came(df: DataFrame, columns: Sequence[str], files: int, folder: Path) -> None:

@@ -30,10 +30,10 @@ from urllib.parse import unquote, urlparse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Number of times that `time` measures each way of rewriting.
+#: Number of times that `time` measures each kind of rewrite.
 ROUNDS = 3
 
-#: Number of times that `lay-out` tries to reach the number of files.
+#: Maximum number of attempts of `lay-out` to reach the number of files.
 TRIES = 5
 
 ROOT = Path(__file__).parents[1]

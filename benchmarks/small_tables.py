@@ -34,7 +34,7 @@ QUERIES = {
     "self join": "SELECT count(*) FROM fact x JOIN fact y ON x.a = y.b WHERE x.c = {i}",
 }
 SKIPPING = "spark.sql.zorder.skipping.enabled"
-#: Maximum ratio of a join's seconds with skipping to those without it.
+#: Maximum ratio of the time that a join takes with skipping to the time without it.
 MOST = 1.05
 
 
@@ -45,7 +45,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def figures(taken: list[float], beside: list[float]) -> list[str]:
-    """Returns the median milliseconds of `beside`, and the median ratio of `taken` to it."""
+    """Returns the median of `beside` in milliseconds, and the median ratio of `taken` to it."""
     ratio = statistics.median(a / b for a, b in zip(taken, beside, strict=True))
     return [f"{1000 * statistics.median(beside):.1f} ms", f"{ratio:.3f}"]
 

@@ -55,7 +55,7 @@ def write_script(path: Path, text: str) -> None:
 
 
 def same_python(python: Path) -> bool:
-    """Whether an environment's Python exists and has the version of the running one."""
+    """Whether an environment's Python exists and has the same version as the running Python."""
     asked = [str(python), "-c", "import sys; print(*sys.version_info[:2])"]
     try:
         said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout

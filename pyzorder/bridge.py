@@ -216,7 +216,7 @@ def verdict(spark: SparkSession, target: str, columns: list[str]) -> dict[str, s
     """Returns the JVM's verdict on whether OPTIMIZE would pay off, as `kind` and `sentence`.
 
     Args:
-        columns: the columns of the OPTIMIZE's ZORDER BY; empty if it has none.
+        columns: the columns in ZORDER BY; empty without ZORDER BY.
     """
     found: dict[str, str] = json.loads(
         _layout_api(spark).verdict(spark._jsparkSession, target, _java_list(spark, columns))

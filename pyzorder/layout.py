@@ -1,4 +1,4 @@
-"""The value ranges of a table's data files, which pictures show."""
+"""The value ranges of a table's data files, from which pictures are drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes text from others safe to show on a terminal or in a log."""
+"""Makes untrusted text safe to show on a terminal or in a log."""
 
 from __future__ import annotations
 

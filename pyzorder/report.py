@@ -89,7 +89,7 @@ def write(
         path: the file to write. Its folder is created if needed.
         columns: the columns to draw, named as in ZORDER BY. By default, those that the files
             are clustered by.
-        where: the condition of a query. The pictures highlight the files it opens, and the
+        where: the condition of a query. The pictures highlight the files that it opens, and the
             report explains why.
 
     Returns:
@@ -176,7 +176,7 @@ def rows_of(found: Layout) -> int | None:
 
 
 def clustering(found: Layout) -> str:
-    """Describes which columns files are clustered by, and how many files."""
+    """Lists the columns that files are clustered by, and how many files are clustered by them."""
     orders = Counter(file.clustered_by for file in found.files)
     return "; ".join(
         f"{', '.join(order) or 'nothing'} ({counted(count, 'file')})"

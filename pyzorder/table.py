@@ -81,10 +81,10 @@ class ZOrderTable:
         return self._spark.sql(f"DROP SKIPPING INDEX IF EXISTS ON {self._target}")
 
     def vacuum(self, retentionHours: int | None = None, dryRun: bool = False) -> DataFrame:
-        """Deletes files that were replaced longer ago than the retention.
+        """Deletes replaced files whose retention period has passed.
 
         Args:
-            retentionHours: the retention in hours. By default, the setting
+            retentionHours: the retention period in hours. By default, the setting
                 `spark.sql.zorder.vacuum.retentionHours`.
             dryRun: whether to list the files without deleting them.
 

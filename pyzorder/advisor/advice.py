@@ -15,7 +15,7 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout of the table, and how much of the table the workload's readings would open."""
+    """A layout of the table, and how much of the table the workload would open with it."""
 
     name: str
     """`ZORDER BY (a, b)`, `sorted by (a, b)`, or a description of the current files."""
@@ -24,7 +24,7 @@ class Layout:
     """The clustering columns; empty for the current files."""
 
     bytes_opened: float
-    """Average total size of the files that a reading opens, in bytes."""
+    """Average size in bytes of all the files that a reading opens."""
 
     share_of_present: float
     """`bytes_opened` divided by the bytes opened with the current files and index."""
@@ -37,7 +37,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class ColumnUse:
-    """How the workload uses a column. Counts are numbers of readings."""
+    """How the workload uses a column. The counts are numbers of readings."""
 
     column: str
     readings: int
@@ -83,7 +83,7 @@ class Advice:
     """The current files with the current index."""
 
     present_indexed: Layout
-    """The current files with an index of all of them."""
+    """The current files, if all of them were indexed."""
 
     columns: tuple[ColumnUse, ...]
     left_out: tuple[LeftOut, ...]

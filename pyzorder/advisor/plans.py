@@ -63,7 +63,7 @@ class Scan:
     """The attributes in the data filters, with one element per occurrence."""
 
     attributes: frozenset[str]
-    """The attributes that the scan reads, as far as the plan's text shows them."""
+    """The attributes that the scan reads, to the extent that the plan's text shows them."""
 
     def is_of(self, table: TableNames) -> bool:
         """Whether the scan reads the table's folder."""

@@ -37,7 +37,7 @@ class KeyJoin:
     """A query for the other side, with the key in column KEY; empty if that side has no filter."""
 
     broadcast: bool
-    """Whether the other side is known to be broadcast. Otherwise, Spark's own choice applies."""
+    """Whether the other side is known to be broadcast. Otherwise, Spark decides."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Reading:
 
 @dataclass
 class Workload:
-    """Counts how often each reading occurs, and what was left out, with an example per reason."""
+    """Counts of readings and of parts that were left out, with an example of each reason."""
 
     readings: Counter[Reading] = field(default_factory=Counter)
     statements: int = 0

@@ -171,7 +171,7 @@ def layout(spark: SparkSession, target: Target) -> str:
 
 
 def folder_of(spark: SparkSession, target: Target | None) -> str:
-    """Returns the folder of a table, or by default that of the warehouse."""
+    """Returns the folder of a table or, by default, the warehouse."""
     if target is None:
         return spark.conf.get(sessions.WAREHOUSE) or "."
     if target.path:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 UNCHANGED = "Interrupted; nothing was changed."
-"""The message for a command that only reads and was stopped."""
+"""The message for an interrupted command that only reads."""
 
 SECONDS = 0.25
 """Interval between updates of the progress."""

@@ -14,7 +14,7 @@ from pyzorder import bridge
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Title of jobs that belong to no step of a statement.
+#: Title of jobs that do not belong to any step of a statement.
 OTHER = "examine the table's files"
 
 #: The step whose last stage writes one file per task.
@@ -54,7 +54,8 @@ class Steps(Protocol):
         """Prepares tracking. The statement's thread calls this before it runs the statement."""
 
     def now(self, last: bool = False) -> list[Step]:
-        """Returns the steps that have begun, in order. Each ended step is returned at least once.
+        """Returns the steps that have begun, in order. Each one is returned at least once after it
+        has ended.
 
         Args:
             last: whether the statement has ended.
@@ -75,7 +76,7 @@ class JobSteps:
     def thread(self, work: Callable[[], None]) -> threading.Thread:
         from pyspark import InheritableThread
 
-        return InheritableThread(target=work, daemon=True)  # has a JVM thread of its own
+        return InheritableThread(target=work, daemon=True)  # has its own JVM thread
 
     def begin(self) -> None:
         self._spark.sparkContext.setJobGroup(self._group, "pyzorder", interruptOnCancel=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-#: Names in folders of other table formats.
+#: Names that mark the folders of other table formats.
 _FOREIGN = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
 

@@ -1,6 +1,6 @@
 """Clusters rows as OPTIMIZE does, but uses only Spark's public API.
 
-Each file is written by its own task, so that Spark's writer can be used for any store.
+Each file is written by a separate task. This allows the use of Spark's writer for any store.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def quoted(name: str) -> str:
 def _grouped(
     spark: SparkSession, rows: DataFrame, partitions: Sequence[str], groups: Sequence[Group]
 ) -> DataFrame:
-    """Adds the number of each row's group."""
+    """Adds a column with the number of each row's group."""
     from pyspark.sql import functions as F
 
     if len(groups) == 1:

@@ -159,7 +159,7 @@ class _Copy:
             raise failures.no_files(self._table.name, "")
         if not is_whole(self.folder.root):
             os.makedirs(self.folder.root, exist_ok=True)
-        # Claim the folder first, so that two copies to the same path cannot mix.
+        # Claim the folder first, to prevent two copies from being written to the same path.
         if not self._store.create(self.folder.incarnation, str(uuid.uuid4()).encode()):
             raise failures.target_claimed(self.folder.root)
         self._write()

@@ -24,7 +24,7 @@ class TableReader:
         self._schema = schema
 
     def all(self) -> DataFrame:
-        """Returns all rows, as Spark reads the table.
+        """Returns all rows of the table, without skipping files.
 
         Raises:
             ZOrderError: the table has an unfinished OPTIMIZE that is moving files.

@@ -4,7 +4,7 @@ The package needs PyArrow but neither Spark nor pandas, so any engine can build 
 
     stores               access to folders and files
     table_folder         the layout of pyzorder's files in a table's folder
-    journal              the records of OPTIMIZE runs
+    journal              the records of the runs that rewrite a table
     visible_files        the data files of a table, from a listing and the journal
     snapshots            snapshots of the index, and the pointers to them
     entries              rows of the index, one per data file

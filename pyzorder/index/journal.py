@@ -148,5 +148,5 @@ def _all(listed: list[dict[str, Any]]) -> list[FileRef]:
 
 
 def _files(listed: list[dict[str, Any]]) -> tuple[FileRef, ...]:
-    """Returns the files below the table's folder. A listing of that folder has no other files."""
+    """Returns the files below the table's folder. A listing cannot contain any others."""
     return tuple(ref for ref in _all(listed) if not is_whole(ref.path))

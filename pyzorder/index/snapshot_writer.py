@@ -65,7 +65,7 @@ def publish(
 ) -> Pointer:
     """Publishes a snapshot of `entries` and the rows that `keep` selects from the latest snapshot.
 
-    An unreadable index is treated as one without entries.
+    An unreadable index is treated as empty.
 
     Args:
         columns: maps the columns that had statistics to those of the new snapshot. If a column is

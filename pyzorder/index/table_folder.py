@@ -108,7 +108,7 @@ def leaves(relative: str) -> bool:
 
 
 def folders_above(path: str) -> list[str]:
-    """Returns a path and its ancestors up to the first that is not named like `name=value`."""
+    """Returns a path and its ancestors, up to the first one that is not named `name=value`."""
     found = [path]
     while "=" in path.rsplit("/", 1)[-1] and path.count("/") > 1:
         path = path.rsplit("/", 1)[0]

@@ -32,7 +32,7 @@ SINGLE = 0.8
 """Opacity of a rectangle that overlaps no others."""
 
 MOST_PATHS = 2_000
-"""Number of rectangles in an SVG beyond which they are rasterized."""
+"""Maximum number of rectangles in an SVG. If there are more, they are rasterized."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def scales_of(layouts: Sequence[Layout], ranks: bool) -> list[Scale]:
 
 
 def boxes_of(layout: Layout, scales: Sequence[Scale]) -> Boxes:
-    """Returns the rectangles of files with bounds. For one column, they are sorted bars."""
+    """Returns the rectangles of files with bounds. For one column, these are sorted bars."""
     files = chosen(layout)
     sides = np.array([ends_of(file, scales) for file in files], dtype=float)
     sides = sides.reshape(len(files), 2 * len(scales)) + margins(scales)

@@ -203,7 +203,7 @@ def is_beyond_bigint(node: exp.Expression) -> bool:
 
 
 def needed_columns(node: exp.Expression) -> Iterator[tuple[str, ...]]:
-    """Yields columns for which the expression is NULL whenever the column is null."""
+    """Yields the columns that make the expression NULL whenever they are null."""
     call = call_of(node)
     if isinstance(node, exp.Column):
         yield parts_of(node)
@@ -225,7 +225,7 @@ class Text:
         self._column = column
 
     def of(self, node: exp.Expression) -> str:
-        """Returns the SQL of an expression, in parentheses where these may be needed.
+        """Returns the SQL of an expression, with parentheses where they may be needed.
 
         Raises:
             NotUnderstood: a part of the expression is not supported.
