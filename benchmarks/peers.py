@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Number of times that `time` measures each kind of rewrite.
 ROUNDS = 3
 
-#: Maximum number of attempts of `lay-out` to reach the number of files.
+#: Maximum number of attempts by `lay-out` to reach the number of files.
 TRIES = 5
 
 ROOT = Path(__file__).parents[1]

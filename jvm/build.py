@@ -243,7 +243,7 @@ def build(spark: str, pyspark_home: Path, out: Path) -> Path:
 
 
 def bench_jar() -> Path:
-    """Compiles jvm/src/bench for the installed PySpark and against the production jar."""
+    """Builds the jar of jvm/src/bench for the installed PySpark, using the production jar."""
     spark, home = installed_spark()
     production = build(spark, home, ROOT / "pyzorder" / "jars")
     jar = ROOT / "build" / "bench" / production.name.replace("pyzorder-", "pyzorder-bench-", 1)

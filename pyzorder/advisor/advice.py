@@ -24,7 +24,7 @@ class Layout:
     """The clustering columns; empty for the current files."""
 
     bytes_opened: float
-    """Average size in bytes of all the files that a reading opens."""
+    """Average number of bytes in the files that a reading opens."""
 
     share_of_present: float
     """`bytes_opened` divided by the bytes opened with the current files and index."""

@@ -340,8 +340,9 @@ class WhatIf:
 
 
 def statements_of(queries: str | Path | Sequence[str]) -> list[str]:
-    """Returns the statements in a file or a list. Text that cannot be split counts as one
-    statement.
+    """Returns the statements in a file or a list.
+
+    Text that cannot be split counts as one statement.
 
     Raises:
         ZOrderError: the file cannot be read.

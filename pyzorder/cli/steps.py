@@ -54,8 +54,9 @@ class Steps(Protocol):
         """Prepares tracking. The statement's thread calls this before it runs the statement."""
 
     def now(self, last: bool = False) -> list[Step]:
-        """Returns the steps that have begun, in order. Each one is returned at least once after it
-        has ended.
+        """Returns the steps that have begun, in order.
+
+        Each step is returned at least once after it has ended.
 
         Args:
             last: whether the statement has ended.

@@ -203,7 +203,7 @@ def is_beyond_bigint(node: exp.Expression) -> bool:
 
 
 def needed_columns(node: exp.Expression) -> Iterator[tuple[str, ...]]:
-    """Yields the columns that make the expression NULL whenever they are null."""
+    """Yields every column whose nulls make the expression NULL."""
     call = call_of(node)
     if isinstance(node, exp.Column):
         yield parts_of(node)

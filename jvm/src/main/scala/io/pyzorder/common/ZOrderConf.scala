@@ -19,7 +19,7 @@ object ZOrderConf {
   val journalOverlay: Setting[Boolean] = new Setting(
     "spark.sql.zorder.journal.overlay",
     "true",
-    "When true, readers check a table's journal, so that they see every row exactly once, even " +
+    "When true, readers check a table's journal. They then see every row exactly once, even " +
       "while an OPTIMIZE runs or after it was killed. When false, they list the folder as plain " +
       "Spark does.",
     boolean)
@@ -29,9 +29,9 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.targetFileSize",
     "256m",
     "The size of the files that OPTIMIZE writes, in bytes or as a size string such as 256m. " +
-      "If unset: the size that was set for the table's last OPTIMIZE. If none was set: 256m, but " +
-      "a table of less than 8 GiB with clustering columns is divided into up to 32 files, of at " +
-      "least 1m each.",
+      "If unset, the size that was set for the table's last OPTIMIZE is used. If none was set, the " +
+      "size is 256m, but a table of less than 8 GiB with clustering columns is divided into up " +
+      "to 32 files of at least 1m each.",
     bytes)
 
   /** In bytes. */
@@ -48,8 +48,8 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.method",
     "boundaries",
     "How OPTIMIZE turns a value into bits. 'boundaries' uses the value's rank among sampled " +
-      "values; 'direct' uses the value's own ordered bytes, and rewrites all files of a " +
-      "partition that has new ones. If unset: the method of the table's last OPTIMIZE.",
+      "values. 'direct' uses the value's own ordered bytes, and rewrites all files of a " +
+      "partition that has new ones. If unset, the method of the table's last OPTIMIZE is used.",
     oneOf("boundaries", "direct"))
 
   /** `zorder`, `hilbert` or `linear`. */
@@ -57,8 +57,8 @@ object ZOrderConf {
     "spark.sql.zorder.optimize.curve",
     "zorder",
     "The order in which OPTIMIZE arranges rows: 'zorder', 'hilbert', or 'linear' (by the " +
-      "clustering columns one after the other, like ORDER BY). If unset: the curve of the " +
-      "table's last OPTIMIZE.",
+      "clustering columns one after the other, like ORDER BY). If unset, the curve of the " +
+      "table's last OPTIMIZE is used.",
     oneOf("zorder", "hilbert", "linear"))
 
   /** In rows. */
@@ -91,8 +91,8 @@ object ZOrderConf {
   val readersByPath: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.readers.byPath",
     "false",
-    "Set to true if the table's folder is read by path, which means that its location must not " +
-      "change: OPTIMIZE then refuses to switch it.",
+    "Set this to true if the table's folder is read by path, and its location must therefore not " +
+      "change. OPTIMIZE then refuses to switch the location.",
     boolean)
 
   val writeCluster: TableSetting[Boolean] = new TableSetting(
@@ -122,16 +122,16 @@ object ZOrderConf {
     "spark.sql.zorder.index.denyColumns",
     "",
     "Columns that are excluded from every index, listed as in ZORDER BY, such as 'ssn, " +
-      "person.name'; a struct stands for all its fields. They cannot be clustering columns. The " +
-      "session's list and the table property are combined. Existing statistics of these columns " +
-      "are removed when the index is next written, at the latest by REFRESH SKIPPING INDEX.",
+      "person.name'. A struct stands for all its fields. These columns cannot be clustering " +
+      "columns. The session's list and the table property are combined. The next write to the " +
+      "index, such as REFRESH SKIPPING INDEX, removes existing statistics of these columns.",
     columns)
 
   /** In bytes. */
   val indexCacheSize: Setting[Long] = new Setting(
     "spark.sql.zorder.index.cacheSize",
     "256m",
-    "How much driver memory the loaded indexes of all tables may use together.",
+    "The maximum driver memory that the loaded indexes of all tables use together.",
     bytes)
 
   /** In bytes. */
@@ -156,18 +156,18 @@ object ZOrderConf {
   val indexTrusted: TableSetting[Boolean] = new TableSetting(
     "spark.sql.zorder.index.trusted",
     "false",
-    "When true, the index is trusted however old it is, as with an unlimited " +
-      "spark.sql.zorder.index.maxStaleness. Safe for tables that only sessions with pyzorder " +
-      "write; REFRESH SKIPPING INDEX picks up other writes.",
+    "When true, the index is trusted regardless of its age, as with an unlimited " +
+      "spark.sql.zorder.index.maxStaleness. This is safe for tables that only sessions with " +
+      "pyzorder write to. REFRESH SKIPPING INDEX picks up other writes.",
     boolean)
 
   val joinMaxKeys: Setting[Int] = new Setting(
     "spark.sql.zorder.join.maxKeys",
     "10000",
-    "Up to this many distinct keys of a join's broadcast side are used, one by one, to skip " +
-      "files on the other side. If there are more, only the least and the greatest are used; if " +
-      "the broadcast side has more than 100 times this many rows, no keys are used. 0 turns " +
-      "off skipping by join keys.",
+    "The maximum number of distinct keys on a join's broadcast side that are used one by one to " +
+      "skip files on the other side. If there are more, only the smallest and the largest key are " +
+      "used. If the broadcast side has more than 100 times this many rows, no keys are used. 0 " +
+      "turns off skipping by join keys.",
     notNegativeInt)
 
   /** In hours. */
@@ -182,8 +182,8 @@ object ZOrderConf {
     "spark.sql.zorder.vacuum.retentionCheck",
     "true",
     "When true, VACUUM refuses to delete files that were replaced less than an hour ago, " +
-      "because running queries may still read them. Set to false only if data must be erased at " +
-      "once.",
+      "because running queries may still read them. Set this to false only if data must be erased " +
+      "at once.",
     boolean)
 
   /** In milliseconds. */
