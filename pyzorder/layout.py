@@ -133,7 +133,7 @@ def read(
 ) -> Layout:
     """Reads the layout of a table from its index.
 
-    Files that are missing from the index are read, or only their footers where these suffice.
+    If files are missing from the index, reads the files, or only their footers if these suffice.
     Nothing is written.
 
     Args:

@@ -95,10 +95,10 @@ def optimize(
         format: the format of the files if `table` is a path, either parquet or orc.
 
     Raises:
-        ZOrderError: `to` cannot be used (ZORDER_FALLBACK_TARGET); the table cannot be copied, or
-            its location cannot be switched (ZORDER_FALLBACK_TABLE); the copy does not have the
-            table's rows (ZORDER_ROW_COUNT); or another writer has changed the table
-            (ZORDER_CONFLICT).
+        ZOrderError: the condition is ZORDER_FALLBACK_TARGET if `to` cannot be used,
+            ZORDER_FALLBACK_TABLE if the table cannot be copied or its location cannot be switched,
+            ZORDER_ROW_COUNT if the copy does not have the table's rows, and ZORDER_CONFLICT if
+            another writer has changed the table.
     """
     found = target(spark, table, format)
     check_served(found)

@@ -46,9 +46,9 @@ class Verbatim(Spark):
         }
 
 
-#: Text that sqlglot may read differently from Spark: strings with escapes, double quotes or
-#: variables; CHAR and VARCHAR, whose names sqlglot drops; and pipes, because sqlglot merges their
-#: steps into one SELECT.
+#: Text that sqlglot may read differently from Spark: escapes, double quotes and variables in
+#: strings, CHAR and VARCHAR (sqlglot drops these names), and pipes (sqlglot merges their steps into
+#: one SELECT).
 _OBSCURE = re.compile(r"""[\\"]|\$\{|\b(var)?char\s*\(|\|>""", re.IGNORECASE)
 
 _TYPES = {
