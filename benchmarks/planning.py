@@ -2,9 +2,9 @@
 
     python benchmarks/planning.py [--files 10000,100000,1000000]
 
-Synthetic tables of these sizes have an index of four columns. Measures how much memory the index
-takes, and how many milliseconds each of three steps takes: loading the index, finding the entries
-of a listing, and pruning a listing whose entries are known
+The tables are synthetic, with `--files` files and an index of four columns. Measures how much
+memory the index takes, and how many milliseconds each of three steps takes: loading the index,
+finding the entries of a listing, and pruning a listing whose entries are known
 (io.pyzorder.skipping.files.PlanningBenchmark, in jvm/src/bench). For a small table without an
 index, measures the time to plan a query with and without the extension, in separate processes.
 """
