@@ -1,4 +1,4 @@
-"""Provides a command's session: a new one, one on a Connect server, or one from the caller."""
+"""Provides a command's session, which is new, on a Connect server, or passed by the caller."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ CATALOG, WAREHOUSE = "spark.sql.catalogImplementation", "spark.sql.warehouse.dir
 def session(settings: Settings) -> Iterator[SparkSession]:
     """Provides a session with these settings, and stops it after the `with` block.
 
-    Programs and tests can pass a session of their own as Click's context object. The command then
-    uses a new session of the same application, which is not stopped.
+    Programs and tests can pass an existing session as Click's context object. The command then uses
+    a new session of the same Spark application, which is not stopped.
 
     Raises:
         ZOrderError: Spark cannot be started or reached.
@@ -102,7 +102,7 @@ def connected(settings: Settings) -> SparkSession:
 def started(settings: Settings, scratch: str) -> SparkSession:
     """Starts a session with pyzorder in this process. The JVM's output goes to the log.
 
-    With an in-memory catalog, which starts without tables, the warehouse is the folder `scratch`.
+    An in-memory catalog starts without tables, so its warehouse is the folder `scratch`.
     """
     jar()  # raises if PySpark or the jar is missing
     from pyspark.sql import SparkSession
