@@ -305,6 +305,11 @@ def linked(path: str) -> ZOrderError:
     return error("ZORDER_SYMBOLIC_LINK.WRITING", path=path)
 
 
+def linked_data_file(path: str) -> ZOrderError:
+    """A data file to copy is reached through a link whose owner does not own its target."""
+    return error("ZORDER_SYMBOLIC_LINK.DATA_FILE", path=path)
+
+
 def used_up_numbers(folder: str) -> ZOrderError:
     """The last run or snapshot in a folder already has the highest possible number."""
     return error("ZORDER_NO_RUN_NUMBER", journal=folder)

@@ -26,8 +26,9 @@ from pyzorder.fallback.stores import located, store_of
 from pyzorder.fallback.tables import Table, frame_of, partition_columns
 from pyzorder.index import snapshot_writer
 from pyzorder.index.entries import FileEntry
+from pyzorder.index.local_files import strange
 from pyzorder.index.snapshots import IndexedColumn
-from pyzorder.index.stores import Store, is_whole
+from pyzorder.index.stores import LocalStore, Store, is_whole
 from pyzorder.index.table_folder import TableFolder
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def optimize(
     Raises:
         ZOrderError: the condition is ZORDER_FALLBACK_TARGET if `to` cannot be used,
             ZORDER_FALLBACK_TABLE if the table cannot be copied or its location cannot be switched,
+            ZORDER_SYMBOLIC_LINK if a data file is a link to a file of another owner,
             ZORDER_ROW_COUNT if the copy does not have the table's rows, and ZORDER_CONFLICT if
             another writer has changed the table.
     """
@@ -146,6 +148,7 @@ class _Copy:
         self._store = _empty_target(spark, table, self.folder)
         #: The files to copy.
         self.sources = source_files(self._rows, self._partitions)
+        _check_links(table, self.sources)
         if check_settled(table) != run:
             raise errors.conflict(f"{table.name} was optimized by another command")
         paths = [file.path for file in self.sources]
@@ -220,6 +223,15 @@ def _empty_target(spark: SparkSession, table: Table, folder: TableFolder) -> Sto
     if store.stats([root]) or store.names(root):
         raise failures.target_not_empty(root)
     return store
+
+
+def _check_links(table: Table, sources: Sequence[SourceFile]) -> None:
+    """Raises if a file is reached through a link whose owner might not be allowed to read it."""
+    if isinstance(table.store, LocalStore):
+        for path in (file.path for file in sources):
+            is_inside = path.startswith(f"{table.location}/")
+            if strange(table.location if is_inside else os.path.dirname(path), path):
+                raise errors.linked_data_file(path)
 
 
 def _check_rows(table: str, sources: Sequence[SourceFile], files: Sequence[SourceFile]) -> None:

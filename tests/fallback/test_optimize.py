@@ -4,6 +4,7 @@ that the jar writes."""
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -294,3 +295,17 @@ def test_settings_stay(spark: SparkSession, tmp_path: Path) -> None:
     assert footer.row_group(0).column(1).compression == "GZIP"
     assert footer.schema.column(1).physical_type == "INT64"
     assert len(selection(spark, str(tmp_path / "z"), "ts > timestamp_seconds(90)").skipped) == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change the owner of a link")
+def test_strange_links_are_not_copied(spark: SparkSession, tmp_path: Path) -> None:
+    table, secret, to = tmp_path / "t", tmp_path / "secret", tmp_path / "copy"
+    spark.range(10).write.parquet(str(table))
+    spark.range(100, 110).coalesce(1).write.parquet(str(secret))
+    [file] = data_files(secret)
+    link = table / "x.parquet"
+    link.symlink_to(file)
+    os.lchown(link, 12345, 12345)
+    with pytest.raises(ZOrderError, match="ZORDER_SYMBOLIC_LINK"):
+        fallback.optimize(spark, str(table), ["id"], to=str(to))
+    assert not to.exists()

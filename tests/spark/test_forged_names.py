@@ -249,3 +249,14 @@ def test_a_pointer_with_many_columns(spark: SparkSession, table: Path, columns: 
     assert session.sql("SELECT count(*) FROM forger WHERE id > 3").collect() == [(16,)]
     session.sql("INSERT INTO forger VALUES (20, 0)")
     assert session.sql("SELECT count(*) FROM forger WHERE id > 3").collect() == [(17,)]
+
+
+def test_the_history_of_odd_names(spark: SparkSession, table: Path) -> None:
+    files = {"retire": [{"path": "a:b/c.parquet", "size": 1, "modificationTime": 1}]}
+    put(
+        table,
+        retire={**files, "add": [], "folders": []},
+        outcome={"outcome": "COMMIT", "by": "x"},
+        done={},
+    )
+    assert spark.sql("SELECT * FROM optimize_history('forger')").first()["partitions"] == 1

@@ -3,7 +3,6 @@ move or delete anything outside this folder."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
@@ -304,7 +303,7 @@ def test_partitions_of_another_table(
             outcome={**COMMITTED, "outcome": state})  # fmt: skip
         mark = to / "day=1" / "_zorder" / "_filling"
         mark.parent.mkdir(parents=True)
-        mark.write_text(hashlib.sha256((journal / "_2.partitions").read_bytes()).hexdigest())
+        mark.write_text(forged.mark_of(journal / "_2.partitions"))
         target = "forger" if named == "by name" else f"'{table}'"
         with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
             try:
@@ -342,7 +341,7 @@ def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Pat
         put(journal, run, life_of(table), prepare=DEAD, partitions=said, outcome=COMMITTED)
         mark = switched / "day=1" / "forged" / "_zorder" / "_filling"
         mark.parent.mkdir(parents=True)
-        mark.write_text(hashlib.sha256((journal / f"_{run}.partitions").read_bytes()).hexdigest())
+        mark.write_text(forged.mark_of(journal / f"_{run}.partitions"))
         with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
             spark.sql("OPTIMIZE forger FULL ZORDER BY (other)").collect()
         shown = spark.sql("DESCRIBE EXTENDED sharing PARTITION (day = 1)")

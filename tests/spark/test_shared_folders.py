@@ -183,3 +183,58 @@ def test_a_table_in_a_folder_of_its_own_below(
     spark.sql("RESTORE below TO BEFORE OPTIMIZE")
     assert sorted(spark.table("below").inputFiles()) == sorted(files["below"])
     assert ids(spark.table("above")) == ALL
+
+
+@pytest.fixture
+def neighbours(spark: SparkSession, database: str, tmp_path: Path) -> Path:
+    """Creates the tables `first` and `second`, whose only partitions are stored in the same folder.
+    Returns this folder."""
+    shared = tmp_path / "shared"
+    for name in ("first", "second"):
+        spark.sql(
+            f"CREATE TABLE {name} (id BIGINT, day INT) USING parquet PARTITIONED BY (day)"
+            f" LOCATION '{tmp_path / name}' TBLPROPERTIES ('zorder.publish.method' = 'rename')"
+        )
+        spark.sql(f"ALTER TABLE {name} ADD PARTITION (day = 1) LOCATION '{shared}'")
+    spark.sql(f"INSERT INTO first PARTITION (day = 1) SELECT id FROM range({ROWS})")
+    return shared
+
+
+@pytest.mark.parametrize("point", ["after-verify", "after-markers", "after-retire", "after-commit"])
+def test_vacuum_of_a_table_that_shares_a_partition(
+    spark: SparkSession, neighbours: Path, point: str
+) -> None:
+    """VACUUM does not delete staged or retired files of a killed run on the other table."""
+    table = neighbours.parent / "first"
+    killed(
+        table,
+        point,
+        f"CREATE TABLE first (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{table}';"
+        f" ALTER TABLE first ADD PARTITION (day = 1) LOCATION '{neighbours}';"
+        " OPTIMIZE first ZORDER BY (id)",
+    )
+    spark.sql("INSERT INTO second PARTITION (day = 0) SELECT id FROM range(5)")
+    spark.sql("OPTIMIZE second WHERE day = 0 ZORDER BY (id)").collect()
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        deleted = spark.sql("VACUUM second RETAIN 0 HOURS").collect()
+    assert not [row.path for row in deleted if row.path.startswith(f"file:{neighbours}/")]
+    assert ids(spark.table("first")) == ALL
+    with scans.settings(spark, spark__sql__zorder__journal__lease="1s"):
+        spark.sql("VACUUM first").collect()
+    assert ids(spark.table("first")) == ALL
+
+
+def test_a_switch_of_a_partition_that_another_table_uses(
+    spark: SparkSession, neighbours: Path
+) -> None:
+    """OPTIMIZE refuses to switch the partition. If the other table uses the folder only afterwards,
+    VACUUM leaves it."""
+    spark.sql("ALTER TABLE first SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
+    with refused("ZORDER_CANNOT_SWITCH_LOCATION"):
+        spark.sql("OPTIMIZE first ZORDER BY (id)").collect()
+    spark.sql("ALTER TABLE second DROP PARTITION (day = 1)")
+    spark.sql("OPTIMIZE first ZORDER BY (id)").collect()
+    spark.sql(f"ALTER TABLE second ADD PARTITION (day = 1) LOCATION '{neighbours}'")
+    with scans.settings(spark, spark__sql__zorder__vacuum__retentionCheck="false"):
+        spark.sql("VACUUM first RETAIN 0 HOURS").collect()
+    assert ids(spark.table("first")) == ids(spark.table("second")) == ALL

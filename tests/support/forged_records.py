@@ -8,6 +8,7 @@ that are added to records later.
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import os
 import time
@@ -66,6 +67,13 @@ def records(journal: Path, run: int = 1) -> dict[str, dict[str, Any]]:
     """The records that a genuine run has written, by kind."""
     found = {path.suffix[1:]: path for path in journal.glob(f"_{run}.*")}
     return {kind: json.loads(path.read_text()) for kind, path in found.items() if kind != "lease"}
+
+
+def mark_of(record: Path) -> str:
+    """The mark with which a run that wrote this record into its journal marks the folders that it
+    fills."""
+    table = record.parents[2].name
+    return hashlib.sha256(f"{table}\n".encode() + record.read_bytes()).hexdigest()
 
 
 def is_file(value: object) -> bool:

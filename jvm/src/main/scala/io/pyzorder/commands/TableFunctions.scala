@@ -2,7 +2,6 @@ package io.pyzorder.commands
 
 import java.sql.Timestamp
 
-import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, ExpressionInfo, Literal}
@@ -77,7 +76,7 @@ object TableFunctions {
   }
 
   private def foldersOf(run: HistoryEntry): Int =
-    (run.retired ++ run.added).map(file => new Path(file.path).getParent).distinct.length
+    (run.retired ++ run.added).map(_.folder).distinct.length
 
   private val progressColumns: Seq[Attribute] = ResultColumns.none
     .always("job", LongType, "Number of the Spark job")

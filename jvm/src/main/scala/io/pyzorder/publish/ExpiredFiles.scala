@@ -53,24 +53,45 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     else {
       val at = Lease.storeTime(hadoopConf, table)
       val ended = Journal.ended(hadoopConf, table).filter(at - _._2 >= kept)
-      runFolders.collect { case (run, true, folder) if ended.contains(run) => folder.getPath }
-        .flatMap(filesBelow).filter(_.getPath.getName.endsWith(".retired"))
+      runFolders.collect {
+        case (run, true, folder)
+            if ended.get(run).exists(end => at - since(folder, Some(end)) >= kept) =>
+          folder.getPath
+      }.flatMap(filesBelow).filter(_.getPath.getName.endsWith(".retired"))
     }
   }
+
+  /**
+   * The time from which the retention of a run's folder counts. An attacker who can forge DONE in
+   * the table's journal may not be allowed to delete files outside the table's folder, and a folder
+   * there may be that of another table's run. Outside the table's folder, the retention therefore
+   * starts no earlier than the folder's modification time.
+   */
+  private def since(folder: FileStatus, ended: Option[Long]): Long = {
+    val modified = folder.getModificationTime
+    if (isInside(folder)) ended.getOrElse(modified) else ended.fold(modified)(modified.max)
+  }
+
+  private def isInside(file: FileStatus): Boolean =
+    TableFolder.isAtOrBelow(file.getPath, table.root)
+
+  /** The staged files of a run that its record names. */
+  private def recorded(run: Long): Set[Path] =
+    Journal.runs(hadoopConf, table).find(_.run == run).flatMap(_.retire).toSeq
+      .flatMap(_.add).map(file => table.stagedPath(run, file.path)).toSet
 
   private def replacedOrStaged(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] = {
     val ended = Journal.ended(hadoopConf, table)
     val idle = runFolders.filterNot { case (run, _, _) => busy.contains(run) }
     idle.flatMap { case (run, isRetired, folder) =>
-      // An attacker who can forge DONE in the table's journal may not be allowed to delete files
-      // outside the table's folder. For a run folder outside it, the retention therefore starts no
-      // earlier than the folder's modification time.
-      val own = TableFolder.isAtOrBelow(folder.getPath, table.root)
-      val made = folder.getModificationTime
-      val since = if (own) ended.getOrElse(run, made) else ended.get(run).fold(made)(made.max)
       val suffix = if (isRetired) ".retired" else ".staged"
-      if (isRetired && at - since < kept) Nil
-      else filesBelow(folder.getPath).filter(_.getPath.getName.endsWith(suffix))
+      // Outside the table's folder, another table's writer may be staging files.
+      lazy val known = recorded(run)
+      def isOwn(file: FileStatus): Boolean =
+        isRetired || isInside(file) || known(file.getPath) ||
+          at - file.getModificationTime >= math.max(kept, ExpiredFiles.SurelyDead)
+      if (isRetired && at - since(folder, ended.get(run)) < kept) Nil
+      else filesBelow(folder.getPath).filter(_.getPath.getName.endsWith(suffix)).filter(isOwn)
     }
   }
 
@@ -108,10 +129,12 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * The folders in `outside`, except those that are themselves tables and therefore number their
-   * runs separately.
+   * runs separately, and those that contain the marker of another table's unfinished run.
    */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
-    FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal)
+    FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal) ||
+    list(folder).exists(file =>
+      Marker.isForeign(file.getPath.getName, incarnation.getOrElse("")))
   }
 
   private def filesBelow(folder: Path): Seq[FileStatus] = list(folder).flatMap { entry =>

@@ -44,17 +44,29 @@ private[commands] object SwitchingTables {
     if (table.root.getParent == null || table.root.getName.contains("=")) {
       throw ZOrderErrors.switchNoSibling(table.name, table.root.toString)
     }
-    CoLocatedTables.of(
-      session, entry.identifier.database.get, Some(entry.identifier), Set(table.root))
-      .foreach { case (_, other) =>
-        throw ZOrderErrors.switchSharedFolder(table.name, other.identifier.unquotedString)
-      }
+    checkShared(session, table, Set(table.root))
   }
 
-  /** Throws unless every file is directly in the table's folder or in a partition's folder. */
+  private def checkShared(
+      session: shim.SparkSession,
+      table: ResolvedTable,
+      folders: Set[Path]): Unit =
+    table.identifier.foreach(own =>
+      CoLocatedTables.of(session, own.database.get, Some(own), folders).foreach {
+        case (_, other) =>
+          throw ZOrderErrors.switchSharedFolder(table.name, other.identifier.unquotedString)
+      })
+
+  /**
+   * Throws unless every file is directly in the table's folder, or in the folder of a partition that
+   * no other table uses.
+   */
   def checkFlat(session: shim.SparkSession, table: ResolvedTable, files: Seq[FileRef]): Unit =
-    if (table.partitionSchema.nonEmpty) moves(session, table, files.map(_.folder).distinct)
-    else files.find(_.folder.nonEmpty).foreach(file =>
+    if (table.partitionSchema.nonEmpty) {
+      val root = new TableFolder(table.root)
+      val moved = moves(session, table, files.map(_.folder).distinct)
+      checkShared(session, table, moved.map(move => root.resolve(move.from)).toSet)
+    } else files.find(_.folder.nonEmpty).foreach(file =>
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
   /** The moves of the partitions in these folders, which are given as in FileRef.folder. */

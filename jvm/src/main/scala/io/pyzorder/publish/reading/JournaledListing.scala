@@ -143,7 +143,7 @@ object JournaledListing {
         (at, folders) <- located.flatten
         folder <- folders
       } yield JournalLook(hadoopConf, folder, at.paths)
-    JournalLook.unchangedDuring(look) { _ =>
+    JournalLook.unchangedDuring(() => look()) { _ =>
       val now = System.currentTimeMillis()
       val every = located.flatten.flatMap(_._1.paths).distinct
       val top = every.filterNot(path => every.exists(o => o != path && below(path, o)))

@@ -74,7 +74,7 @@ final class PartitionLocationSwitch private[publish] (
     def visible: Seq[FileStatus] = SiblingFolder.dataFiles(hadoopConf, to)
 
     /** Whether `to` contains this record's mark, which is removed once the catalog names `to`. */
-    def isMine: Boolean = FillingMark.isIn(hadoopConf, to, Records.write(record))
+    def isMine: Boolean = FillingMark.isIn(hadoopConf, to, table, Records.write(record))
 
     override def toString: String = s"partition ${what.to} of $tableName"
   }
@@ -115,7 +115,7 @@ final class PartitionLocationSwitch private[publish] (
       move.what.to.split('/').init.scanLeft(filled.root)(new Path(_, _)).tail
         .foreach(folder(_, table.root))
       folder(move.to, move.from)
-      FillingMark.put(hadoopConf, move.to, Records.write(record))
+      FillingMark.put(hadoopConf, move.to, table, Records.write(record))
     }
   }
 
@@ -188,7 +188,8 @@ final class PartitionLocationSwitch private[publish] (
   /** Deletes filled folders that the catalog does not name, and parents that this leaves empty. */
   private def remove(moves: Seq[Move]): Unit = {
     val mine = moves.filter(_.isMine)
-    val named = if (mine.isEmpty) Set.empty[Path] else locations.values.toSet
+    val named =
+      if (mine.isEmpty) Set.empty[Path] else partitionsOf(session, record.table).values.toSet
     mine.filterNot(move => named(move.to)).foreach { move =>
       fs.delete(move.to, true)
       Iterator.iterate(move.to.getParent)(_.getParent)

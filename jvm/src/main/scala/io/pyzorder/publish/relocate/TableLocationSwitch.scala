@@ -79,7 +79,7 @@ private[publish] final class TableLocationSwitch(
   override def make(): Unit = {
     if (!fs.mkdirs(to.root)) throw new IOException(s"cannot create ${to.root}")
     MetadataFiles.share(hadoopConf, to.root, from.root)
-    FillingMark.put(hadoopConf, to.root, Records.write(record))
+    FillingMark.put(hadoopConf, to.root, from, Records.write(record))
     val origin = SiblingFolder.originFile(to)
     CreateIfAbsent.of(hadoopConf, origin).create(origin, from.root.getName.getBytes(UTF_8))
   }
@@ -87,7 +87,7 @@ private[publish] final class TableLocationSwitch(
   override def carry(): Unit = carry(to)
 
   /** Whether `to` contains this record's mark, which is removed once the catalog names `to`. */
-  private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, Records.write(record))
+  private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, from, Records.write(record))
 
   /** Deletes `to`, which no other process knows about, unless the catalog names it. */
   override def undo(): Unit =
