@@ -22,23 +22,25 @@ import io.pyzorder.common.ZOrderErrors
  * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the
  * catalog, not the record, places a current or former partition of the table there.
  *
- * @param root    the table's folder, qualified with scheme and authority
- * @param catalog the locations of the table's partitions in the catalog, looked up when the first
- *                fully qualified path is checked; None if the table was named by its path, in which
- *                case no partition outside its folder is known
+ * @param location the table's folder, qualified with scheme and authority
+ * @param catalog  the locations of the table's partitions in the catalog, looked up when the first
+ *                 fully qualified path is checked; None if the table was named by its path, in which
+ *                 case no partition outside its folder is known
  */
-final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
+final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
-  def this(root: Path) = this(root, None)
+  def this(location: Path) = this(location, None)
+
+  val root: Path = TableFolder.canonical(location)
 
   private lazy val places: Set[Path] = catalog.fold(Set.empty[Path])(_())
 
   /**
    * The locations, spelled as in the names that `relativize` returns. They are compared as strings,
-   * because Hadoop's comparison of paths ignores the case of the scheme and the authority, whereas
-   * `relativize` and `isAtOrBelow` do not.
+   * because Hadoop's comparison of paths ignores the case of the authority, whereas `relativize` and
+   * `isAtOrBelow` do not.
    */
-  private lazy val placeNames: Set[String] = places.map(TableFolder.spelled)
+  private lazy val placeNames: Set[String] = places.map(TableFolder.canonical(_).toString)
 
   /** Whether the table comes from a catalog, which then knows the locations of its partitions. */
   def isInCatalog: Boolean = catalog.isDefined
@@ -133,7 +135,8 @@ final class TableFolder(val root: Path, catalog: Option[() => Set[Path]]) {
    * a folder such as `file:` is named by its fully qualified path, because its relative name would
    * look like a fully qualified path to another file.
    */
-  def relativize(path: Path): String = {
+  def relativize(file: Path): String = {
+    val path = TableFolder.canonical(file)
     val other = path.toUri
     val sameStore = own.getScheme == other.getScheme && own.getAuthority == other.getAuthority
     val below =
@@ -217,15 +220,15 @@ object TableFolder {
   private def isCanonical(whole: String): Boolean =
     try {
       val path = new Path(whole)
-      path.toString == whole && spelled(path) == whole &&
+      path.toString == whole && canonical(path).toString == whole &&
       !(path.toUri.getPath + "/").contains("/../")
     } catch { case NonFatal(_) => false }
 
   /** The path with its scheme in lower case, as file systems return it. */
-  private def spelled(path: Path): String = {
+  def canonical(path: Path): Path = {
     val uri = path.toUri
-    if (uri.getScheme == null) path.toString
-    else new Path(uri.getScheme.toLowerCase(Locale.ROOT), uri.getAuthority, uri.getPath).toString
+    if (uri.getScheme == null || !uri.getScheme.exists(_.isUpper)) path
+    else new Path(uri.getScheme.toLowerCase(Locale.ROOT), uri.getAuthority, uri.getPath)
   }
 
   /** Whether Spark's listings hide a file, named as in FileRef, because of a name on its path. */
@@ -244,9 +247,11 @@ object TableFolder {
 
   /** Whether `path` is `folder` or is below it, judged by the names alone. */
   def isAtOrBelow(path: Path, folder: Path): Boolean =
-    path == folder || (path.toUri.getScheme == folder.toUri.getScheme &&
-      path.toUri.getAuthority == folder.toUri.getAuthority &&
-      path.toUri.getPath.startsWith(folder.toUri.getPath.stripSuffix("/") + "/"))
+    path == folder || {
+      val (one, other) = (canonical(path).toUri, canonical(folder).toUri)
+      one.getScheme == other.getScheme && one.getAuthority == other.getAuthority &&
+      one.getPath.startsWith(other.getPath.stripSuffix("/") + "/")
+    }
 
   /** Like `new Path(folder, relative)`, but colons in `relative` have no special meaning. */
   private[storage] def below(folder: Path, relative: String): Path = {

@@ -1,5 +1,6 @@
 package io.pyzorder.storage
 
+import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 class TableFolderSuite extends AnyFunSuite {
@@ -31,5 +32,14 @@ class TableFolderSuite extends AnyFunSuite {
       "part-0.parquet._COPYING_" -> true, "s3a://bucket/_t/p=1/part-0.parquet" -> false,
       "s3a://bucket/t/p=1/_part-0.parquet" -> true)) test(s"$name is hidden: $hidden") {
     assert(TableFolder.isHidden(name) == hidden)
+  }
+
+  test("the case of a scheme makes no difference") {
+    val (file, folder) = (new Path("file:/t/p=1/part-0.parquet"), new Path("FILE:/t"))
+    assert(new TableFolder(folder).root.toString == "file:/t")
+    assert(new TableFolder(folder).relativize(file) == "p=1/part-0.parquet")
+    assert(new TableFolder(new Path("file:/t")).relativize(new Path("FILE:/t/x")) == "x")
+    assert(TableFolder.isAtOrBelow(file, folder) && TableFolder.isAtOrBelow(folder, folder))
+    assert(!TableFolder.isAtOrBelow(new Path("file:/tx"), folder))
   }
 }

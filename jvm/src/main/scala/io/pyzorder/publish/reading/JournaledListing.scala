@@ -48,7 +48,7 @@ object JournaledListing {
       tableLocation: Option[Path]): Seq[TableFolder] = {
     val location = tableLocation.map(qualified(hadoopConf, _))
     val roots = rootPaths.map(qualified(hadoopConf, _))
-    val outside = roots.filterNot(root => location.exists(l => below(root, l)))
+    val outside = roots.filterNot(root => location.exists(l => TableFolder.isAtOrBelow(root, l)))
     val candidates = location.toSeq ++ outside.flatMap(TableFolder.upwards) ++
       outside.filter(isFileOfTable(hadoopConf, _)).flatMap(file =>
         TableFolder.upwards(file.getParent))
@@ -146,7 +146,7 @@ object JournaledListing {
     JournalLook.unchangedDuring(() => look()) { _ =>
       val now = System.currentTimeMillis()
       val every = located.flatten.flatMap(_._1.paths).distinct
-      val top = every.filterNot(path => every.exists(o => o != path && below(path, o)))
+      val top = every.filterNot(path => every.exists(o => o != path && TableFolder.isAtOrBelow(path, o)))
       val files = new JournaledFileIndex(
         session, top, Map.empty, None, None, Nil, Nil, _ => Map.empty).statuses
       located.map(_.map { case (at, folders) =>
@@ -243,9 +243,6 @@ object JournaledListing {
         FileSystems.exists(fs, new TableFolder(folder).zorder)) &&
       FileSystems.status(fs, root).forall(_.isFile)
     }
-
-  private def below(path: Path, folder: Path): Boolean =
-    path == folder || path.toString.startsWith(folder.toString.stripSuffix("/") + "/")
 
   private def qualified(hadoopConf: Configuration, path: Path): Path =
     path.getFileSystem(hadoopConf).makeQualified(path)

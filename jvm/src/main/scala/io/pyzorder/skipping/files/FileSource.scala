@@ -20,7 +20,7 @@ import io.pyzorder.storage.{FileVersion, TableFolder}
  * @param wrapped         Spark's own file index
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
- * @param folders         the table folders that may contain the files
+ * @param findFolders     returns the folders of tables that may contain the files
  * @param table           the table if the catalog tracks its partitions, because two tables with
  *                        the same folder can have different partitions
  * @param properties      the table's properties; empty for a path
@@ -30,9 +30,20 @@ private[skipping] final class FileSource(
     val wrapped: FileIndex,
     val options: Map[String, String],
     val partitionSchema: StructType,
-    val folders: Seq[TableFolder],
+    findFolders: () => Seq[TableFolder],
     val table: Option[TableIdentifier],
     properties: Map[String, String]) {
+
+  @volatile private var found = findFolders()
+
+  /** The folders of tables that may contain the files. */
+  def folders: Seq[TableFolder] = found
+
+  /**
+   * Looks again for the folders if there were none. A plan may be older than the first OPTIMIZE of
+   * a table, and that OPTIMIZE may be moving files when the plan is executed.
+   */
+  private[files] def findFoldersAgain(): Unit = if (found.isEmpty) found = findFolders()
 
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
@@ -64,7 +75,7 @@ private[skipping] final class FileSource(
   /** A copy of this source for another plan. The state of the copy is not fixed. */
   def unfixed: FileSource = {
     val copy =
-      new FileSource(session, wrapped, options, partitionSchema, folders, table, properties)
+      new FileSource(session, wrapped, options, partitionSchema, findFolders, table, properties)
     copy.selected = selected
     copy
   }

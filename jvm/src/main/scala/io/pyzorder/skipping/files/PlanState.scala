@@ -66,6 +66,7 @@ private[skipping] final class PlanState {
   /** Fixes the files of a source, unless they are fixed already, before a scan executes. */
   def fix(source: FileSource): Unit = synchronized {
     if (source.fixed.isEmpty) {
+      sources.filter(_.fixed.isEmpty).foreach(_.findFoldersAgain())
       val open = openWith(source)
       fix(open, source, _.current())
       open.foreach(settle)

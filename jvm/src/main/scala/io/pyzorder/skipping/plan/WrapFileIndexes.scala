@@ -88,16 +88,16 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
   private def wrap(relation: LogicalRelation, state: PlanState): LogicalRelation = {
     val files = relation.relation.asInstanceOf[HadoopFsRelation]
     val location = relation.catalogTable.flatMap(_.storage.locationUri).map(new Path(_))
-    val folders = JournaledListing.foldersOf(
-      session.sessionState.newHadoopConf(), files.location.rootPaths, location)
-    val name = relation.catalogTable.map(_.identifier.table)
-      .orElse(folders.headOption.map(_.root).orElse(files.location.rootPaths.headOption)
-          .map(_.getName)).getOrElse("files")
     val partitioned = relation.catalogTable.filter(_.tracksPartitionsInCatalog)
     val properties = relation.catalogTable.fold(Map.empty[String, String])(_.properties)
     val source = new FileSource(
-      session, files.location, files.options, files.partitionSchema, folders,
+      session, files.location, files.options, files.partitionSchema,
+      () => JournaledListing.foldersOf(
+        session.sessionState.newHadoopConf(), files.location.rootPaths, location),
       partitioned.map(_.identifier), properties)
+    val name = relation.catalogTable.map(_.identifier.table)
+      .orElse(source.folders.headOption.map(_.root).orElse(files.location.rootPaths.headOption)
+          .map(_.getName)).getOrElse("files")
     val index =
       ZOrderFileIndex(session, source, state, files.dataSchema, name, properties)
     val format = formatOf(files).getOrElse(files.fileFormat)
