@@ -54,7 +54,8 @@ private[commands] object SwitchingTables {
     table.identifier.foreach(own =>
       CoLocatedTables.of(session, own.database.get, Some(own), folders).foreach {
         case (_, other) =>
-          throw ZOrderErrors.switchSharedFolder(table.name, other.identifier.unquotedString)
+          throw ZOrderErrors.switchSharedFolder(
+            table.name, other.identifier.copy(catalog = None).quotedString)
       })
 
   /**
