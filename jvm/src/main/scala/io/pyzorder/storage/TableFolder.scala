@@ -24,8 +24,8 @@ import io.pyzorder.common.ZOrderErrors
  *
  * @param location the table's folder, qualified with scheme and authority
  * @param catalog  the locations of the table's partitions in the catalog, looked up when the first
- *                 fully qualified path is checked; None if the table was named by its path, in which
- *                 case no partition outside its folder is known
+ *                 fully qualified path is checked; None if the table was named by its path, so
+ *                 that no partition outside its folder is known
  */
 final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
@@ -37,8 +37,8 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
   /**
    * The locations, spelled as in the names that `relativize` returns. They are compared as strings,
-   * because Hadoop's comparison of paths ignores the case of the authority, whereas `relativize` and
-   * `isAtOrBelow` do not.
+   * because Hadoop's comparison of paths ignores the case of the authority, whereas `relativize`
+   * and `isAtOrBelow` do not.
    */
   private lazy val placeNames: Set[String] = places.map(TableFolder.canonical(_).toString)
 

@@ -59,8 +59,8 @@ private[commands] object SwitchingTables {
       })
 
   /**
-   * Throws unless every file is directly in the table's folder, or in the folder of a partition that
-   * no other table uses.
+   * Throws unless every file is directly in the table's folder, or in the folder of a partition,
+   * which no other table may use.
    */
   def checkFlat(session: shim.SparkSession, table: ResolvedTable, files: Seq[FileRef]): Unit =
     if (table.partitionSchema.nonEmpty) {

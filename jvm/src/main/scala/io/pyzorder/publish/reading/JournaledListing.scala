@@ -146,7 +146,8 @@ object JournaledListing {
     JournalLook.unchangedDuring(() => look()) { _ =>
       val now = System.currentTimeMillis()
       val every = located.flatten.flatMap(_._1.paths).distinct
-      val top = every.filterNot(path => every.exists(o => o != path && TableFolder.isAtOrBelow(path, o)))
+      val top =
+        every.filterNot(path => every.exists(o => o != path && TableFolder.isAtOrBelow(path, o)))
       val files = new JournaledFileIndex(
         session, top, Map.empty, None, None, Nil, Nil, _ => Map.empty).statuses
       located.map(_.map { case (at, folders) =>
