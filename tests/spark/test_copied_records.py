@@ -28,7 +28,7 @@ RECORDS = {
 
 
 @pytest.mark.parametrize("case", RECORDS)
-@pytest.mark.parametrize("outcome", ["none", "COMMIT"])
+@pytest.mark.parametrize("outcome", ["none", pytest.param("COMMIT", marks=pytest.mark.crash)])
 def test_copied(spark: SparkSession, tmp_path: Path, case: str, outcome: str) -> None:
     kind, partitioned, point = RECORDS[case]
     victim, thief = tmp_path / "victim", tmp_path / "thief"

@@ -13,7 +13,9 @@ from tests.support.processes.journal_driver import killed
 ROWS = list(range(20))
 
 
-@pytest.mark.parametrize("point", ["before-commit", "after-commit"])
+@pytest.mark.parametrize(
+    "point", ["before-commit", pytest.param("after-commit", marks=pytest.mark.crash)]
+)
 @pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (p)"])
 def test_killed(spark: SparkSession, tmp_path: Path, partitioned: str, point: str) -> None:
     folder = tmp_path / "t"

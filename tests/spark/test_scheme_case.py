@@ -46,7 +46,9 @@ def statements(case: str, folder: Path) -> list[str]:
     return made
 
 
-@pytest.mark.parametrize("point", ["before-commit", "after-commit"])
+@pytest.mark.parametrize(
+    "point", [pytest.param("before-commit", marks=pytest.mark.crash), "after-commit"]
+)
 def test_killed(spark: SparkSession, table: Path, request, point: str) -> None:
     case = request.node.callspec.params["table"]
     killed(table, point, "; ".join([*statements(case, table), "OPTIMIZE capitals ZORDER BY (id)"]))

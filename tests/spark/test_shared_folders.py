@@ -200,7 +200,16 @@ def neighbours(spark: SparkSession, database: str, tmp_path: Path) -> Path:
     return shared
 
 
-@pytest.mark.parametrize("point", ["after-verify", "after-markers", "after-retire", "after-commit"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        *(
+            pytest.param(p, marks=pytest.mark.crash)
+            for p in ("after-verify", "after-markers", "after-retire")
+        ),
+        "after-commit",
+    ],
+)
 def test_vacuum_of_a_table_that_shares_a_partition(
     spark: SparkSession, neighbours: Path, point: str
 ) -> None:
