@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from pyzorder.history import Run
+from pyzorder.printable import printable
 
 Labels = Mapping[str, str]
 
@@ -55,8 +56,11 @@ def labelled(labels: Labels) -> str:
 
 
 def escaped(value: str) -> str:
-    """Escapes backslashes, line feeds and quotes in a label's value or a help text."""
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    """Escapes backslashes, line feeds and quotes in a label's value or a help text.
+
+    The text may be shown on a terminal, so it is made printable.
+    """
+    return printable(value).replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
 def number(value: float) -> str:

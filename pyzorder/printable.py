@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import unicodedata
+import re
 
-#: The bidirectional classes of characters that change the order in which other characters are
-#: shown.
-REORDERING = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+#: Control characters except line feeds, line separators, and characters that change the order in
+#: which other characters are shown.
+DECEPTIVE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
     """Replaces characters that could control a terminal or mislead a reader.
 
-    These are control characters (except line breaks), line separators, and characters that reorder
-    text. The text may come from a table's folder, to which others can write.
+    The text may come from a table's folder, to which others can write.
     """
-    return "".join("\ufffd" if _is_deceptive(c) else c for c in text)
-
-
-def _is_deceptive(c: str) -> bool:
-    is_control = unicodedata.category(c) in ("Cc", "Zl", "Zp") and c != "\n"
-    return is_control or unicodedata.bidirectional(c) in REORDERING
+    return DECEPTIVE.sub("\ufffd", text)
 
 
 def on_one_line(text: str) -> str:

@@ -21,6 +21,7 @@ from pyzorder.history import History, clock
 from pyzorder.layout import Layout
 from pyzorder.pictures.palette import VARIABLES
 from pyzorder.plot import Picture, crowded, draw_depth, draw_rectangles
+from pyzorder.printable import printable
 from pyzorder.wording import counted, percent, size
 
 try:
@@ -155,7 +156,7 @@ def render(
         "Rows": number(rows_of(found)),
         "Clustered by": clustering(found),
     }
-    return environment.get_template("report.html").render(
+    page = environment.get_template("report.html").render(
         found=found,
         facts=facts,
         verdict=verdict(found, columns),
@@ -167,6 +168,7 @@ def render(
         made=clock(datetime.now(timezone.utc)),
         versions=f"pyzorder {__version__}, Spark {spark_version}",
     )
+    return printable(page)
 
 
 def rows_of(found: Layout) -> int | None:

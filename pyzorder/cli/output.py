@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,15 +13,15 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pyzorder.printable import printable
+from pyzorder.printable import DECEPTIVE, printable
 from pyzorder.wording import counted, size
 
 
 def print_json(value: Any) -> None:
     """Prints a JSON document, in which NaN and infinities are null, and dates are strings."""
     text = json.dumps(finite(value), indent=2, default=str, ensure_ascii=False)
-    # JSON requires escapes only for control characters below U+0020.
-    click.echo(re.sub("[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text))
+    # JSON itself requires escapes only for control characters below U+0020.
+    click.echo(DECEPTIVE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_text(text: str, err: bool = False) -> None:
