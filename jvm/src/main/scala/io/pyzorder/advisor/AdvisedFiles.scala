@@ -100,7 +100,8 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * Samples rows of these columns, in order to predict the files that an OPTIMIZE would write.
+   * Samples rows in order to predict the files that an OPTIMIZE would write. Only these columns are
+   * read.
    *
    * @param limit the approximate maximum number of rows. If it is too low to simulate every new
    *              file, fewer files are simulated

@@ -27,7 +27,7 @@ import io.pyzorder.storage.ExactFileIndex
 final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
 
 /**
- * Turns the conditions of a workload into index filters, using the same rules as data skipping.
+ * Turns the conditions of a workload into index filters. It uses the same rules as data skipping.
  * Spark optimizes each condition as a filter on the table, but does not read the table.
  */
 final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)

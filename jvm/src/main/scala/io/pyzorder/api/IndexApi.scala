@@ -70,11 +70,13 @@ object IndexApi {
   def version(session: shim.SparkSession, root: String): Long =
     latest(session, root).map(_.version).getOrElse(0L)
 
-  /** The index table, as read from the snapshot's file by Spark. */
+  /** The index table, which Spark reads from the snapshot's file. */
   def table(session: shim.SparkSession, root: String): shim.DataFrame =
     shim.dataFrame(session, IndexStore.relation(session, existing(session, root)))
 
-  /** The index table, as loaded into memory for planning; empty if the index is unusable. */
+  /**
+   * The index table as query planning sees it, loaded into memory. Empty if the index is unusable.
+   */
   def loaded(session: shim.SparkSession, root: String): shim.DataFrame = {
     val ref = existing(session, root)
     val schema = IndexSchema.of(ref.columns)

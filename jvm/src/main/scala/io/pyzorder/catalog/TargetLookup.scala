@@ -50,8 +50,8 @@ final class TargetLookup(session: shim.SparkSession) {
   }
 
   /**
-   * The relation of the table at its current location. A relation in Spark's cache may be out of
-   * date, because it stays there even after another session has changed the table's location.
+   * The relation of the table at its current location. Spark may have cached an outdated relation,
+   * because its cache does not notice when another session changes the table's location.
    */
   private def currentRelation(
       entry: CatalogTable,
@@ -68,7 +68,7 @@ final class TargetLookup(session: shim.SparkSession) {
   /** Resolves a table's folder. If `provider` is None, the format is inferred from the files. */
   def ofPath(text: String, provider: Option[String]): ResolvedTable =
     try lookUp(text, provider)
-    catch { // if the folder was deleted during the lookup, a second lookup reports that
+    catch { // a second lookup reports if the folder was deleted during the first
       case _: IOException =>
         try lookUp(text, provider)
         catch {
@@ -150,7 +150,7 @@ final class TargetLookup(session: shim.SparkSession) {
     else None
   }
 
-  /** Parses a path in a statement. */
+  /** Parses a path that a statement contains. */
   def pathOf(text: String): Path =
     try new Path(text)
     catch { case _: IllegalArgumentException => throw ZOrderErrors.invalidPath(text) }
@@ -159,8 +159,8 @@ final class TargetLookup(session: shim.SparkSession) {
   def qualified(path: Path): Path = storeOf(path).makeQualified(path)
 
   /**
-   * The path's file system. If the file system is unknown or cannot be opened, Hadoop may throw
-   * many kinds of exceptions.
+   * The path's file system. Hadoop throws many kinds of exceptions if it does not know the file
+   * system or cannot open it.
    */
   private def storeOf(path: Path): FileSystem =
     try path.getFileSystem(hadoopConf)
@@ -186,7 +186,10 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** The relation that Spark reads for a catalog table, converted if it is a Hive table. */
+  /**
+   * The relation that Spark reads for a catalog table. Spark converts most Hive tables to such a
+   * relation.
+   */
   private def relationOf(entry: CatalogTable, provider: String): HadoopFsRelation = {
     val parts = Seq(CatalogAccess.sessionCatalog) ++
       entry.identifier.database ++ Seq(entry.identifier.table)

@@ -22,7 +22,7 @@ object Token {
   /** Letters, digits and underscores. */
   case object Word extends Kind
 
-  /** `` `…` `` in which a back-quote is doubled. */
+  /** `` `…` ``. A back-quote within the quotes is doubled. */
   case object BackQuoted extends Kind
 
   /** `'…'` or `"…"`. */
@@ -122,8 +122,8 @@ private[pyzorder] final class TokenReader(tokens: IndexedSeq[Token], at: Int)
 }
 
 /**
- * The position of a token. The combinators compare positions in order to report the failure that is
- * furthest into the text.
+ * The position of a token. The parser combinators compare positions to find the failure that is
+ * furthest into the text, which they report.
  */
 private[pyzorder] final case class TokenPosition(start: Int) extends Position {
   override def line: Int = 1

@@ -11,7 +11,8 @@ import org.apache.spark.sql.types.{DataType, LongType}
  * the results are interleaved into one non-negative BIGINT. This is not a SQL function; OPTIMIZE
  * sorts by it in its own plans.
  *
- * @param ids    one INT per column (RangeIdOf), which is never null; there are 1 to 63 columns
+ * @param ids    one INT per column (RangeIdOf), which must not be null. There must be 1 to 63
+ *               columns
  * @param counts the number of range ids of each column (`Boundaries.idCount`), greater than every
  *               id
  */

@@ -15,10 +15,11 @@ import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, PredicateRules
 
 /**
  * A plan that consists of a scan of an indexed relation and of deterministic projections and
- * filters above the scan. The plan returns exactly those rows of the files that make all filters
- * TRUE.
+ * filters above the scan. From the files, the plan returns exactly the rows for which all filters
+ * are TRUE.
  *
- * @param partitionFilters the filters on partition columns only, which the listing applies
+ * @param partitionFilters the filters that reference only partition columns. The listing applies
+ *                         these filters
  * @param dataFilters      all other filters, with names spelled as in the relation
  */
 final case class IndexedScan(
@@ -49,7 +50,7 @@ final case class IndexedScan(
   /**
    * Whether the values of a partition pass the filters on partition columns. The listing should
    * return only partitions that pass. If it returns any other partition, the index must not answer
-   * for that partition, whose files are then read.
+   * for that partition, so the files of the partition are read.
    */
   def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
     try filter.eval(partition) == true

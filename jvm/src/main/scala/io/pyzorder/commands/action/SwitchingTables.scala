@@ -59,8 +59,8 @@ private[commands] object SwitchingTables {
       })
 
   /**
-   * Throws unless every file is directly in the table's folder, or in the folder of a partition,
-   * which no other table may use.
+   * Throws unless every file is directly in the table's folder. In a partitioned table, every file
+   * must instead be directly in the folder of a partition, and no other table may use that folder.
    */
   def checkFlat(session: shim.SparkSession, table: ResolvedTable, files: Seq[FileRef]): Unit =
     if (table.partitionSchema.nonEmpty) {
@@ -70,7 +70,10 @@ private[commands] object SwitchingTables {
     } else files.find(_.folder.nonEmpty).foreach(file =>
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
-  /** The moves of the partitions in these folders, which are given as in FileRef.folder. */
+  /**
+   * The moves of the partitions that are located in these folders. A folder is named as in
+   * FileRef.folder.
+   */
   def moves(
       session: shim.SparkSession,
       table: ResolvedTable,

@@ -23,12 +23,12 @@ object IndexedColumns {
     case other => isTime(other)
   }
 
-  /** Whether the type is TIME(p), which exists as of Spark 4.1. */
+  /** Whether the type is TIME(p), which was introduced in Spark 4.1. */
   def isTime(dataType: DataType): Boolean = dataType.typeName.matches("time\\(\\d+\\)")
 
   /**
-   * Whether strings of the type are compared as unsigned bytes, which is the case without a
-   * collation.
+   * Whether strings of the type are compared as unsigned bytes. This is the case unless the type
+   * has a collation.
    */
   def isBinaryOrdered(string: StringType): Boolean = string == StringType
 
@@ -90,7 +90,7 @@ object IndexedColumns {
       case _ => None
     }
 
-  /** Whether the field has a default, which is read from files without the field. */
+  /** Whether the field has a default, which Spark returns for rows in files without the field. */
   private[pyzorder] def hasDefault(field: StructField): Boolean =
     field.metadata.contains(ExistsDefault)
 

@@ -91,7 +91,8 @@ object TypeConflicts {
   /**
    * The types in the files that can be read, by column name. Runs one Spark job.
    *
-   * @param names the column names, for ORC files written by Hive, which do not store them
+   * @param names the column names. They are needed for ORC files written by Hive, which do not
+   *              contain the names
    */
   private def read(
       session: shim.SparkSession,
