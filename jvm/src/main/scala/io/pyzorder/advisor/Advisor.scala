@@ -46,7 +46,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   def canCluster(column: IndexedColumn): Boolean =
     !table.isPartitionColumn(column.path.head) && OrderedBytes.supports(column.dataType)
 
-  /** The columns in the scans' filters that OPTIMIZE can cluster the table by. */
+  /** The columns in the scans' filters by which OPTIMIZE can cluster the table. */
   lazy val columns: Seq[IndexedColumn] =
     readings.iterator.flatMap(_.iterator.flatMap(_.columns)).map(c => c.path -> c.dataType)
       .toVector.distinct.collect {
@@ -55,7 +55,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
           IndexedColumn(path, dataType)
       }.filter(canCluster)
 
-  /** Draws a sample of at most about `limit` rows. */
+  /** Draws a sample of up to about `limit` rows. */
   def draw(limit: Long): SampledRows = {
     drawn = present.sample(columns, limit)
     drawn
@@ -67,16 +67,17 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
    * For each scan, the total size of the files that it would open in a layout clustered by these
    * columns.
    *
-   * @param by     the clustering columns, all taken from `columns`
+   * @param by     the clustering columns, which must be among `columns`
    * @param linear whether the curve is `linear`
    */
   def openedOf(by: Seq[IndexedColumn], linear: Boolean): Seq[Long] =
     opened(drawn.files(by.map(columns.indexOf(_)), linear))
 
   /**
-   * For each layout, the size of the files as a multiple of their current size; see SizeProbe.
+   * For each layout, the ratio of the files' size in that layout to their current size; see
+   * SizeProbe.
    *
-   * @param layouts the clustering columns of each layout, all taken from `columns`
+   * @param layouts the clustering columns of each layout, which must be among `columns`
    */
   def growth(layouts: Seq[Seq[IndexedColumn]]): Seq[Double] =
     present.growth(layouts.map(_.map(columns.indexOf(_))), drawn)

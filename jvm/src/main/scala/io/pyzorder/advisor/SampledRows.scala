@@ -93,7 +93,7 @@ object SampledRows {
    * @param values the values of the partition columns
    * @param bytes  total size of the partition's files in bytes
    * @param leaves number of files that OPTIMIZE would write
-   * @param judged number of simulated files to divide the drawn rows into
+   * @param judged number of simulated files among which the drawn rows are divided
    * @param ids    the range ids of the values, indexed by column and row. They determine each row's
    *               file
    * @param ranks  the values' ranks among all drawn values, indexed by column and row

@@ -31,9 +31,7 @@ final class SizeProbe(
     rows: SampledRows) {
   import SizeProbe._
 
-  /**
-   * The number of the table partition that each file belongs to, which is the same in every layout.
-   */
+  /** The number of each file's table partition. It is the same in every layout. */
   private val folders: Array[Int] =
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 
@@ -90,7 +88,7 @@ final class SizeProbe(
       plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect()).toSeq
   }
 
-  /** The rows of each layout's chosen files, in the order in which they are to be written. */
+  /** The rows of each layout's chosen files, in the order in which they will be written. */
   private def laidOut(input: InputRelation, tried: Seq[Tried]): SparkPlan = {
     val layout = AttributeReference("layout", IntegerType, nullable = false)()
     val key = AttributeReference("key", IntegerType, nullable = false)()

@@ -74,8 +74,8 @@ object WhatIfLayout {
 
   /**
    * The number of rows recorded for every file. It must exceed every null count. Otherwise, data
-   * skipping would infer that all values of a column are null, which only `empty` may indicate
-   * here.
+   * skipping would infer that all values of a column are null. In a WhatIfFile, only `empty`
+   * indicates that.
    */
   private val MoreThanNulls = 1L << 40
 

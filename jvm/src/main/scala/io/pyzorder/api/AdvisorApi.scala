@@ -43,7 +43,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * Resolves a name as a query would, so temporary views come first. Returns an object with
+   * Resolves a name as a query would, so temporary views take precedence. Returns an object with
    * `columns` and, for a view, `isView`, `isTemporary`, `text` (null if a DataFrame defines the
    * view) and `namespace` (where names in the text are resolved). The object is empty if the name
    * cannot be resolved.

@@ -27,7 +27,7 @@ object IndexApi {
    * @param schema  the data columns, as StructType.json
    * @param options read options
    * @param columns the paths of the columns to index; if empty, all columns that can have
-   *                statistics
+   *                statistics are indexed
    * @return the version of the new snapshot
    */
   def build(
@@ -75,7 +75,8 @@ object IndexApi {
     shim.dataFrame(session, IndexStore.relation(session, existing(session, root)))
 
   /**
-   * The index table as query planning sees it, loaded into memory. Empty if the index is unusable.
+   * The index as loaded into memory for query planning, converted to a table. Empty if the index is
+   * unusable.
    */
   def loaded(session: shim.SparkSession, root: String): shim.DataFrame = {
     val ref = existing(session, root)

@@ -150,7 +150,7 @@ final class TargetLookup(session: shim.SparkSession) {
     else None
   }
 
-  /** Parses a path that a statement contains. */
+  /** Parses a path that was given in a statement. */
   def pathOf(text: String): Path =
     try new Path(text)
     catch { case _: IllegalArgumentException => throw ZOrderErrors.invalidPath(text) }
@@ -224,7 +224,7 @@ final class TargetLookup(session: shim.SparkSession) {
 
 object TargetLookup {
 
-  /** `parquet` or `orc` if, according to the catalog, the table is stored in that format. */
+  /** The table's format according to the catalog, if it is `parquet` or `orc`. */
   def plainProvider(entry: CatalogTable): Option[String] = {
     val provider = entry.provider.getOrElse("hive").toLowerCase(Locale.ROOT)
     val serde = entry.storage.serde.getOrElse("").toLowerCase(Locale.ROOT)
@@ -238,7 +238,7 @@ object TargetLookup {
     }
   }
 
-  /** `delta`, `iceberg` or `hudi` if, according to the catalog, the table has that format. */
+  /** The table's format according to the catalog, if it is `delta`, `iceberg` or `hudi`. */
   def foreignProvider(entry: CatalogTable): Option[String] =
     (entry.provider ++ entry.properties.get("table_type")).map(_.toLowerCase(Locale.ROOT))
       .flatMap(provider => TableFormats.foreignExtensions.keys.find(provider.contains)).headOption

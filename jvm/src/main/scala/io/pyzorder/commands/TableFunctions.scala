@@ -115,8 +115,8 @@ object TableFunctions {
   }
 
   /**
-   * Resolves the table that a string names. The string may be anything that a statement accepts as
-   * a target, such as 'db.t' or "orc.`/t`", or a bare path.
+   * Resolves the table that a string names. The string may be a bare path, or anything that a
+   * statement accepts as a target, such as 'db.t' or "orc.`/t`".
    */
   def tableOf(session: shim.SparkSession, target: String): ResolvedTable = {
     val lookup = new TargetLookup(session)

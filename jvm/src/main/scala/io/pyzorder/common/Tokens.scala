@@ -22,7 +22,7 @@ object Token {
   /** Letters, digits and underscores. */
   case object Word extends Kind
 
-  /** `` `…` ``. A back-quote within the quotes is doubled. */
+  /** `` `…` ``, a name in back-quotes. A back-quote within the name is doubled. */
   case object BackQuoted extends Kind
 
   /** `'…'` or `"…"`. */
@@ -122,8 +122,8 @@ private[pyzorder] final class TokenReader(tokens: IndexedSeq[Token], at: Int)
 }
 
 /**
- * The position of a token. The parser combinators compare positions to find the failure that is
- * furthest into the text, which they report.
+ * The position of a token. The parser combinators report the failure that is furthest into the
+ * text. They compare positions to find it.
  */
 private[pyzorder] final case class TokenPosition(start: Int) extends Position {
   override def line: Int = 1

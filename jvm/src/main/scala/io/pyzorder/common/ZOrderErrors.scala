@@ -264,7 +264,10 @@ object ZOrderErrors {
   def tableMoved(from: String, to: String): ZOrderException =
     error("ZORDER_TABLE_MOVED", "from" -> from, "to" -> to)
 
-  /** For `place`, a folder outside `root` that only the catalog could attribute to the table. */
+  /**
+   * `place` is a folder outside `root`. Only the catalog could tell whether it belongs to the
+   * table.
+   */
   def unfinishedElsewhere(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE", "root" -> root, "place" -> place)
 

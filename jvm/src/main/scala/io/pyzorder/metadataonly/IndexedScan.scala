@@ -33,14 +33,16 @@ final case class IndexedScan(
 
   private def files: HadoopFsRelation = relation.relation.asInstanceOf[HadoopFsRelation]
 
-  /** The column of the files that an expression over the plan's output refers to, or None. */
+  /**
+   * The file column that an expression over the plan's output refers to, or None if there is none.
+   */
   def column(expression: Expression): Option[FilterColumn] = {
     val resolved = IndexedScan.spelled(relation, resolve(expression))
     if (resolved.references.exists(a => partitionColumns.exists(_.exprId == a.exprId))) None
     else FilterColumn.unapply(resolved).filter(_.through.isEmpty)
   }
 
-  /** The ordinal of the partition column that an expression refers to, or None. */
+  /** The ordinal of the partition column that an expression refers to, or None if there is none. */
   def partitionColumn(expression: Expression): Option[Int] = resolve(expression) match {
     case a: AttributeReference =>
       Some(partitionColumns.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)

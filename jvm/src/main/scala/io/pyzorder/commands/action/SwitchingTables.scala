@@ -18,8 +18,8 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 private[commands] object SwitchingTables {
 
   /**
-   * Whether the settings request a location switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they do
-   * but the table does not allow one.
+   * Whether the settings request a location switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they
+   * request one but the table does not allow it.
    */
   def asks(session: shim.SparkSession, table: ResolvedTable): Boolean = {
     val conf = session.sessionState.conf
@@ -126,7 +126,7 @@ private[commands] object SwitchingTables {
     new TargetLookup(session).ofCatalog(session.sessionState.catalog.getTableMetadata(name))
   }
 
-  /** For each file, the path that it has in the table, and its full path. */
+  /** For each file, its path in the table and its full path. */
   def placesOf(folder: TableFolder, files: Seq[FileRef]): Seq[(String, Path)] =
     files.map(file => file.path -> folder.resolve(file.path))
 }

@@ -9,7 +9,7 @@ import org.apache.parquet.hadoop.metadata.FileMetaData
  *                       between time zones, and the bounds in the footer occur in the file, except
  *                       for types whose bounds may be truncated
  * @param datetimeByFile whether the file itself records that its dates and INT64 timestamps are not
- *                       rebased, in which case settings do not matter
+ *                       rebased. If so, settings do not matter
  * @param int96ByFile    whether the file itself records that its INT96 timestamps are not rebased
  */
 private[index] final case class ParquetOrigin(

@@ -37,11 +37,12 @@ object IndexedColumns {
     leaves(Nil, schema).take(limit).toList
 
   /**
-   * Resolves names to columns, spelled as in the schema.
+   * Resolves names to columns. The columns are spelled as in the schema.
    *
    * @param names the parts of each name, as split by a parser
    * @param table the table's name, for messages
-   * @throws ZOrderException unknownColumn, ambiguousColumn, unsupportedType, duplicateColumn
+   * @throws ZOrderException if a name is unknown, ambiguous or repeated, or if a column has an
+   *                         unsupported type
    */
   def resolve(
       schema: StructType,

@@ -74,7 +74,10 @@ final case class SnapshotRef(
 
 object SnapshotRef {
 
-  /** The format version of the index tables that pyzorder writes. It cannot read newer versions. */
+  /**
+   * The format version of the index tables that pyzorder writes. pyzorder does not read newer
+   * versions.
+   */
   val FormatVersion: Int = 2
 
   private val mapper = new ObjectMapper()

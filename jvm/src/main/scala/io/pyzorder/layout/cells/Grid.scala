@@ -3,10 +3,10 @@ package io.pyzorder.layout.cells
 /**
  * Chooses how many slabs each column is cut into, so that the cells form a grid.
  *
- * A lookup on one column opens one slab's share of the files, however the other columns are cut. If
- * a column of spread s is cut into k slabs, that share is s/k. The mean share over all columns is
- * smallest if cells are equally long in every column. For most numbers of files, no whole numbers
- * of slabs achieve this, so cells are longer in one column, preferably the last.
+ * A lookup on one column opens one slab's share of the files, regardless of how the other columns
+ * are cut. If a column of spread s is cut into k slabs, that share is s/k. The mean share over all
+ * columns is smallest if cells are equally long in every column. For most numbers of files, no
+ * whole numbers of slabs achieve this, so cells are longer in one column, preferably the last.
  */
 private[layout] object Grid {
 

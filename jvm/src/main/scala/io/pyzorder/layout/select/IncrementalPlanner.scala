@@ -94,8 +94,8 @@ object IncrementalPlanner {
       lexical = settings.curve == "linear")
 
   /**
-   * A partition that has more than this many times as many files as it needs is rewritten as a
-   * whole.
+   * A partition is rewritten as a whole if the number of its files exceeds this multiple of the
+   * number that it needs.
    */
   private val Splintered = 2
 }

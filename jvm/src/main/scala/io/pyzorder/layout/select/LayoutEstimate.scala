@@ -22,8 +22,8 @@ object LayoutEstimate {
    * For each column, the shares that queries open before and after a rewrite.
    *
    * @param before the current files
-   * @param after  the files after the rewrite, whose bounds define the assumed distribution of
-   *               values
+   * @param after  the files after the rewrite. The assumed distribution of values is derived from
+   *               their bounds
    */
   def of(
       types: Seq[DataType],

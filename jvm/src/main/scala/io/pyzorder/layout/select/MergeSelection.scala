@@ -32,7 +32,7 @@ object MergeSelection {
   /** Maximum number of regions. The new rows of each region make at least one file. */
   private val MaxRegions = 16
 
-  /** Opening a file costs as much as reading this share of a file of the target size. */
+  /** Opening a file costs as much as reading this share of a target-sized file. */
   private val OpenShare = 1.0 / 32
 
   /**

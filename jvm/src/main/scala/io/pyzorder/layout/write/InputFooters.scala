@@ -114,7 +114,8 @@ object InputFooters {
   }
 
   /**
-   * The value of spark.sql.parquet.outputTimestampType that can hold all timestamps of the files.
+   * The value of spark.sql.parquet.outputTimestampType that can represent all timestamps in the
+   * files.
    */
   def timestampType(facts: Iterable[InputFooters]): Option[String] = {
     val types = facts.flatMap(_.timestamps).toSet
