@@ -68,7 +68,7 @@ final class TargetLookup(session: shim.SparkSession) {
   /** Resolves a table's folder. If `provider` is None, the format is inferred from the files. */
   def ofPath(text: String, provider: Option[String]): ResolvedTable =
     try lookUp(text, provider)
-    catch { // a second lookup reports if the folder was deleted during the first
+    catch { // the second lookup reports a folder that was deleted during the first
       case _: IOException =>
         try lookUp(text, provider)
         catch {

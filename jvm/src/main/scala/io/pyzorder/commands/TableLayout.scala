@@ -14,8 +14,8 @@ import io.pyzorder.storage.FileRef
  * One data file of a layout.
  *
  * @param entry   the file's statistics; None if the file could not be read
- * @param indexed whether the index has a valid entry for the file that includes all requested
- *                columns
+ * @param indexed whether the index has a valid entry for the file, and the entry includes all
+ *                requested columns
  */
 final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: Boolean) {
 

@@ -22,10 +22,10 @@ object Token {
   /** Letters, digits and underscores. */
   case object Word extends Kind
 
-  /** `` `…` ``, a name in back-quotes. A back-quote within the name is doubled. */
+  /** A name in back-quotes, `` `…` ``. A back-quote within the name is doubled. */
   case object BackQuoted extends Kind
 
-  /** `'…'` or `"…"`. */
+  /** A quoted string, `'…'` or `"…"`. */
   case object Quoted extends Kind
 
   /** Any other single character. */

@@ -136,7 +136,7 @@ object IndexedScan {
       !filter.exists(_.isInstanceOf[PlanExpression[_]]) &&
       filter.references.subsetOf(relation.outputSet)
 
-  /** Whether the scan ignores corrupt files, in which case it omits rows that the index counts. */
+  /** Whether the scan ignores corrupt files. Such a scan omits rows that the index counts. */
   private def ignoresCorruptFiles(files: HadoopFsRelation): Boolean =
     files.options.find(_._1.equalsIgnoreCase("ignoreCorruptFiles")) match {
       case Some((_, value)) => !value.trim.equalsIgnoreCase("false")

@@ -10,9 +10,9 @@ import io.pyzorder.publish.Writer
 import io.pyzorder.storage.FileRef
 
 /**
- * Determines how the new files of an OPTIMIZE replace the old ones. The files are either renamed
- * within the table's folder, or the table or its partitions are switched to new folders in the
- * catalog.
+ * Determines how the new files of an OPTIMIZE replace the old ones. Either the new files are
+ * renamed into the table's folder, or the table or its partitions are switched to new folders in
+ * the catalog.
  */
 private[optimize] trait PublishStrategy {
 

@@ -35,7 +35,7 @@ object ReadSettings {
   }
 
   /**
-   * The settings of a scan by `session` with the relation's `options`, whose names are compared
+   * The settings of a scan by `session` with the relation's `options`. Option names are compared
    * without regard to case.
    */
   def of(

@@ -63,8 +63,8 @@ private[layout] object Grid {
   }
 
   /**
-   * Candidate numbers of slabs: whole numbers near the ideal ones, except in the last column, whose
-   * number follows from the others.
+   * Candidate numbers of slabs. They are whole numbers near the ideal ones, except in the last
+   * column, where the number follows from the other columns.
    */
   private def near(leaves: Int, ideal: Seq[Double]): Seq[Seq[Double]] = {
     val first = ideal.init

@@ -40,8 +40,8 @@ final case class WrittenFile(
  * @param folders    each file's folder, in the form that TableFolder.relativize returns
  * @param id         an id that is part of every file name that the command creates
  * @param millis     whether Parquet timestamps are stored in milliseconds
- * @param curve      the z-value's column in the index and the expression that computes the z-value;
- *                   None if the rows are not sorted by z-value
+ * @param curve      the index column for the z-values, and the expression that computes them; None
+ *                   if the rows are not sorted by z-value
  */
 final class LeafWriter(
     writers: FileWriters,
