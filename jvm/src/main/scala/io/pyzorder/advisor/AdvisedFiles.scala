@@ -29,7 +29,7 @@ final case class AdvisedPartition(values: InternalRow, files: Seq[FileStatus], n
   val size: Long = files.iterator.map(_.getLen).sum
 }
 
-/** The current data files of a table, which an OPTIMIZE would rewrite. */
+/** The current data files of a table. An OPTIMIZE would rewrite these files. */
 final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
 
   private val folder = new TableFolder(table.root)
@@ -100,7 +100,8 @@ final class AdvisedFiles(session: shim.SparkSession, table: ResolvedTable) {
   }
 
   /**
-   * Samples rows of these columns, in order to predict the files that an OPTIMIZE would write.
+   * Samples rows in order to predict the files that an OPTIMIZE would write. Only these columns are
+   * read.
    *
    * @param limit the approximate maximum number of rows. If it is too low to simulate every new
    *              file, fewer files are simulated

@@ -12,9 +12,10 @@ import io.pyzorder.skipping.predicate.IndexFilter
 import io.pyzorder.storage.TableFolder
 
 /**
- * Estimates how much of a table a workload would read under other layouts, as the total size of the
- * files that it would open. The caller adds the workload's scans of the table, then draws a sample
- * of the columns that the scans filter on, and finally tries layouts.
+ * Estimates how much of a table a workload would read if the table had a different layout. The
+ * estimate is the total size of the files that the workload would open. The caller first adds the
+ * workload's scans of the table, then draws a sample of the columns that the scans filter on, and
+ * finally tries out layouts.
  */
 final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 
@@ -23,11 +24,11 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
 
   lazy val present: AdvisedFiles = new AdvisedFiles(session, table)
 
-  /** Whether the table has an index, which need not cover all of its files. */
+  /** Whether the table has an index, even one that does not cover all of the table's files. */
   def isIndexed: Boolean =
     IndexStore.latest(session.sessionState.newHadoopConf(), new TableFolder(table.root)).isDefined
 
-  /** The index filter for one of a scan's predicates. */
+  /** The index filter for one predicate of a scan. */
   def predicate(sql: String): WorkloadFilter = filters.ofPredicate(sql)
 
   /** The index filter for a join that involves a scan of the table; see WorkloadFilters. */
@@ -45,7 +46,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
   def canCluster(column: IndexedColumn): Boolean =
     !table.isPartitionColumn(column.path.head) && OrderedBytes.supports(column.dataType)
 
-  /** The columns in the scans' filters that OPTIMIZE can cluster the table by. */
+  /** The columns in the scans' filters by which OPTIMIZE can cluster the table. */
   lazy val columns: Seq[IndexedColumn] =
     readings.iterator.flatMap(_.iterator.flatMap(_.columns)).map(c => c.path -> c.dataType)
       .toVector.distinct.collect {
@@ -54,7 +55,7 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
           IndexedColumn(path, dataType)
       }.filter(canCluster)
 
-  /** Draws a sample of about `limit` rows or fewer. */
+  /** Draws a sample of up to about `limit` rows. */
   def draw(limit: Long): SampledRows = {
     drawn = present.sample(columns, limit)
     drawn
@@ -66,16 +67,17 @@ final class Advisor(session: shim.SparkSession, val table: ResolvedTable) {
    * For each scan, the total size of the files that it would open in a layout clustered by these
    * columns.
    *
-   * @param by     the clustering columns, all taken from `columns`
+   * @param by     the clustering columns, which must be among `columns`
    * @param linear whether the curve is `linear`
    */
   def openedOf(by: Seq[IndexedColumn], linear: Boolean): Seq[Long] =
     opened(drawn.files(by.map(columns.indexOf(_)), linear))
 
   /**
-   * For each layout, the size of the files as a multiple of their current size; see SizeProbe.
+   * For each layout, the ratio of the files' size in that layout to their current size; see
+   * SizeProbe.
    *
-   * @param layouts the clustering columns of each layout, all taken from `columns`
+   * @param layouts the clustering columns of each layout, which must be among `columns`
    */
   def growth(layouts: Seq[Seq[IndexedColumn]]): Seq[Double] =
     present.growth(layouts.map(_.map(columns.indexOf(_))), drawn)

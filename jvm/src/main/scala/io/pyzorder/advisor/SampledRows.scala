@@ -8,13 +8,13 @@ import io.pyzorder.index.model.{ColumnStatistics, IndexedColumn}
 import io.pyzorder.layout.cells.{Clustering, KdTree, Sample}
 
 /**
- * Sampled rows of a table. They can be clustered into simulated files by any of the sampled
- * columns, in the same way as OPTIMIZE would cluster all rows of the table.
+ * Sampled rows of a table. To simulate an OPTIMIZE, the rows are clustered by some of the sampled
+ * columns, just as OPTIMIZE would cluster the whole table.
  *
  * @param columns  the sampled columns
  * @param sample   the rows
  * @param judgedOf for each table partition, the number of files to simulate
- * @param ranked   each column's distinct values, by rank
+ * @param ranked   the distinct values of each column, indexed by rank
  * @param undrawn  one file for each table partition from which no row was drawn
  */
 final class SampledRows private (
@@ -58,9 +58,7 @@ final class SampledRows private (
     }
   } ++ undrawn
 
-  /**
-   * About `atMost` rows, taken at regular intervals. Each row is returned as a file of one byte.
-   */
+  /** About `atMost` rows, taken at regular intervals. Each row is returned as a one-byte file. */
   def rows(atMost: Int): Seq[WhatIfFile] = {
     val step = math.max(1, length / math.max(1, atMost))
     parts.flatMap { part =>
@@ -95,9 +93,9 @@ object SampledRows {
    * @param values the values of the partition columns
    * @param bytes  total size of the partition's files in bytes
    * @param leaves number of files that OPTIMIZE would write
-   * @param judged number of simulated files to divide the drawn rows into
-   * @param ids    the rows' range ids, from which each row's file is determined; indexed by column
-   *               and row
+   * @param judged number of simulated files among which the drawn rows are divided
+   * @param ids    the range ids of the values, indexed by column and row. They determine each row's
+   *               file
    * @param ranks  the values' ranks among all drawn values, indexed by column and row
    */
   private final class Part(

@@ -14,9 +14,9 @@ import io.pyzorder.layout.cells.{Clustering, ClusteringKeys, PlaceInFile, Region
 import io.pyzorder.layout.write.{FileWriters, InputRelation}
 
 /**
- * Measures how large the files of other layouts would be. How well values compress depends on their
- * neighbors, most of which a sample leaves out. The probe therefore writes a few complete files of
- * each layout to temporary local folders, measures them and deletes them.
+ * Measures how large a table's files would be in other layouts. How well values compress depends on
+ * the neighboring values, most of which are missing from a sample. The probe therefore writes a few
+ * complete files of each layout to temporary local folders, measures them and deletes them.
  *
  * @param session a session from RewriteSession.of
  * @param options the table's options, including `compression`
@@ -31,15 +31,13 @@ final class SizeProbe(
     rows: SampledRows) {
   import SizeProbe._
 
-  /**
-   * The number of the table partition that each file belongs to, which is the same in every layout.
-   */
+  /** The number of each file's table partition. It is the same in every layout. */
   private val folders: Array[Int] =
     rows.judgedOf.indices.flatMap(p => Seq.fill(rows.judgedOf(p))(p)).toArray
 
   /**
-   * The files to write in every layout, as a map from the shuffle key of a file's rows to the
-   * file's number.
+   * The files to write in each layout. Maps the shuffle key that a file's rows share to the number
+   * of the file.
    */
   private val chosen: Map[Int, Int] = {
     val size = partitions.map(_.size).sum / folders.length
@@ -51,9 +49,9 @@ final class SizeProbe(
   }
 
   /**
-   * For each layout, the size of the files that were written, as a multiple of the space that their
-   * rows take up now. Runs one job, which reads all rows of the table partitions that the chosen
-   * files belong to.
+   * For each layout, the ratio of the size of the written files to the estimated current size of
+   * the same rows. Runs one job, which reads all rows of the table partitions to which the chosen
+   * files belong.
    *
    * @param layouts the clustering columns of each layout, as positions in the sample
    */
@@ -90,7 +88,7 @@ final class SizeProbe(
       plan.execute().mapPartitions(TaskFunction(weigher.weigh)).collect()).toSeq
   }
 
-  /** The rows of each layout's chosen files, in the order in which they are to be written. */
+  /** The rows of each layout's chosen files, in the order in which they will be written. */
   private def laidOut(input: InputRelation, tried: Seq[Tried]): SparkPlan = {
     val layout = AttributeReference("layout", IntegerType, nullable = false)()
     val key = AttributeReference("key", IntegerType, nullable = false)()

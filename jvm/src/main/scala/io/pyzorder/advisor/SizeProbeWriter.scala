@@ -21,8 +21,8 @@ final case class ProbedFile(layout: Int, key: Int, rows: Long, bytes: Long)
 /**
  * Writes files to temporary local folders in order to measure their size.
  *
- * @param data the columns to write. In every input row, they are followed by the number of the
- *             row's layout and by the row's shuffle key
+ * @param data the columns to write. In each input row, these columns are followed by the number of
+ *             the layout and the row's shuffle key
  */
 private[pyzorder] final class SizeProbeWriter(writers: FileWriters, data: Seq[Expression])
     extends Serializable {

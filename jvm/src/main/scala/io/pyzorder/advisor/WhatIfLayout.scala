@@ -73,8 +73,8 @@ object WhatIfLayout {
   }
 
   /**
-   * The number of rows recorded for every file. It must exceed every null count, because data
-   * skipping infers from equal counts that all values are null. In these files, only `empty`
+   * The number of rows recorded for every file. It must exceed every null count. Otherwise, data
+   * skipping would infer that all values of a column are null. In a WhatIfFile, only `empty`
    * indicates that.
    */
   private val MoreThanNulls = 1L << 40

@@ -27,8 +27,8 @@ import io.pyzorder.storage.ExactFileIndex
 final case class WorkloadFilter(sql: String, filter: IndexFilter, reason: Option[String])
 
 /**
- * Turns the conditions of a workload into index filters, using the same rules as data skipping.
- * Spark optimizes each condition as a filter on the table, but does not read the table.
+ * Applies the rules of data skipping to turn the conditions of a workload into index filters. Spark
+ * optimizes each condition as a filter on the table, but does not read the table.
  */
 final class WorkloadFilters(session: shim.SparkSession, table: ResolvedTable)
     extends PredicateHelper {

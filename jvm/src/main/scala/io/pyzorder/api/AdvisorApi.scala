@@ -43,7 +43,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * Resolves a name as a query would, so temporary views come first. Returns an object with
+   * Resolves a name as a query would, so temporary views take precedence. Returns an object with
    * `columns` and, for a view, `isView`, `isTemporary`, `text` (null if a DataFrame defines the
    * view) and `namespace` (where names in the text are resolved). The object is empty if the name
    * cannot be resolved.
@@ -111,8 +111,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * An array with the names of the columns that the scans filter on and that OPTIMIZE can cluster
-   * the table by.
+   * An array with the names of the columns that the scans filter on. Columns by which OPTIMIZE
+   * cannot cluster the table are left out.
    */
   def columns(): String = {
     val names = mapper.createArrayNode()
@@ -133,7 +133,8 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   }
 
   /**
-   * An array with the bytes that each scan would open in a layout clustered by some of `columns`.
+   * An array with the number of bytes that each scan would open if the table were clustered by
+   * these columns, which must be among `columns`.
    */
   def openedOf(by: JList[String], linear: Boolean): String =
     numbers(advisor.openedOf(by.asScala.toList.map(columnOf), linear))
@@ -142,9 +143,7 @@ final class AdvisorApi(session: shim.SparkSession, target: String) {
   def growth(layouts: JList[JList[String]]): String =
     numbers(advisor.growth(layouts.asScala.toList.map(_.asScala.toList.map(columnOf))))
 
-  /**
-   * An array with the bytes that each scan opens in the current files; see AdvisedFiles.present.
-   */
+  /** An array with the number of bytes that each scan opens now; see AdvisedFiles.present. */
   def openedNow(complete: Boolean): String = numbers(advisor.openedNow(complete))
 
   /**

@@ -22,12 +22,13 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   private val mapper = new ObjectMapper()
 
   /**
-   * Reports how many files each scan of a query skips, in plan order with subqueries last. Returns
-   * a JSON array of objects with `table`, the file counts `total`, `selected`, `skipped`,
-   * `skippedByJoins`, `unindexed` and `answered`, then `selectedBytes`, `totalBytes`,
-   * `milliseconds`, `indexFilter`, `joinKeys` (for each join whose keys were used, a description
-   * such as `3 values`; empty until the query has run), `reasons` (why the index or part of the
-   * predicate was not used) and `opened` (the paths of the files that are opened).
+   * Reports how many files each scan of a query skips. Returns a JSON array with one object per
+   * scan, in plan order, with the scans of subqueries at the end. Each object has `table`, the file
+   * counts `total`, `selected`, `skipped`, `skippedByJoins`, `unindexed` and `answered`, then
+   * `selectedBytes`, `totalBytes`, `milliseconds`, `indexFilter`, `joinKeys` (for each join whose
+   * keys were used, a description such as `3 values`; empty until the query has run), `reasons`
+   * (why the index or part of the predicate was not used) and `opened` (the paths of the files that
+   * are opened).
    */
   def explain(execution: QueryExecution): String = {
     val list = mapper.createArrayNode()
@@ -55,7 +56,7 @@ object ExplainApi extends AdaptiveSparkPlanHelper {
   }
 
   /**
-   * Evaluates the predicates in the select list of a query, `SELECT p AS a, … FROM table`, on the
+   * Takes a query of the form `SELECT p AS a, … FROM table` and evaluates each predicate `p` on the
    * table's index. Returns a JSON array of objects with the filters `mayBeTrue`, `mayBeFalse` and
    * `mayBeNull`, and with `files`, which maps the path of each indexed file to the sum of the
    * possible outcomes for its rows (1 for TRUE, 2 for FALSE, 4 for NULL).

@@ -27,7 +27,7 @@ object IndexApi {
    * @param schema  the data columns, as StructType.json
    * @param options read options
    * @param columns the paths of the columns to index; if empty, all columns that can have
-   *                statistics
+   *                statistics are indexed
    * @return the version of the new snapshot
    */
   def build(
@@ -70,11 +70,14 @@ object IndexApi {
   def version(session: shim.SparkSession, root: String): Long =
     latest(session, root).map(_.version).getOrElse(0L)
 
-  /** The index table, as read from the snapshot's file by Spark. */
+  /** The index table, which Spark reads from the snapshot's file. */
   def table(session: shim.SparkSession, root: String): shim.DataFrame =
     shim.dataFrame(session, IndexStore.relation(session, existing(session, root)))
 
-  /** The index table, as loaded into memory for planning; empty if the index is unusable. */
+  /**
+   * The index as loaded into memory for query planning, converted to a table. Empty if the index is
+   * unusable.
+   */
   def loaded(session: shim.SparkSession, root: String): shim.DataFrame = {
     val ref = existing(session, root)
     val schema = IndexSchema.of(ref.columns)

@@ -22,7 +22,7 @@ import io.pyzorder.skipping.predicate.{PredicateBox, PredicateRules}
 import io.pyzorder.storage.TableFolder
 
 /**
- * Provides the data for plots of a table and for reports on it. A target has the same syntax as in
+ * Provides the data for plots and reports about a table. A target has the same syntax as in
  * skipping_index('…').
  *
  * JSON values follow Spark's internal representation: days, microseconds, months and nanoseconds
@@ -72,7 +72,8 @@ object LayoutApi {
   /**
    * Predicts whether an OPTIMIZE would pay off. Returns an object with `kind` and `sentence`.
    *
-   * @param columns the columns as in ZORDER BY; empty for an OPTIMIZE without ZORDER BY
+   * @param columns the clustering columns, written as in ZORDER BY; empty for an OPTIMIZE without
+   *                ZORDER BY
    */
   def verdict(
       session: shim.SparkSession,
@@ -99,8 +100,8 @@ object LayoutApi {
 
   /**
    * The box to which a query's filters restrict its table or, for a join, the leftmost table.
-   * Returns a JSON array with one pair per column: the lower and the upper limit, each of which is
-   * null if there is none.
+   * Returns a JSON array with one pair per column, which consists of the lower and the upper limit.
+   * A limit that does not exist is null.
    *
    * @param names column names, spelled as `layout` returns them
    */

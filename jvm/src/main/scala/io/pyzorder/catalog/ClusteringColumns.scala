@@ -48,7 +48,9 @@ object ClusteringColumns {
     paths
   }
 
-  /** The columns for an OPTIMIZE that names none; Nil if OPTIMIZE should only compact files. */
+  /**
+   * The clustering columns for an OPTIMIZE without ZORDER BY; Nil if it should only compact files.
+   */
   def default(session: shim.SparkSession, table: ResolvedTable): Seq[Seq[String]] = {
     val named = declared(table.properties)
     if (named.isEmpty) remembered(session, table)
@@ -105,8 +107,8 @@ object ClusteringColumns {
     }
 
   /**
-   * Parses Spark's representation of CLUSTER BY, with a list of name parts for each column:
-   * [["a"],["b","c"]].
+   * Parses Spark's representation of CLUSTER BY, such as [["a"],["b","c"]]. It contains a list of
+   * name parts for each column.
    */
   private def fromJson(json: String): Seq[Seq[String]] =
     try new ObjectMapper().readValue(json, classOf[Array[Array[String]]]).toSeq.map(_.toSeq)

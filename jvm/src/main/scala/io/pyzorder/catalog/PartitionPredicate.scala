@@ -15,8 +15,8 @@ object PartitionPredicate {
 
   /**
    * Resolves the predicate for FileIndex.listFiles. The result refers only to partition columns,
-   * spelled as in `table.partitionSchema`. It contains no subquery, current-time function or other
-   * expression that only Spark's optimizer could replace.
+   * spelled as in `table.partitionSchema`. It contains no subqueries, and no expressions that only
+   * Spark's optimizer can replace, such as current-time functions.
    */
   def resolve(session: shim.SparkSession, table: ResolvedTable, where: Expression): Expression = {
     val columns = (table.partitionSchema ++ table.fileSchema)

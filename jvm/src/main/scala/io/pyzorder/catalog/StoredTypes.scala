@@ -11,8 +11,8 @@ import io.pyzorder.common.ZOrderErrors
 /**
  * Refuses an OPTIMIZE of a path that would change the stored column types. OPTIMIZE writes each
  * column with the type that it has in the session. A few settings make Spark read a Parquet type as
- * a different type, and the new files would then have that type. A catalog table declares its
- * types, so these settings do not affect it.
+ * a different type. The new files would then store that different type. A catalog table declares
+ * its types, so these settings do not affect it.
  */
 object StoredTypes {
 
@@ -29,7 +29,7 @@ object StoredTypes {
       set.foreach(plain.sessionState.conf.unsetConf)
       val stored = SessionAccess.withActive(plain) {
         Try(new TargetLookup(plain).ofPath(table.root.toString, Some(table.provider)).dataSchema)
-      }.getOrElse(new StructType) // Spark cannot read these files without the setting
+      }.getOrElse(new StructType) // Spark cannot read the files without these settings
       val others = table.dataSchema.filterNot(stored.contains)
       if (others.nonEmpty) {
         throw ZOrderErrors.settingChangesTypes(set, others.map(_.name))

@@ -50,8 +50,8 @@ final class TargetLookup(session: shim.SparkSession) {
   }
 
   /**
-   * The relation of the table at its current location. A relation in Spark's cache may be out of
-   * date, because it stays there even after another session has changed the table's location.
+   * The relation of the table at its current location. Spark may have cached an outdated relation,
+   * because its cache does not notice when another session changes the table's location.
    */
   private def currentRelation(
       entry: CatalogTable,
@@ -68,7 +68,7 @@ final class TargetLookup(session: shim.SparkSession) {
   /** Resolves a table's folder. If `provider` is None, the format is inferred from the files. */
   def ofPath(text: String, provider: Option[String]): ResolvedTable =
     try lookUp(text, provider)
-    catch { // if the folder was deleted during the lookup, a second lookup reports that
+    catch { // the second lookup reports a folder that was deleted during the first
       case _: IOException =>
         try lookUp(text, provider)
         catch {
@@ -150,7 +150,7 @@ final class TargetLookup(session: shim.SparkSession) {
     else None
   }
 
-  /** Parses a path in a statement. */
+  /** Parses a path that was given in a statement. */
   def pathOf(text: String): Path =
     try new Path(text)
     catch { case _: IllegalArgumentException => throw ZOrderErrors.invalidPath(text) }
@@ -159,8 +159,8 @@ final class TargetLookup(session: shim.SparkSession) {
   def qualified(path: Path): Path = storeOf(path).makeQualified(path)
 
   /**
-   * The path's file system. If the file system is unknown or cannot be opened, Hadoop may throw
-   * many kinds of exceptions.
+   * The path's file system. Hadoop throws many kinds of exceptions if it does not know the file
+   * system or cannot open it.
    */
   private def storeOf(path: Path): FileSystem =
     try path.getFileSystem(hadoopConf)
@@ -186,7 +186,10 @@ final class TargetLookup(session: shim.SparkSession) {
     }
   }
 
-  /** The relation that Spark reads for a catalog table, converted if it is a Hive table. */
+  /**
+   * The relation that Spark reads for a catalog table. Spark converts most Hive tables to such a
+   * relation.
+   */
   private def relationOf(entry: CatalogTable, provider: String): HadoopFsRelation = {
     val parts = Seq(CatalogAccess.sessionCatalog) ++
       entry.identifier.database ++ Seq(entry.identifier.table)
@@ -221,7 +224,7 @@ final class TargetLookup(session: shim.SparkSession) {
 
 object TargetLookup {
 
-  /** `parquet` or `orc` if, according to the catalog, the table is stored in that format. */
+  /** The table's format according to the catalog, if it is `parquet` or `orc`. */
   def plainProvider(entry: CatalogTable): Option[String] = {
     val provider = entry.provider.getOrElse("hive").toLowerCase(Locale.ROOT)
     val serde = entry.storage.serde.getOrElse("").toLowerCase(Locale.ROOT)
@@ -235,7 +238,7 @@ object TargetLookup {
     }
   }
 
-  /** `delta`, `iceberg` or `hudi` if, according to the catalog, the table has that format. */
+  /** The table's format according to the catalog, if it is `delta`, `iceberg` or `hudi`. */
   def foreignProvider(entry: CatalogTable): Option[String] =
     (entry.provider ++ entry.properties.get("table_type")).map(_.toLowerCase(Locale.ROOT))
       .flatMap(provider => TableFormats.foreignExtensions.keys.find(provider.contains)).headOption

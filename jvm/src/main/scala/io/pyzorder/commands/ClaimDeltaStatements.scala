@@ -12,10 +12,10 @@ import io.pyzorder.common.TableFormats
 import io.pyzorder.parser.{OptimizeStatement, OriginalStatement, PathTarget, VacuumStatement}
 
 /**
- * Claims OPTIMIZE and VACUUM statements that Delta's parser has taken. If Delta's extension is
- * listed after pyzorder's, Delta's parser runs first and takes every such statement that it
- * understands, even for tables that are not Delta's. For plain tables and for paths, this rule
- * substitutes pyzorder's statements. If a path turns out to be a Delta table,
+ * Claims OPTIMIZE and VACUUM statements that Delta's parser has already parsed. If Delta's
+ * extension is listed after pyzorder's, Delta's parser runs first and parses every such statement
+ * that it understands, even if the target is not a Delta table. If the target is a plain table or a
+ * path, this rule substitutes pyzorder's statement. If a path turns out to be a Delta table,
  * ResolveZOrderStatements returns Delta's command.
  *
  * pyzorder does not depend on Delta. It recognizes Delta's commands by class name and reads them by

@@ -76,7 +76,7 @@ case class DescribeSkippingIndexCommand(table: ResolvedTable) extends LeafRunnab
   }
 
   /**
-   * The shares of the table's files that queries on the column open. They always open unindexed
+   * The shares of the table's files that queries on the column open. Queries always open unindexed
    * files.
    */
   private def openedShare(

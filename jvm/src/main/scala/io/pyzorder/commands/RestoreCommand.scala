@@ -21,9 +21,9 @@ import io.pyzorder.storage.FileRef
 
 /**
  * RESTORE … TO BEFORE OPTIMIZE: replaces the files that the last OPTIMIZE wrote with the files that
- * it had replaced. Files added since then are kept. Like OPTIMIZE, RESTORE is a run in the journal.
- * It publishes copies of the retired files. Therefore, whenever it is killed, the retired files and
- * the files that OPTIMIZE wrote are all intact.
+ * it had replaced. Files that were added after that OPTIMIZE are kept. Like an OPTIMIZE, a RESTORE
+ * is recorded in the journal as a run. It publishes copies of the retired files. If it is killed at
+ * any point, the retired files and the files that OPTIMIZE wrote are therefore still intact.
  */
 case class RestoreCommand(table: ResolvedTable) extends LeafRunnableCommand {
 
@@ -85,11 +85,17 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
       }
     }
 
-  /** The folder and its ancestors: a partition includes all folders below its location. */
+  /**
+   * The folder and its ancestors. A partition includes all folders below its location, so the
+   * folder belongs to a partition if any of these paths is the partition's location.
+   */
   private def orAbove(folder: String): Iterator[String] =
     Iterator(folder) ++ folder.indices.reverseIterator.filter(folder(_) == '/').map(folder.take)
 
-  /** Switches to a new folder with copies of the replaced files and of files added since then. */
+  /**
+   * Switches the table to a new folder, which contains copies of the replaced files and of the
+   * files that were added after the OPTIMIZE.
+   */
   private def switchBack(writer: Writer, last: LastSwitch.OfTable): Row = {
     SwitchingTables.check(session, table)
     val now = TableFiles.list(session, table)
@@ -115,8 +121,8 @@ private final class RestoreAction(session: shim.SparkSession, table: ResolvedTab
   }
 
   /**
-   * Switches partitions to new folders with copies of the replaced files and of files added since
-   * then.
+   * Switches partitions to new folders, which contain copies of the replaced files and of the files
+   * that were added after the OPTIMIZE.
    */
   private def switchBack(writer: Writer, last: LastSwitch.OfPartitions): Row = {
     SwitchingTables.check(session, table)

@@ -89,7 +89,8 @@ object TableFunctions {
 
   /**
    * The stages of the Spark jobs that a statement with this tag (`SparkSession.addTag`) runs, in
-   * order. A Connect client needs this function to show progress, because it cannot see Spark jobs.
+   * order. Spark Connect clients cannot see Spark jobs, so they call this function to show
+   * progress.
    */
   private def progress(session: shim.SparkSession, tag: String): LogicalPlan =
     LocalRelation.fromExternalRows(progressColumns.map(_.newInstance()),
@@ -114,8 +115,8 @@ object TableFunctions {
   }
 
   /**
-   * Resolves the table that a string names. The string may be anything that a statement accepts as
-   * a target, such as 'db.t' or "orc.`/t`", or a bare path.
+   * Resolves the table that a string names. The string may be a bare path, or anything that a
+   * statement accepts as a target, such as 'db.t' or "orc.`/t`".
    */
   def tableOf(session: shim.SparkSession, target: String): ResolvedTable = {
     val lookup = new TargetLookup(session)

@@ -14,7 +14,8 @@ import io.pyzorder.storage.FileRef
  * One data file of a layout.
  *
  * @param entry   the file's statistics; None if the file could not be read
- * @param indexed whether the index has a valid entry for the file with all requested columns
+ * @param indexed whether the index has a valid entry for the file, and the entry includes all
+ *                requested columns
  */
 final case class LaidOutFile(file: FileRef, entry: Option[FileEntry], indexed: Boolean) {
 
@@ -39,11 +40,12 @@ final case class TableLayout(
 object TableLayout {
 
   /**
-   * @param names columns as in ZORDER BY. If empty, the files' most frequent clustering columns are
-   *              used. If no file is clustered, the columns that the table declares are used, or
-   *              else the first two columns that can be indexed
-   * @throws ZOrderException syntax, unknownColumn, ambiguousColumn, partitionColumn,
-   *                         unsupportedType, duplicateColumn
+   * @param names columns, written as in ZORDER BY. If empty, the files' most frequent clustering
+   *              columns are used. If no file is clustered, the clustering columns that the table
+   *              declares are used. If it declares none, the first two columns that can be indexed
+   *              are used
+   * @throws ZOrderException if a name is invalid, unknown, ambiguous or repeated, or if a column is
+   *                         a partition column or has an unsupported type
    */
   def of(session: shim.SparkSession, table: ResolvedTable, names: Seq[String]): TableLayout = {
     val files = TableFiles.list(session, table).sortBy(_.path)

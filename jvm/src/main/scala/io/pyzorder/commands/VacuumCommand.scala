@@ -21,8 +21,7 @@ import io.pyzorder.publish.relocate.PreviousLocations
  * VACUUM: deletes replaced files whose retention period has expired, and files left behind by dead
  * writers. Returns the deleted files.
  *
- * @param retainHours how many hours to keep replaced files; None for the value of the retention
- *                    setting
+ * @param retainHours how many hours to keep replaced files; None to use the retention setting
  * @param dryRun      if true, only returns the files that would be deleted, and takes no lock
  */
 case class VacuumCommand(table: ResolvedTable, retainHours: Option[Int], dryRun: Boolean)

@@ -7,8 +7,8 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 /**
  * The error catalogue, pyzorder/error_conditions.json, which the Scala code, the Python code and
  * the documentation share. It contains the SQLSTATE and the message of each condition. A condition
- * with several possible reasons has a variant for each, such as `ZORDER_NO_SPACE.FULL`; users only
- * see the condition.
+ * with several possible reasons has a variant for each reason, such as `ZORDER_NO_SPACE.FULL`.
+ * Users see only the name of the condition.
  */
 private[common] object ErrorConditions {
 

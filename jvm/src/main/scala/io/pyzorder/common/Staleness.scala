@@ -3,11 +3,11 @@ package io.pyzorder.common
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * How old a query's information about a table's files may be. The limits are points in time.
+ * How old a query's information about a table's files may be.
  *
- * @param earliest information from before this time, in milliseconds since the epoch, is not used.
- *                 Long.MinValue if there is no limit, Long.MaxValue if the query must list the
- *                 files in the store
+ * @param earliest a time in milliseconds since the epoch. Information from before this time is not
+ *                 used. Long.MinValue means that there is no limit, and Long.MaxValue means that
+ *                 the query must list the files in the store
  * @param now      the current time. Information with a later time comes from a wrong clock and is
  *                 not used
  */

@@ -22,10 +22,10 @@ object Token {
   /** Letters, digits and underscores. */
   case object Word extends Kind
 
-  /** `` `…` `` in which a back-quote is doubled. */
+  /** A name in back-quotes, `` `…` ``. A back-quote within the name is doubled. */
   case object BackQuoted extends Kind
 
-  /** `'…'` or `"…"`. */
+  /** A quoted string, `'…'` or `"…"`. */
   case object Quoted extends Kind
 
   /** Any other single character. */
@@ -122,8 +122,8 @@ private[pyzorder] final class TokenReader(tokens: IndexedSeq[Token], at: Int)
 }
 
 /**
- * The position of a token. The combinators compare positions in order to report the failure that is
- * furthest into the text.
+ * The position of a token. The parser combinators report the failure that is furthest into the
+ * text. They compare positions to find it.
  */
 private[pyzorder] final case class TokenPosition(start: Int) extends Position {
   override def line: Int = 1

@@ -106,7 +106,7 @@ object ZOrderErrors {
     error("ZORDER_NOT_READABLE", "path" -> path, "reason" -> StoreFailures.denied(failure))
 
   /**
-   * Whether this is one of the exceptions with which Java, Hadoop and Spark report a missing file.
+   * Whether this is one of the exceptions that Java, Hadoop and Spark throw if a file is missing.
    */
   def isMissing(failure: Throwable): Boolean =
     Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20).exists {
@@ -240,7 +240,8 @@ object ZOrderErrors {
     error("ZORDER_NOT_WRITABLE.TABLE", "target" -> root, "reason" -> reason)
 
   /**
-   * For a table that was dropped in the meantime, or whose partitions are all outside its folder.
+   * For a table without a folder: it was dropped in the meantime, or all of its partitions have
+   * locations of their own.
    */
   def noFolder(root: String): ZOrderException =
     error("ZORDER_CONFLICT.NO_FOLDER", "folder" -> root)
@@ -263,7 +264,10 @@ object ZOrderErrors {
   def tableMoved(from: String, to: String): ZOrderException =
     error("ZORDER_TABLE_MOVED", "from" -> from, "to" -> to)
 
-  /** For `place`, a folder outside `root` that only the catalog could attribute to the table. */
+  /**
+   * `place` is a folder outside `root`. Only the catalog could tell whether it belongs to the
+   * table.
+   */
   def unfinishedElsewhere(root: String, place: String): ZOrderException =
     error("ZORDER_UNFINISHED_ELSEWHERE", "root" -> root, "place" -> place)
 
@@ -347,7 +351,7 @@ object ZOrderErrors {
   def everyOptimizeUndone(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ALL_UNDONE", "folder" -> folder)
 
-  /** For a RESTORE immediately after another one, on a table whose locations OPTIMIZE switches. */
+  /** For a second RESTORE in a row on a table for which OPTIMIZE switches locations. */
   def oneRestoreAtMost(folder: String): ZOrderException =
     error("ZORDER_CANNOT_RESTORE.ONE_AT_MOST", "folder" -> folder)
 

@@ -9,14 +9,14 @@ import org.apache.spark.sql.types.DataType
 import org.apache.spark.unsafe.types.{ByteArray, UTF8String}
 
 /**
- * The sorted distinct boundaries of a column. They determine the range id of a value, which is its
- * rank among them. Boundaries of at most 64 bits are stored in one long[] (`OrderedBytes.longOf`).
+ * The sorted distinct boundaries of a column. The range id of a value is its rank among the
+ * boundaries. Boundaries of at most 64 bits are stored in one long[] (`OrderedBytes.longOf`).
  * Longer boundaries are stored as byte strings, with a long[] of their first eight bytes, so most
  * searches compare only longs.
  *
  * @param dataType the column's type
  * @param longs    the boundaries, or the longs made of their first eight bytes, in ascending order
- * @param wholes   the boundaries as byte strings, in ascending order; null if `longs` holds the
+ * @param wholes   the boundaries as byte strings, in ascending order; null if `longs` contains the
  *                 boundaries themselves
  */
 final class Boundaries private (

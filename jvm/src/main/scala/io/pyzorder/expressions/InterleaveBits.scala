@@ -1,8 +1,9 @@
 package io.pyzorder.expressions
 
 /**
- * Interleaves the bits of several columns into one z-value, starting with the first column.
- * sql/FORMAT.md specifies the format, and pyzorder/interleave.py mirrors this implementation.
+ * Interleaves the bits of several columns into one z-value. In each group of bits, the bit of the
+ * first column comes first. sql/FORMAT.md specifies the format, and pyzorder/interleave.py mirrors
+ * this implementation.
  */
 object InterleaveBits {
 
@@ -16,9 +17,9 @@ object InterleaveBits {
   private val LongBits = 63
 
   /**
-   * `spreadTables(n)(b)` is the byte b with its bits spread n places apart; its lowest bit stays in
-   * place. Bits that do not fit into 64 bits are dropped. Sixteen tables would fill a level-1
-   * cache, but a z-value of n columns uses only table n.
+   * `spreadTables(n)(b)` is the byte b with its bits spread n places apart. The lowest bit stays in
+   * place, and bits that do not fit into 64 bits are dropped. Sixteen tables would fill a level-1
+   * cache, but computing z-values of n columns uses only table n.
    */
   private val spreadTables: Array[Array[Long]] = Array.tabulate(LongBits + 1, 256) { (n, byte) =>
     (0 until 8).foldLeft(0L) { (spread, bit) =>

@@ -18,7 +18,9 @@ object OrderedBytes {
 
   private val SignBit = Long.MinValue
 
-  /** The number of leading bits of a magnitude, including the first, that a wide decimal keeps. */
+  /**
+   * The number of leading bits of its magnitude that a wide decimal keeps, including the first bit.
+   */
   private val MantissaBits = 57
 
   /**
@@ -34,10 +36,10 @@ object OrderedBytes {
     isLong(dataType) || isBytes(dataType) || dataType.isInstanceOf[DecimalType]
 
   /**
-   * The 64 ordered bits of `value`, left-aligned, to be compared as an unsigned number. Null, and
-   * only null, has the bits 0: a value whose bits would be 0 has the bits 1. A larger value never
-   * has smaller bits. Different strings, binaries and decimals of more than 18 digits may have the
-   * same bits, and so do the two smallest values of a type whose values are 64-bit integers.
+   * The 64 ordered bits of `value`, left-aligned, to be compared as an unsigned number. Only null
+   * has the bits 0: if the bits of a value would be 0, they become 1. A larger value never has
+   * smaller bits. Different strings, binaries and decimals of more than 18 digits may have the same
+   * bits. The two smallest values of a 64-bit integer type also have the same bits.
    */
   def of(value: Any, dataType: DataType): Long = {
     if (value == null) 0L
@@ -152,7 +154,7 @@ object OrderedBytes {
   def flip(dataType: DataType): Long =
     if (dataType == BooleanType || isTime(dataType)) 0L else SignBit
 
-  /** Whether `dataType` is TIME (nanoseconds of the day), which exists as of Spark 4.1. */
+  /** Whether `dataType` is TIME (nanoseconds of the day), which was introduced in Spark 4.1. */
   private def isTime(dataType: DataType): Boolean =
     dataType.getClass.getName == "org.apache.spark.sql.types.TimeType"
 
@@ -161,8 +163,8 @@ object OrderedBytes {
     dataType == BinaryType || shim.isString(dataType)
 
   /**
-   * The number of bits of a type that satisfies `isLong`. TIME, in nanoseconds of the day, needs
-   * 47.
+   * The number of bits of a type that satisfies `isLong`. TIME needs 47 bits, because its values
+   * are nanoseconds of the day.
    */
   private def bits(dataType: DataType): Int = dataType match {
     case BooleanType => 1

@@ -13,9 +13,9 @@ import org.apache.spark.sql.types.{ArrayType, DataType, IntegerType}
 
 /**
  * `range_id(value, boundaries)` returns the rank of a value among boundaries as an INT: 0 for a
- * null value, otherwise 1 + the number of distinct boundaries <= the value. The array's order,
- * repetitions and nulls do not matter. A null array gives null. Constant boundaries are sorted
- * once; other boundaries are sorted again for each row.
+ * null value, otherwise 1 + the number of distinct boundaries <= the value. The array may be in any
+ * order and may contain duplicates and nulls. If the array itself is null, the result is null.
+ * Constant boundaries are sorted once. Other boundaries are sorted for each row.
  */
 case class RangeId(left: Expression, right: Expression)
     extends BinaryExpression with ImplicitCastInputTypes {

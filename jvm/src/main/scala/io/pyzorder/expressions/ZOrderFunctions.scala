@@ -9,8 +9,8 @@ import io.pyzorder.common.ZOrderErrors
 object ZOrderFunctions {
 
   /**
-   * A function in the form in which Spark registers it: the name, the description and a builder for
-   * the expression.
+   * What Spark needs to register a function: the name, the description and a builder for the
+   * expression.
    */
   type Description = (FunctionIdentifier, ExpressionInfo, Seq[Expression] => Expression)
 

@@ -55,9 +55,9 @@ object AnsweringFileIndex {
   /**
    * @param row      the aggregation buffers after aggregating all rows of the files that the index
    *                 answers for
-   * @param answered the number of these files
-   * @param inexact  the aggregates whose exact value the index lacks for at least one file in which
-   *                 all rows pass the filters
+   * @param answered the number of files that the index answers for
+   * @param inexact  the aggregates that had to be computed from files even though all rows of the
+   *                 files pass the filters, because the index does not have the exact values
    */
   final class Answers(
       val row: InternalRow,

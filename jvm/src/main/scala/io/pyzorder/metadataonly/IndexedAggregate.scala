@@ -60,7 +60,7 @@ object IndexedAggregate {
       }
     }
 
-  /** `count(*)`, or `count` of any other literal that is not null: the number of rows. */
+  /** `count(*)`, or `count` of any other non-null literal: the number of rows. */
   case object CountRows extends Counting {
     override def of(file: KnownFile, partition: InternalRow): Option[Any] = Some(file.numRecords)
     override def toString: String = "count(*)"

@@ -15,10 +15,11 @@ import io.pyzorder.skipping.predicate.{FilterColumn, IndexFilter, PredicateRules
 
 /**
  * A plan that consists of a scan of an indexed relation and of deterministic projections and
- * filters above the scan. The plan returns exactly those rows of the files that make all filters
- * TRUE.
+ * filters above the scan. From the files, the plan returns exactly the rows for which all filters
+ * are TRUE.
  *
- * @param partitionFilters the filters on partition columns only, which the listing applies
+ * @param partitionFilters the filters that reference only partition columns. The listing applies
+ *                         these filters
  * @param dataFilters      all other filters, with names spelled as in the relation
  */
 final case class IndexedScan(
@@ -32,14 +33,16 @@ final case class IndexedScan(
 
   private def files: HadoopFsRelation = relation.relation.asInstanceOf[HadoopFsRelation]
 
-  /** The column of the files that an expression over the plan's output refers to, or None. */
+  /**
+   * The file column that an expression over the plan's output refers to, or None if there is none.
+   */
   def column(expression: Expression): Option[FilterColumn] = {
     val resolved = IndexedScan.spelled(relation, resolve(expression))
     if (resolved.references.exists(a => partitionColumns.exists(_.exprId == a.exprId))) None
     else FilterColumn.unapply(resolved).filter(_.through.isEmpty)
   }
 
-  /** The ordinal of the partition column that an expression refers to, or None. */
+  /** The ordinal of the partition column that an expression refers to, or None if there is none. */
   def partitionColumn(expression: Expression): Option[Int] = resolve(expression) match {
     case a: AttributeReference =>
       Some(partitionColumns.indexWhere(_.exprId == a.exprId)).filter(_ >= 0)
@@ -49,7 +52,7 @@ final case class IndexedScan(
   /**
    * Whether the values of a partition pass the filters on partition columns. The listing should
    * return only partitions that pass. If it returns any other partition, the index must not answer
-   * for that partition, whose files are then read.
+   * for that partition, so the files of the partition are read.
    */
   def takes(partition: InternalRow): Boolean = boundPartitionFilters.forall { filter =>
     try filter.eval(partition) == true
@@ -133,7 +136,7 @@ object IndexedScan {
       !filter.exists(_.isInstanceOf[PlanExpression[_]]) &&
       filter.references.subsetOf(relation.outputSet)
 
-  /** Whether the scan ignores corrupt files, in which case it omits rows that the index counts. */
+  /** Whether the scan ignores corrupt files. Such a scan omits rows that the index counts. */
   private def ignoresCorruptFiles(files: HadoopFsRelation): Boolean =
     files.options.find(_._1.equalsIgnoreCase("ignoreCorruptFiles")) match {
       case Some((_, value)) => !value.trim.equalsIgnoreCase("false")

@@ -14,10 +14,10 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.skipping.plan.SkippingStrategy
 
 /**
- * Plans COUNT, MIN and MAX without grouping over an indexed relation. Files whose part of the
- * result is known from the index are not read. This is a planner strategy rather than an optimizer
- * rule, so it leaves the logical plan unchanged. Spark compares logical plans to merge, cache and
- * reuse them.
+ * Plans COUNT, MIN and MAX without grouping over an indexed relation. A file is not read if the
+ * index provides the file's contribution to the result. This is a planner strategy rather than an
+ * optimizer rule, so it leaves the logical plan unchanged. Spark compares logical plans to merge,
+ * cache and reuse them.
  */
 final case class MetadataOnlyStrategy(session: shim.SparkSession) extends SparkStrategy {
 

@@ -10,10 +10,10 @@ import io.pyzorder.skipping.files.{ReportingFileIndex, SkippingOutcome}
 import io.pyzorder.skipping.predicate.PredicateRules
 
 /**
- * The file index of a scan that opens only the files that the operators above it need. These
- * operators are either aggregates, or ORDER BY and LIMIT. The index belongs to one physical plan
- * and is created during physical planning, so no optimizer rule ever sees it. Two indexes are equal
- * only if everything that their decisions depend on is equal.
+ * The file index of a scan that opens only the files that the operators above the scan need. The
+ * operators above the scan compute either aggregates or a LIMIT, with or without ORDER BY. The
+ * index belongs to one physical plan and is created during physical planning, so no optimizer rule
+ * ever sees it. Two indexes are equal only if everything that their decisions depend on is equal.
  *
  * This index uses the filters of the whole plan, as found by IndexedScan, rather than those that
  * Spark passes to `listFiles`, because Spark passes only the filters that a scan can use.
@@ -25,15 +25,15 @@ abstract class PlanBoundFileIndex(scan: IndexedScan) extends ReportingFileIndex 
 
   protected def decide(): Decision
 
-  /** What two equal indexes have in common besides the wrapped index and the filters. */
+  /** What must be equal in two equal indexes, in addition to the wrapped index and the filters. */
   protected def identity: Any
 
   private var shown: Option[(Long, Decision)] = None
   private var taken: Option[Decision] = None
 
   /**
-   * The decision that the plan's execution uses. It is made on first use and then kept, so that the
-   * scan agrees with the operator that answers for the files that the scan leaves out.
+   * The decision that the plan's execution uses. It is made on first use and then kept. The scan
+   * and the operator that answers from the index therefore agree on which files are read.
    */
   private[pyzorder] final def take(): Decision = synchronized {
     taken.getOrElse {
@@ -143,7 +143,7 @@ object PlanBoundFileIndex {
     }
   }
 
-  /** A decision to leave out files that are not needed. The index answers for none of the files. */
+  /** A decision that leaves out unneeded files. The index does not answer for any file. */
   final class Needed(partitions: IndexedSeq[(ExaminedPartition, IndexedSeq[Boolean])])
       extends Decision(partitions) {
     override def answered: Int = 0

@@ -55,8 +55,8 @@ final case class TopN(column: FilterColumn, ascending: Boolean, nullsFirst: Bool
   }
 
   /**
-   * Groups of a file's rows, each with a position such that all rows of the group are at or before
-   * it.
+   * Groups of a file's rows. Each group has a position, and all rows of the group are at or before
+   * that position.
    */
   private def groupsOf(file: KnownFile): Seq[Group] = file.facts(column).toSeq.flatMap { facts =>
     val nulls = facts.nullCount(file.entry)

@@ -27,9 +27,10 @@ private[commands] object SkippingIndex {
   }
 
   /**
-   * The columns that a refresh indexes; None if there is no index. A refresh keeps the columns of
-   * the index, even if the index is unusable, but with the table's current types. If the table no
-   * longer has any of these columns, the default columns are indexed.
+   * The columns that a refresh indexes; None if there is no index. A refresh indexes the same
+   * columns as before, even if the index is unusable. If the type of a column has changed, its
+   * current type is used. If the table no longer has any of the columns, the default columns are
+   * indexed.
    */
   def columnsToRefresh(
       session: shim.SparkSession,
@@ -45,14 +46,14 @@ private[commands] object SkippingIndex {
     }
   }
 
-  /** The entries that match the current state of one of the files. */
+  /** The entries that describe one of the files in its current state. */
   def valid(entries: Seq[FileEntry], files: Seq[FileRef]): Seq[FileEntry] = {
     val now = files.toSet
     entries.filter(entry => now(entry.file))
   }
 
   /**
-   * Collects entries for the files that have no valid one, and publishes the entries of all files.
+   * Collects entries for the files without a valid entry, and publishes the entries of all files.
    */
   def update(
       session: shim.SparkSession,

@@ -18,8 +18,8 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 private[commands] object SwitchingTables {
 
   /**
-   * Whether the settings request a location switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they do
-   * but the table does not allow one.
+   * Whether the settings request a location switch. Throws ZORDER_CANNOT_SWITCH_LOCATION if they
+   * request one but the table does not allow it.
    */
   def asks(session: shim.SparkSession, table: ResolvedTable): Boolean = {
     val conf = session.sessionState.conf
@@ -59,8 +59,8 @@ private[commands] object SwitchingTables {
       })
 
   /**
-   * Throws unless every file is directly in the table's folder, or in the folder of a partition,
-   * which no other table may use.
+   * Throws unless every file is directly in the table's folder. In a partitioned table, every file
+   * must instead be directly in the folder of a partition, and no other table may use that folder.
    */
   def checkFlat(session: shim.SparkSession, table: ResolvedTable, files: Seq[FileRef]): Unit =
     if (table.partitionSchema.nonEmpty) {
@@ -70,7 +70,10 @@ private[commands] object SwitchingTables {
     } else files.find(_.folder.nonEmpty).foreach(file =>
       throw ZOrderErrors.switchNoPartition(table.name, file.path))
 
-  /** The moves of the partitions in these folders, which are given as in FileRef.folder. */
+  /**
+   * The moves of the partitions that are located in these folders. A folder is named as in
+   * FileRef.folder.
+   */
   def moves(
       session: shim.SparkSession,
       table: ResolvedTable,
@@ -123,7 +126,7 @@ private[commands] object SwitchingTables {
     new TargetLookup(session).ofCatalog(session.sessionState.catalog.getTableMetadata(name))
   }
 
-  /** For each file, the path that it has in the table, and its full path. */
+  /** For each file, its path in the table and its full path. */
   def placesOf(folder: TableFolder, files: Seq[FileRef]): Seq[(String, Path)] =
     files.map(file => file.path -> folder.resolve(file.path))
 }

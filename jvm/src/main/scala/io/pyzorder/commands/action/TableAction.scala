@@ -10,7 +10,7 @@ import io.pyzorder.publish.Writer
  * The work that a statement does on a table while it holds the table's lock. Its life cycle is
  * validate, begin, run, end.
  *
- * @param operation the name of the command, such as OPTIMIZE, which other writers see while the
+ * @param operation the name of the command, such as OPTIMIZE. Other writers see this name while the
  *                  lock is held
  * @tparam T the statement's result
  */
@@ -31,7 +31,7 @@ private[commands] abstract class TableAction[T](
   /** Executes the statement. If it publishes nothing, `writer` is aborted afterwards. */
   def run(writer: Writer): T
 
-  /** Runs last, whether `run` succeeded or not. */
+  /** Runs last, whether or not `run` succeeded. */
   def end(): Unit = table.refresh(session)
 }
 

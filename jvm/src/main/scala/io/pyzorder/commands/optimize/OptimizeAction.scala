@@ -86,6 +86,6 @@ private[optimize] final class OptimizeAction(context: OptimizeContext, dryRun: B
 
 private[optimize] object OptimizeAction {
 
-  /** The name of the command, which other writers see while the lock is held. */
+  /** The name of the command. Other writers see it while the lock is held. */
   val Operation: String = "OPTIMIZE"
 }

@@ -77,9 +77,9 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * The columns whose statistics to collect for new files: the clustering columns, and the columns
-   * of the index or, if there is no index, the default columns. Nil if Spark finds the table's
-   * columns by field id or by position.
+   * The columns for which to collect statistics when new files are written. These are the
+   * clustering columns, and the columns of the index or, if there is no index, the default columns.
+   * Nil if Spark finds the table's columns by field id or by position.
    */
   lazy val statisticsColumns: Seq[IndexedColumn] =
     if (ReadSettings.matchesFieldIds(session, table.fileSchema) ||
@@ -94,9 +94,9 @@ private[optimize] final class OptimizeContext(
 
   /**
    * The index column for the z-values of the direct method. None if the method is not `direct`, if
-   * a clustering column has no statistics, if, with some read settings, Spark would read different
-   * values of a clustering column from those that were written, or if the table has a column with
-   * the same name.
+   * a clustering column has no statistics, or if the table has a column with the same name. Also
+   * None if, with some read settings, Spark would read values that differ from the written ones in
+   * a clustering column.
    *
    * @param timestamps the stored type of timestamps in the new files, as in InputFooters
    */
@@ -111,7 +111,8 @@ private[optimize] final class OptimizeContext(
   }
 
   /**
-   * Maps the columns that the index has now to those it will have once the new files are added.
+   * Maps the current columns of the index to the columns that it will have after the new files have
+   * been added.
    *
    * @param hasCurve whether the new files have z-values
    */

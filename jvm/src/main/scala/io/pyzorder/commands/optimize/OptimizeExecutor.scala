@@ -33,7 +33,7 @@ private[optimize] final class OptimizeExecutor(context: OptimizeContext) {
 
   /**
    * Reads the footers of the groups' files. If the files cannot be rewritten, throws
-   * ZORDER_INCOMPATIBLE_TYPES, ZORDER_OTHER_DEFAULT or an error of InputFooters.
+   * ZORDER_INCOMPATIBLE_TYPES, ZORDER_OTHER_DEFAULT or an error from InputFooters.
    */
   def inspect(groups: Seq[RewriteGroup]): RewriteInput = {
     val paths = groups.flatMap(_.files).map(_.getPath.toString)

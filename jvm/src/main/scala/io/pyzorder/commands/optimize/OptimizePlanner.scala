@@ -72,8 +72,8 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
   }
 
   /**
-   * For each clustering column, the shares of files that queries on it open now and would open
-   * after the plan.
+   * For each clustering column, the shares of files that queries on the column open now and would
+   * open after the plan has been carried out.
    */
   def estimates(
       files: Seq[PartitionFiles],
@@ -83,7 +83,7 @@ private[optimize] final class OptimizePlanner(context: OptimizeContext) {
     LayoutEstimate.of(known.types, before, after)
   }
 
-  /** Throws ZORDER_SLOWER_LOOKUPS if the plan does harm, unless the statement says FULL. */
+  /** Throws ZORDER_SLOWER_LOOKUPS if the plan does harm, unless FULL was specified. */
   def checkHarm(files: Seq[PartitionFiles], plan: RewritePlan): Unit = if (!full) {
     val foreseen = verdict(files, plan)
     if (foreseen.isHarm) throw ZOrderErrors.slowerLookups(table.name, foreseen.sentence)

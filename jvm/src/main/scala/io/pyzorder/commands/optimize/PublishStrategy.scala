@@ -10,8 +10,9 @@ import io.pyzorder.publish.Writer
 import io.pyzorder.storage.FileRef
 
 /**
- * How the new files of an OPTIMIZE replace the old ones: by renames within the table's folder, or
- * by switching the table or its partitions to new folders in the catalog.
+ * Determines how the new files of an OPTIMIZE replace the old ones. Either the new files are
+ * renamed into the table's folder, or the table or its partitions are switched to new folders in
+ * the catalog.
  */
 private[optimize] trait PublishStrategy {
 
@@ -54,7 +55,10 @@ private[optimize] object PublishStrategy {
       new PublishToNewPartitionFolders(context, executor)
     } else new PublishToNewFolder(context, executor)
 
-  /** The index entries of files that are copied unchanged, with only these columns' statistics. */
+  /**
+   * The index entries of files that are copied unchanged. They contain only the statistics of
+   * `columns`.
+   */
   def entriesOf(
       context: OptimizeContext,
       copied: Seq[FileRef],

@@ -10,17 +10,18 @@ import io.pyzorder.layout.write.InputFooters
 import io.pyzorder.publish.relocate.CoLocatedTables
 
 /**
- * Protects the values of columns that are missing from some files. For the rows in such a file, a
- * table returns null or the default with which the column was added to that table. A rewritten file
- * stores the values that the optimized table returns. If another table in the same folder has a
- * different default, the rewrite would change the values that this other table returns.
+ * Protects the values of columns that are missing from some files. For rows in such a file, a query
+ * on a table returns the default that was specified when the column was added to the table, or null
+ * if there is no default. A rewritten file stores the values that the optimized table returns. If
+ * another table uses the same folder and has a different default, the rewrite would change the
+ * values that the other table returns.
  */
 private[optimize] object SharedFolderDefaults {
 
   /**
    * Throws ZORDER_OTHER_DEFAULT if another table in the same folder has a different default. Only
-   * tables in the same database are compared. For a path, these are the tables in the current
-   * database.
+   * tables in the same database are compared. If the target is a path, the tables in the current
+   * database are compared.
    */
   def check(session: shim.SparkSession, table: ResolvedTable, facts: Seq[InputFooters]): Unit = {
     val conf = session.sessionState.conf

@@ -15,8 +15,9 @@ import io.pyzorder.index.model.{IndexedColumns, ReadSettings}
 import io.pyzorder.storage.FileRef
 
 /**
- * Collects the statistics of data files. They come from the footers if these are provably correct,
- * and otherwise from one scan of the affected columns and files.
+ * Collects the statistics of data files. Statistics in a file's footer are used if they are
+ * provably correct. Otherwise, the affected columns of the file are scanned. One Spark job scans
+ * all files.
  */
 object Collector {
 

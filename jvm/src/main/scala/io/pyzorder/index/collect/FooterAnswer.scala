@@ -9,7 +9,7 @@ sealed trait FooterAnswer extends Serializable
 
 object FooterAnswer {
 
-  /** The statistics are correct, for the reason given next to the rule that produced them. */
+  /** The statistics are correct. The rule that produced them documents why. */
   final case class Known(statistics: ColumnStatistics) extends FooterAnswer
 
   /**
@@ -39,7 +39,7 @@ object FooterAnswer {
   def nullsOnly(nullCount: Long): FooterAnswer =
     Known(ColumnStatistics.unknown.copy(nullCount = Some(nullCount)))
 
-  /** The bounds of the non-null values of a type without NaN. */
+  /** The bounds of the non-null values. The type must not have NaN. */
   def bounded(
       least: Any,
       greatest: Any,

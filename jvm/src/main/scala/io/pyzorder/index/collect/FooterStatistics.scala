@@ -16,9 +16,9 @@ import org.apache.parquet.schema.{GroupType, PrimitiveType, Type}
  *
  * parquet-mr already withholds unsound statistics. It exposes the old `min` and `max` fields, which
  * writers compared as signed values, only if the column has a signed order. It exposes no
- * statistics from writers that are known to have written wrong ones (PARQUET-251), and none for
- * columns whose order it does not know. ParquetRules defines which values of the Spark type a pair
- * of exposed bounds represents.
+ * statistics from writers that are known to have written wrong statistics (PARQUET-251), and no
+ * statistics of columns whose order it does not know. ParquetRules defines which values of the
+ * Spark type a pair of exposed bounds represents.
  */
 private[index] object FooterStatistics {
 

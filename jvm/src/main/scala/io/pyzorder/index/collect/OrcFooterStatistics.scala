@@ -84,8 +84,8 @@ private[index] object OrcFooterStatistics {
   /**
    * The bounds of a column that has values, or None if Spark must scan it. Floats are always
    * scanned, because writers differ in their treatment of NaN and the sign of zero. Timestamps are
-   * scanned because their bounds may differ from the values in time zone and precision. Binaries
-   * are scanned because ORC keeps no bounds for them.
+   * scanned because their bounds may have a different time zone and precision than the values.
+   * Binaries are scanned because ORC keeps no bounds for them.
    */
   private def bounds(
       reader: Reader,

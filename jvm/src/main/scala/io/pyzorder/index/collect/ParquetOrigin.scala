@@ -5,11 +5,11 @@ import org.apache.parquet.hadoop.metadata.FileMetaData
 /**
  * The properties of a Parquet file's writer that affect how Spark reads the values.
  *
- * @param byParquetMr    whether the writer is parquet-mr. If so, the bounds in the footer occur in
- *                       the file unless the type allows truncation, and INT96 values are not
- *                       converted between time zones
+ * @param byParquetMr    whether the writer is parquet-mr. If so, INT96 values are not converted
+ *                       between time zones, and the bounds in the footer occur in the file, except
+ *                       for types whose bounds may be truncated
  * @param datetimeByFile whether the file itself records that its dates and INT64 timestamps are not
- *                       rebased, in which case settings do not matter
+ *                       rebased. If so, settings do not matter
  * @param int96ByFile    whether the file itself records that its INT96 timestamps are not rebased
  */
 private[index] final case class ParquetOrigin(

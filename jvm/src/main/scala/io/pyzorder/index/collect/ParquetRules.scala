@@ -50,7 +50,7 @@ private[index] object ParquetRules {
     }
   }
 
-  /** Whether bounds of the column can be used, rather than just its null counts. */
+  /** Whether the bounds of the column can be used. If not, only its null counts can be used. */
   def hasBounds(column: FooterColumn): Boolean = column.dataType match {
     case _ if column.isChar => false
     case string: StringType => IndexedColumns.isBinaryOrdered(string)

@@ -22,10 +22,7 @@ import io.pyzorder.common.{JobDescription, TaskFunction}
 import io.pyzorder.index.model.{ColumnStatistics, DataFiles, IndexedColumn, ReadSettings}
 import io.pyzorder.storage.ExactFileIndex
 
-/**
- * Collects statistics with one Spark job that reads the values themselves, in the same way as a
- * query.
- */
+/** Collects statistics in one Spark job. Like a query, the job reads the values themselves. */
 private[index] object ScannedStatistics {
 
   /** The number of rows read, and the columns' statistics by IndexedColumn.name. */
@@ -58,8 +55,8 @@ private[index] object ScannedStatistics {
   }
 
   /**
-   * Scans the files as a relation whose only partition column is the position of the file. The
-   * indexed columns, which may be struct fields, are projected to top-level columns.
+   * Scans the files as a relation whose only partition column contains the position of the file.
+   * The indexed columns, which may be struct fields, are projected to top-level columns.
    */
   private def scan(
       session: shim.SparkSession,

@@ -39,8 +39,9 @@ private[index] sealed abstract class StatisticsAccumulator {
 private[index] object StatisticsAccumulator {
 
   /**
-   * The accumulator for a field's values. Only nulls are counted for CHAR, because predicates apply
-   * to padded values, and for collated strings, because they are not ordered by their bytes.
+   * The accumulator for a field's values. For CHAR, only nulls are counted, because predicates
+   * apply to padded values. For collated strings, only nulls are counted, because such strings are
+   * not ordered by their bytes.
    */
   def of(field: StructField): StatisticsAccumulator = field.dataType match {
     case _ if IndexedColumns.isChar(field) => new NullsAccumulator
@@ -203,7 +204,7 @@ private[index] final class BytesAccumulator(dataType: DataType) extends Statisti
   private def compare(a: UTF8String, b: UTF8String): Int =
     if (a.numBytes == b.numBytes && a.numBytes <= 8) 0 else shim.compareBytes(a, b)
 
-  /** Adds a value, whose array may be reused afterwards. */
+  /** Adds a value. The caller may reuse the array afterwards. */
   def take(value: Array[Byte]): Unit = {
     if (min == null || ByteArray.compareBinary(value, min) < 0) {
       min = Arrays.copyOf(value, value.length)

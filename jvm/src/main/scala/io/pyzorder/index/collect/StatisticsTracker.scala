@@ -23,8 +23,8 @@ final case class BytesStatistics(nullCount: Long, bounds: Option[(Array[Byte], A
  *
  * @param columns      the columns to track
  * @param schema       the schema of the rows, in which names are spelled as in the columns' paths
- * @param isFromWriter the top-level columns whose statistics the writer provides (see
- *                     `addFromWriter`); their values are not inspected row by row
+ * @param isFromWriter selects the top-level columns whose statistics the writer provides (see
+ *                     `addFromWriter`). The values of these columns are not inspected row by row
  */
 final class StatisticsTracker(
     columns: Seq[IndexedColumn],
@@ -53,7 +53,7 @@ final class StatisticsTracker(
   /** The number of rows so far. */
   def numRecords: Long = rows
 
-  /** Adds a row, which may be reused afterwards. */
+  /** Adds a row. The caller may reuse the row afterwards. */
   def update(row: InternalRow): Unit = {
     rows += 1
     var s = 0

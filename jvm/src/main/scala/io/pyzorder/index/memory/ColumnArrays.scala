@@ -5,7 +5,7 @@ import org.apache.spark.sql.types.DataType
 import io.pyzorder.index.model.{ColumnStatistics, IndexSchema}
 
 /**
- * One column's statistics over all files of a snapshot, with file i at index i of every array. See
+ * One column's statistics for all files in a snapshot. File i is at index i of every array. See
  * ColumnStatistics for the meaning of the values.
  *
  * @param dataType   the type of the bounds
@@ -49,7 +49,10 @@ final class ColumnArrays(
     empty = empty(i),
     settingsDependent = settingsDependent(i))
 
-  /** A copy without bounds but with null counts, so predicates on values keep every file. */
+  /**
+   * A copy without bounds but with null counts. It allows a predicate on values to skip only files
+   * in which every value is null.
+   */
   def withoutBounds: ColumnArrays = {
     val kept = ColumnArrays.Empty | ColumnArrays.SettingsDependent
     withFlags(flag => ((flag & kept) | unknown).toByte)

@@ -135,7 +135,10 @@ final class IndexSnapshot(
     names.indices.iterator.map(i => FileRef(names(i), size(i), modificationTime(i)))
   }
 
-  /** The entries as objects, for code that changes the index. Invalid file names are left out. */
+  /**
+   * The entries as objects, for code that changes the index. Entries with invalid file names are
+   * left out.
+   */
   def entries: Seq[FileEntry] = {
     checkObjects()
     val arrays = columns.flatMap(c => column(c.path).map(c.name -> _))
@@ -154,7 +157,7 @@ final class IndexSnapshot(
 }
 
 /**
- * The properties of the files in an index snapshot, except for column statistics, with file i at
+ * The properties of the files in an index snapshot, except for column statistics. File i is at
  * index i of every array.
  */
 final class FileArrays(

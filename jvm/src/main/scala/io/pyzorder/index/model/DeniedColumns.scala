@@ -7,14 +7,14 @@ import io.pyzorder.common.{ZOrderConf, ZOrderErrors}
 /**
  * The columns whose values must not appear in an index, whether in bounds or in z-values. Denying a
  * struct denies its fields. Names are compared without regard to case, even if the session is
- * case-sensitive, because denying a column by mistake only causes extra file reads, whereas missing
- * one leaks its values.
+ * case-sensitive. Denying a column by mistake only causes extra file reads, whereas failing to deny
+ * a column leaks its values.
  */
 final class DeniedColumns private (paths: Seq[Seq[String]]) {
 
   def isEmpty: Boolean = paths.isEmpty
 
-  /** Whether the column is denied, which means that nothing about it may be recorded. */
+  /** Whether the column is denied. Nothing about a denied column may be recorded. */
   def apply(column: IndexedColumn): Boolean =
     ZValueColumn.unapply(column).getOrElse(Seq(column.path)).exists(denies)
 

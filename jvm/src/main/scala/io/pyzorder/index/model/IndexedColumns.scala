@@ -23,12 +23,12 @@ object IndexedColumns {
     case other => isTime(other)
   }
 
-  /** Whether the type is TIME(p), which exists as of Spark 4.1. */
+  /** Whether the type is TIME(p), which was introduced in Spark 4.1. */
   def isTime(dataType: DataType): Boolean = dataType.typeName.matches("time\\(\\d+\\)")
 
   /**
-   * Whether strings of the type are compared as unsigned bytes, which is the case without a
-   * collation.
+   * Whether strings of the type are compared as unsigned bytes. This is the case unless the type
+   * has a collation.
    */
   def isBinaryOrdered(string: StringType): Boolean = string == StringType
 
@@ -37,11 +37,12 @@ object IndexedColumns {
     leaves(Nil, schema).take(limit).toList
 
   /**
-   * Resolves names to columns, spelled as in the schema.
+   * Resolves names to columns. The columns are spelled as in the schema.
    *
    * @param names the parts of each name, as split by a parser
    * @param table the table's name, for messages
-   * @throws ZOrderException unknownColumn, ambiguousColumn, unsupportedType, duplicateColumn
+   * @throws ZOrderException if a name is unknown, ambiguous or repeated, or if a column has an
+   *                         unsupported type
    */
   def resolve(
       schema: StructType,
@@ -90,7 +91,7 @@ object IndexedColumns {
       case _ => None
     }
 
-  /** Whether the field has a default, which is read from files without the field. */
+  /** Whether the field has a default, which Spark returns for rows in files without the field. */
   private[pyzorder] def hasDefault(field: StructField): Boolean =
     field.metadata.contains(ExistsDefault)
 

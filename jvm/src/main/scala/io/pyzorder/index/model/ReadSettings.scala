@@ -13,9 +13,9 @@ import org.apache.spark.sql.types.StructType
  * @param structural the settings that determine which column of a file a name refers to, and what
  *                   type the column is read as. A file's statistics are valid only for scans with
  *                   the same structural settings
- * @param temporal   the settings that determine how stored dates and timestamps are converted to
- *                   Spark's. Statistics that are `settingsDependent` are valid only for scans with
- *                   the same temporal settings
+ * @param temporal   the settings that determine how Spark converts stored dates and timestamps when
+ *                   it reads them. Statistics that are `settingsDependent` are valid only for scans
+ *                   with the same temporal settings
  */
 final case class ReadSettings(structural: String, temporal: String) {
 
@@ -35,7 +35,7 @@ object ReadSettings {
   }
 
   /**
-   * The settings of a scan by `session` with the relation's `options`, whose names are compared
+   * The settings of a scan by `session` with the relation's `options`. Option names are compared
    * without regard to case.
    */
   def of(

@@ -4,8 +4,9 @@ import io.pyzorder.index.model.FileEntry
 import io.pyzorder.storage.FileRef
 
 /**
- * Records that a snapshot covers all data files in some folders: every file that a listing found
- * there has an entry, and so does every file that writers with pyzorder have added since.
+ * Records that a snapshot covers all data files in some folders. Every file that a listing found
+ * there has an entry, and so does every file that writers with pyzorder have added since the
+ * listing.
  *
  * @param listedAt when the listing began, in milliseconds since the epoch
  * @param isWhole  whether the table's folder was listed with all of its subfolders. If not, only

@@ -43,8 +43,8 @@ object IndexStore {
     CacheBuilder.newBuilder().maximumSize(10000).build[TableFolder, String]()
 
   /**
-   * Parsed pointers by folder, version, size and modification time. A pointer's file is never
-   * changed, so its contents are the same as long as listings show the same size and time. A
+   * Parsed pointers, keyed by folder, version, size and modification time. A pointer's file is
+   * never changed, so its contents are the same as long as listings show the same size and time. A
    * pointer is cached only if it was older than `SettledMillis` when it was read. Otherwise, if the
    * index is dropped and created again within one tick of the store's clock, the new pointer could
    * have the same version, size and time as the cached one.
@@ -86,8 +86,8 @@ object IndexStore {
   }
 
   /**
-   * The columns with which to rebuild an index. They come from the newest readable pointer, even if
-   * the index itself is unusable. Returns Nil if no pointer is readable, and None if there is no
+   * The columns to use when an index is rebuilt. They come from the newest readable pointer, even
+   * if the index itself is unusable. Returns Nil if no pointer is readable, and None if there is no
    * index.
    */
   def lastColumns(hadoopConf: Configuration, folder: TableFolder): Option[Seq[IndexedColumn]] = {
@@ -131,7 +131,8 @@ object IndexStore {
    * changed instead, so `columns` and `change` may be called several times. An unreadable index is
    * treated as an index without entries.
    *
-   * @param columns     maps the columns that had statistics to those that will have them
+   * @param columns     maps the columns that had statistics to the columns that will have
+   *                    statistics
    * @param change      maps the old entries to the new ones. Its input no longer contains
    *                    statistics of columns that are dropped or whose type changes
    * @param properties  the table's properties, which may deny columns; empty for a path
@@ -186,9 +187,9 @@ object IndexStore {
     MetadataFiles.delete(session.sessionState.newHadoopConf(), folder.index)
 
   /**
-   * Deletes the snapshots that were replaced no later than `by`, which is a time in milliseconds
-   * according to the store's clock. Such snapshots may still contain minima and maxima of rows that
-   * no longer exist.
+   * Deletes the snapshots that were replaced at or before the time `by`, which is given in
+   * milliseconds according to the store's clock. Such snapshots may still contain minima and maxima
+   * of rows that no longer exist.
    */
   def deleteReplaced(hadoopConf: Configuration, folder: TableFolder, by: Long): Unit = {
     val fileSystem = folder.index.getFileSystem(hadoopConf)
@@ -247,7 +248,7 @@ object IndexStore {
     val before = latest(conf, folder).filter(_.version == base)
     val loaded = before.flatMap(load(session, _))
     val snapshot = loaded.getOrElse(IndexSnapshot.empty)
-    val isUnknown = base > 0 && loaded.isEmpty // the records of earlier writers are lost
+    val isUnknown = base > 0 && loaded.isEmpty // what earlier writers recorded is lost
     val kept = columns(snapshot.columns)
     val entries = change(withColumns(snapshot, kept)).sortBy(_.path)
     val bytes = SnapshotWriter.bytesOf(session, kept, entries)
@@ -361,7 +362,7 @@ object IndexStore {
     try Some(pointerAt(fileSystem, folder, version))
     catch { case ReadFailure(_) => None }
 
-  /** The pointer that was listed with this status, from `parsed` if possible. */
+  /** The pointer that was listed with this status. It is taken from `parsed` if possible. */
   private def known(
       fileSystem: FileSystem,
       folder: TableFolder,

@@ -148,8 +148,8 @@ private[index] final class SnapshotReader(
   }
 
   /**
-   * Idle readers of the file, if it is in memory. Parsing the footer again for each column would
-   * take quadratic time in the number of columns.
+   * Idle readers of the file, if the file is in memory. They are reused because parsing the footer
+   * again for each column would take time quadratic in the number of columns.
    */
   private var idle = new SoftReference[ConcurrentLinkedQueue[ParquetFileReader]](null)
 
@@ -171,7 +171,7 @@ private[index] final class SnapshotReader(
     case file => SnapshotReader.reading(file)(read)
   }
 
-  /** The row groups to read, by number, each with the number of its first file. */
+  /** The numbers of the row groups to read, each with the number of the row group's first file. */
   private lazy val groups: Seq[(Int, Int)] = {
     val rows = SnapshotReader.rowGroups(input())
     val numbers = only.fold(rows.indices: Seq[Int])(Seq(_))

@@ -75,8 +75,8 @@ final case class SnapshotRef(
 object SnapshotRef {
 
   /**
-   * The format version of the index table that is written, which is also the newest that can be
-   * read.
+   * The format version of the index tables that pyzorder writes. pyzorder does not read newer
+   * versions.
    */
   val FormatVersion: Int = 2
 
@@ -86,7 +86,7 @@ object SnapshotRef {
   private val MaxColumns = 10000
   private val MaxDepth = 100
 
-  /** The maximum number of z-value columns. pyzorder writes one per index. */
+  /** The maximum number of z-value columns. An OPTIMIZE by the direct method adds at most one. */
   private val MaxCurves = 16
 
   private val Pointer = "_v00(\\d{18})\\.json".r
@@ -132,8 +132,9 @@ object SnapshotRef {
   }
 
   /**
-   * Throws unless an index could have these columns. The cost of some rules grows with the number
-   * of columns or its square.
+   * Throws unless an index could have these columns. Without limits, a forged pointer could make
+   * planning slow, because the cost of some rules grows with the number of columns or even with its
+   * square.
    */
   private def checked(columns: List[IndexedColumn]): List[IndexedColumn] = {
     val curves = columns.count(column => ZValueColumn.unapply(column).isDefined)

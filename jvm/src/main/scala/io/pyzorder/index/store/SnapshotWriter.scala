@@ -20,7 +20,8 @@ import org.apache.spark.unsafe.types.UTF8String
 import io.pyzorder.index.model.{ColumnStatistics, FileEntry, IndexSchema, IndexedColumn}
 
 /**
- * Encodes entries as the Parquet bytes of a snapshot, in memory and with Spark's own row writer.
+ * Encodes entries as the bytes of a snapshot's Parquet file. The bytes are written in memory by
+ * Spark's own row writer.
  */
 object SnapshotWriter {
 

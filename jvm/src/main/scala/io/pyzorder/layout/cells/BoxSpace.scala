@@ -16,13 +16,13 @@ final case class FileBox(bytes: Long, columns: Seq[ColumnStatistics])
 /**
  * Represents files as boxes in the space of the clustering columns. In each column, a box extends
  * from the rank of the file's minimum to the rank of its maximum. Values are ranked among the
- * bounds of all files; rank 0 is null and the last rank is NaN. A file without statistics for a
+ * bounds of all files. Rank 0 is null, and the last rank is NaN. A file without statistics for a
  * column spans all of the column's ranks.
  *
  * The share of the data in a range of ranks is estimated from the boxes alone: each file's bytes
  * are spread over the gaps between the ranks that the file spans, in proportion to the distances
  * between the ranks' values. The bytes of a file that spans only one rank are put on that rank.
- * Files of 0 bytes do not affect the estimate. A wrong estimate can make a layout worse, but it
+ * Zero-byte files do not affect the estimate. A wrong estimate can make a layout worse, but it
  * cannot make a query result wrong.
  */
 final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
@@ -66,7 +66,7 @@ final class BoxSpace(types: Seq[DataType], val files: IndexedSeq[FileBox]) {
 object BoxSpace {
 
   /**
-   * The ranks of one column, and how the data is distributed over them.
+   * The ranks of one column, and the distribution of the data over the ranks.
    *
    * @param low     lowest rank of each file
    * @param high    highest rank of each file

@@ -5,8 +5,8 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
 import io.pyzorder.expressions.{Boundaries, InterleaveBits}
 
 /**
- * Assigns each row to a file and to a position in the file. It is built on the driver from a
- * sample, then broadcast. Files are numbered consecutively across all table partitions.
+ * Assigns each row to a file and to a position in the file. The driver builds the clustering from a
+ * sample and broadcasts it. Files are numbered consecutively across all table partitions.
  *
  * @param boundaries the boundaries of each clustering column, over all table partitions
  * @param trees      one per table partition
@@ -56,10 +56,16 @@ final class Clustering(
 
 object Clustering {
 
-  /** Maximum number of boundaries per column; more would hardly separate files any better. */
+  /**
+   * Maximum number of boundaries per column. More boundaries would hardly separate files any
+   * better.
+   */
   private[pyzorder] val MaxBoundaries = 1 << 16
 
-  /** The limit for tables with few files. It is high enough to sort the rows inside a file well. */
+  /**
+   * The maximum number of boundaries per column for tables with few files. It is high enough to
+   * sort the rows inside a file well.
+   */
   private val MinBoundaries = 1 << 13
 
   /**

@@ -69,13 +69,13 @@ sealed abstract class RangeIdsExpression extends Expression {
 }
 
 /**
- * A number that Spark's hash partitioning maps to the task that writes the row's file. The rows of
- * a cell that is heavier than a file are distributed over the cell's files by a hash of `turn`.
+ * A number that Spark's hash partitioning maps to the task that writes the row's file. If a cell
+ * has too many rows for one file, a hash of `turn` distributes its rows over several files.
  *
  * @param partition number of the table partition
  * @param turn      an INT that varies from row to row. If None, each task counts its rows instead.
- *                  Counting is safe only if a retried task reads its rows in the same order;
- *                  otherwise, rows would be lost or duplicated
+ *                  Counting is safe only if a retried task reads its rows in the same order.
+ *                  Otherwise, rows would be lost or duplicated
  */
 case class ShuffleKey(
     columns: Seq[Expression],

@@ -1,6 +1,9 @@
 package io.pyzorder.layout.cells
 
-/** The Hilbert curve, as a transformation of coordinates whose bits are then interleaved. */
+/**
+ * Computes positions on the Hilbert curve. Coordinates are transformed so that interleaving the
+ * results gives the position.
+ */
 object HilbertCurve {
 
   /**

@@ -1,8 +1,9 @@
 package io.pyzorder.layout.cells
 
 /**
- * Cuts the space of the clustering columns' range ids into cells, which together make exactly
- * `leafCount` files with about the same number of rows. Files are numbered in z-order.
+ * Cuts the space of the clustering columns' range ids into cells. The cells yield exactly
+ * `leafCount` files, which have about the same number of rows. Files are numbered from left to
+ * right in the tree.
  *
  * A node is three numbers: the column it splits, the first id of its right side, and its right
  * child. The left child immediately follows the node. In a leaf, the three numbers are -1, the
@@ -20,8 +21,8 @@ final class KdTree private[layout] (
    * The number of a row's file, from 0 to `leafCount - 1`.
    *
    * @param ids  the row's range id of every column
-   * @param turn a non-negative number that varies from row to row; it distributes the rows of a
-   *             heavy cell over its files
+   * @param turn a non-negative number that varies from row to row. It distributes the rows of a
+   *             cell over the cell's files if there are several
    */
   def leaf(ids: Array[Int], turn: Int): Int = {
     var node = 0
@@ -54,9 +55,9 @@ object KdTree {
    * @param leaves   number of files, at least 1
    * @param lexical  whether to split the first column for as long as possible and then the second,
    *                 which gives the same files as a plain sort. Otherwise, the column with the
-   *                 largest remaining spread is split. Columns are cut into the slabs of a grid, or
-   *                 into halves if lookups then open clearly fewer files, because frequent values
-   *                 can make a grid uneven.
+   *                 largest remaining spread is split. Columns are cut into the slabs of a grid.
+   *                 Because frequent values can make a grid uneven, columns are cut into halves
+   *                 instead if lookups then open clearly fewer files.
    */
   def build(columns: Array[Array[Int]], leaves: Int, lexical: Boolean): KdTree =
     build(columns, leaves, lexical, Region, (_, _) => 0)

@@ -12,8 +12,8 @@ import scala.collection.mutable.ArrayBuffer
  *
  * @param ids     range ids, first by column, then by sampled row
  * @param lexical as in `KdTree.build`
- * @param inGrid  whether to cut columns into the numbers of slabs that `Grid` returns rather than
- *                into halves, where the ids allow even slabs
+ * @param inGrid  whether to cut each column into the number of slabs that `Grid` returns, rather
+ *                than into halves
  */
 private[layout] final class KdTreeBuilder(
     ids: Array[Array[Int]],
@@ -100,8 +100,8 @@ private[layout] final class KdTreeBuilder(
   /**
    * Splits the widest column that can be cut into even files or, if no column can, the column that
    * can be cut most evenly. For a plain sort, splits the first column that has more than one id.
-   * Returns None if all rows have the same ids; the cell's rows are then distributed evenly over
-   * its files.
+   * Returns None if all rows have the same ids. The rows are then distributed evenly over the
+   * cell's files.
    */
   private def chooseSplit(from: Int, to: Int, leaves: Int, slabs: Seq[Int]): Option[Split] = {
     val wide = ids.indices.map(c => c -> spread(c, from, to)).filter(_._2 > 0)

@@ -1,9 +1,9 @@
 package io.pyzorder.layout.cells
 
 /**
- * A division of the space of the clustering columns along the gaps between files that are already
- * clustered, so that new files need not overlap the files that stay. It is a tree whose leaves are
- * numbered from left to right.
+ * Divides the space of the clustering columns into regions. The cuts run through the gaps between
+ * files that are already clustered, so new files need not overlap the files that stay. The regions
+ * are the leaves of a tree and are numbered from left to right.
  */
 sealed abstract class Regions {
 
@@ -17,10 +17,10 @@ case object Region extends Regions {
 }
 
 /**
- * An inner node: a cut of one column at a value.
+ * An inner node, which cuts one column at a value.
  *
  * @param column position of the clustering column
- * @param value  as Catalyst represents it; null and smaller values go left
+ * @param value  as represented by Catalyst. Null and smaller values go left
  */
 final case class Cut(column: Int, value: Any, left: Regions, right: Regions) extends Regions {
   override def cutsOf(column: Int): Seq[Any] =

@@ -40,7 +40,7 @@ final class Sample(values: Array[Array[Any]], partition: Array[Int]) {
     else Boundaries.fromValues(dataType, kept ++ others)
   }
 
-  /** The same rows, reduced to the columns at these positions, in this order. */
+  /** The same rows with only the columns at these positions, in this order. */
   def only(columns: Seq[Int]): Sample =
     new Sample(values.map(row => columns.map(row(_)).toArray), partition)
 
@@ -66,7 +66,8 @@ object Sample {
   private val RowsPerLeaf = 500
 
   /**
-   * The share of each group's rows to draw, so that every new file is sampled well enough.
+   * The share of each group's rows to draw. It is large enough for the sample to represent every
+   * new file.
    *
    * @param rows   number of rows of each group
    * @param leaves number of files to which each group's rows are written

@@ -12,8 +12,8 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox, Region}
  * clustered file, or if there are many more files than the partition's size requires.
  *
  * @param targetSize bytes that a new file should have
- * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes;
- *                   if infinite, partitions with new files are always rewritten as a whole
+ * @param factor     clustered bytes that may be rewritten, as a multiple of the new files' bytes.
+ *                   If it is infinite, partitions with new files are always rewritten as a whole
  * @param lexical    see KdTree.build
  */
 final class IncrementalPlanner(
@@ -93,6 +93,9 @@ object IncrementalPlanner {
       if (settings.isDirect) Double.PositiveInfinity else settings.rewriteFactor,
       lexical = settings.curve == "linear")
 
-  /** A partition with more than this multiple of the files it needs is rewritten as a whole. */
+  /**
+   * A partition is rewritten as a whole if the number of its files exceeds this multiple of the
+   * number that it needs.
+   */
   private val Splintered = 2
 }

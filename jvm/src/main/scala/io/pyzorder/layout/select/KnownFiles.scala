@@ -14,8 +14,8 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  *
  * @param columns the clustering columns, in order
  * @param index   the table's index; None if the table has none
- * @param collect collects statistics of the clustering columns from the given files and returns
- *                them keyed by the files' paths in the table; files that cannot be read are missing
+ * @param collect collects statistics of the clustering columns from the given files, and returns
+ *                them keyed by the files' paths in the table. Files that cannot be read are missing
  *                from the result
  */
 final class KnownFiles(

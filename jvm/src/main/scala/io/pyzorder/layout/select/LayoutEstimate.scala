@@ -9,7 +9,7 @@ import io.pyzorder.layout.cells.{BoxSpace, FileBox}
  * rows' values.
  *
  * @param lookup share opened by `column = value`
- * @param range  share opened by a range with 1% of the rows
+ * @param range  share opened by a range query that matches 1% of the rows
  */
 final case class OpenedShare(lookup: Double, range: Double)
 
@@ -22,8 +22,8 @@ object LayoutEstimate {
    * For each column, the shares that queries open before and after a rewrite.
    *
    * @param before the current files
-   * @param after  the files after the rewrite, whose bounds define the assumed distribution of
-   *               values
+   * @param after  the files after the rewrite. The assumed distribution of values is derived from
+   *               their bounds
    */
   def of(
       types: Seq[DataType],
@@ -34,7 +34,10 @@ object LayoutEstimate {
     types.indices.map(c => (share(space, c, old), share(space, c, fresh)))
   }
 
-  /** The files before and after a rewrite, as the pieces that `LayoutVerdict` judges. */
+  /**
+   * The pieces from which `LayoutVerdict` judges a rewrite: the files before the rewrite, and the
+   * files after it.
+   */
   def pieces(
       types: Seq[DataType],
       before: Seq[FileBox],

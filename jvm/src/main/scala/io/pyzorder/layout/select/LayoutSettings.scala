@@ -44,7 +44,7 @@ final class LayoutSettings(
     .orElse(remembered.flatMap(_.targetFileSize))
 
   /**
-   * The bytes that a new file should have. A remembered size may be forged, so it is ignored if it
+   * The target size of a new file in bytes. A remembered size may be forged, so it is ignored if it
    * would result in too many files.
    *
    * @param tableBytes  bytes of all the table's files; not evaluated if a setting gives the size
@@ -74,9 +74,7 @@ object LayoutSettings {
    */
   private[pyzorder] val Smallest: Long = 1L << 20
 
-  /**
-   * Gives even a small table several files, because the only file of a table can rarely be skipped.
-   */
+  /** Gives even a small table several files, because a table's only file can rarely be skipped. */
   private def adaptive(tableBytes: Long): Long = {
     val files = math.max(1L, math.min(Files, tableBytes / Smallest))
     math.min(Largest, math.max(Smallest, (tableBytes + files - 1) / files))

@@ -29,21 +29,22 @@ final case class Lookup(files: Double, bytes: Double, share: Double) {
 }
 
 /**
- * Whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, the report, the advisor
- * and the command line all show this verdict, and OPTIMIZE refuses to run if it would do harm.
+ * Says whether an OPTIMIZE is worth running. DRY RUN, DESCRIBE SKIPPING INDEX, the report, the
+ * advisor and the command line all show this verdict, and OPTIMIZE refuses to run if it would do
+ * harm.
  *
  * The verdict depends on the cost of a lookup, which is the bytes of the files that it opens plus
  * `OpenCost` for each file.
  *  - An OPTIMIZE is *harmful* if it replaces files that are already clustered and makes lookups
- *    cost more than `Harm` times what they cost now. The increase must also reach `Noticed`, since
- *    one more tiny file per lookup does not matter. Joining 10,000 files of 10 KB is therefore
- *    harmful only if they were clustered, and if lookups open few of them. Joining 16 clustered
- *    files of 1 MB into one is harmful if a lookup opens four of them.
- *  - It *pays off* if `Lookups` lookups save as many bytes as it rewrites. This applies to a
- *    rewrite of the whole table as well as to a rewrite of a few new files.
- *  - It also pays off if it reduces the number of files and either the table has no clustering
- *    columns or the replaced files take longer to open than to read.
- *  - Otherwise it is *useless*.
+ *    cost more than `Harm` times what they cost now. The increase must also reach `Noticed`,
+ *    because one more tiny file per lookup does not matter. Joining 10,000 files of 10 KB is
+ *    therefore harmful only if they were clustered and if lookups open few of them. Joining 16
+ *    clustered 1 MB files into one is harmful if a lookup opens four of them.
+ *  - An OPTIMIZE *pays off* if `Lookups` lookups save as many bytes as it rewrites. This rule
+ *    applies both to a rewrite of the whole table and to a rewrite of a few new files.
+ *  - An OPTIMIZE also pays off if it reduces the number of files, and either the table has no
+ *    clustering columns or the replaced files take longer to open than to read.
+ *  - Otherwise, it is *useless*.
  *
  * @param kind     `nothing`, `pays`, `useless` or `harms`
  * @param sentence the verdict as a sentence for the user
@@ -56,7 +57,7 @@ object LayoutVerdict {
 
   /**
    * Opening a file costs as much as reading this many bytes. On an object store, this is the cost
-   * of a request; on a disk, the cost of reading a footer and starting a task.
+   * of a request. On a disk, it is the cost of reading a footer and starting a task.
    */
   val OpenCost: Double = 256.0 * 1024
 

@@ -20,19 +20,19 @@ final case class MergeSelection(files: Seq[Int], regions: Regions)
  * new files, but at least the target size of a file unless `factor` is 0. The work of all OPTIMIZE
  * runs thus stays proportional to the appended data, and a run without new files does no work.
  *
- * The bytes that a lookup opens, averaged over the rows' values and the columns, are the sum of
- * bytes × width over the files, where `BoxSpace.width` is the share of the values within a file's
- * bounds. Each file counts as slightly larger than it is, which favors merging small files that lie
- * close together. A new layout is assumed to fill the smallest box around its rows evenly, and to
- * halve the box in its widest column until there are as many pieces as files. In a plain sort, the
- * box is halved in the first column that can be cut instead.
+ * The number of bytes that a lookup opens is averaged over the rows' values and the columns. It is
+ * the sum of bytes × width over the files, where `BoxSpace.width` is the share of the values within
+ * a file's bounds. Each file counts as slightly larger than it is, which favors merging small files
+ * that lie close together. A new layout is assumed to fill the smallest box around its rows evenly.
+ * The box is halved in its widest column until there are as many pieces as files. If rows are
+ * sorted by one column after the other, it is instead halved in the first column that can be cut.
  */
 object MergeSelection {
 
   /** Maximum number of regions. The new rows of each region make at least one file. */
   private val MaxRegions = 16
 
-  /** Opening a file costs as much as reading this share of a file of the target size. */
+  /** Opening a file costs as much as reading this share of a target-sized file. */
   private val OpenShare = 1.0 / 32
 
   /**

@@ -8,11 +8,11 @@ import io.pyzorder.storage.{FileRef, TableFolder}
 
 /**
  * The data files of one folder. A table partition, or a table without partitions, usually has one
- * folder. With Spark's recursiveFileLookup, it may have several folders, and each row stays in its
+ * folder. With Spark's recursiveFileLookup, it may have several. A rewrite leaves each row in its
  * folder.
  *
- * @param folder the folder of these files and of the files that replace them, in the form that
- *               TableFolder.relativize returns
+ * @param folder the folder that contains these files and will contain the files that replace them,
+ *               in the form that TableFolder.relativize returns
  * @param files  the data files, at least one
  */
 final case class PartitionFiles(folder: String, files: Seq[FileStatus]) {

@@ -8,7 +8,8 @@ import io.pyzorder.layout.cells.{Region, Regions}
  * Files that are replaced together by new files in the same folder.
  *
  * @param files   the files to read
- * @param leaves  number of files to write, at least 1; approximate if there are several regions
+ * @param leaves  number of files to write, which is at least 1. It is approximate if there are
+ *                several regions
  * @param regions regions whose rows must not share a file
  */
 final case class RewriteGroup(

@@ -19,7 +19,10 @@ final class ClusteringPlan private (
     types: Seq[DataType],
     sample: Sample) {
 
-  /** The new files as estimated from the sample, except those to which no sampled row belongs. */
+  /**
+   * The new files, as estimated from the sample. Files to which no sampled row belongs are left
+   * out.
+   */
   def files: Seq[FileBox] = groups.indices.flatMap { number =>
     val rows = sample.rowsOf(number)
     val bytes = groups(number).files.map(_.getLen).sum.toDouble

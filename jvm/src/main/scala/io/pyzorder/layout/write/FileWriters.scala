@@ -17,7 +17,10 @@ import org.apache.spark.util.SerializableConfiguration
 
 import io.pyzorder.storage.{Incarnation, MetadataFiles, TableFolder}
 
-/** Opens a format's writers in tasks, all with the same options. */
+/**
+ * Opens writers for files of one format. Tasks use this class, so all files are written with the
+ * same options.
+ */
 final class FileWriters private (
     factory: OutputWriterFactory,
     schema: StructType,
@@ -138,9 +141,9 @@ object FileWriters {
   private val RowGroupSize = 32L << 20
 
   /**
-   * @param session a session of RewriteSession.of
+   * @param session a session from RewriteSession.of
    * @param schema  the files' schema
-   * @param options the table's options, with `compression`
+   * @param options the table's options, including `compression`
    */
   def of(
       session: shim.SparkSession,
@@ -156,7 +159,7 @@ object FileWriters {
       new SerializableConfiguration(job.getConfiguration))
   }
 
-  /** The schema of new files, without metadata that only concerns the catalog. */
+  /** The schema of new files, without metadata that concerns only the catalog. */
   private def asWritten(schema: StructType): StructType =
     StructType(InputRelation.asStored(schema).map { field =>
       field.copy(metadata = new MetadataBuilder().withMetadata(field.metadata)

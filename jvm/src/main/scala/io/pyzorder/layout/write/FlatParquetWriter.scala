@@ -21,10 +21,11 @@ import org.apache.spark.unsafe.types.ByteArray
 import io.pyzorder.index.collect.BytesStatistics
 
 /**
- * Writes the same Parquet file as Spark's writer in less CPU time. It writes a thousand rows at a
- * time, column by column, so that the processor works on only one column's dictionary and one type
- * of value at a time. The file's schema and metadata come from Spark's writer; pages, encodings,
- * dictionaries, statistics and compression come from the same Parquet classes.
+ * Writes the same Parquet file as Spark's writer, but in less CPU time. It writes a thousand rows
+ * at a time, column by column. The processor therefore works on only one column's dictionary and
+ * one type of value at a time. The file's schema and metadata come from Spark's writer. The same
+ * Parquet classes as in Spark's writer produce the pages, encodings, dictionaries and statistics,
+ * and compress the data.
  *
  * @param context the schema and metadata that Spark's writer passes to Parquet
  * @param columns one writer for each column of `schema`
@@ -85,7 +86,7 @@ private[layout] final class FlatParquetWriter private (
   /** Whether `bytesIn` can be called for a column of the schema. */
   def holdsBytes(column: Int): Boolean = columns(column).isBytes
 
-  /** Parquet's statistics of a column of strings or bytes. Call this only after `close`. */
+  /** Parquet's statistics for a string or binary column. Call this only after `close`. */
   def bytesIn(column: Int): BytesStatistics = {
     val noted = file.getFooter.getBlocks.asScala.map(_.getColumns.get(column).getStatistics)
     val bounds = noted.filter(_.hasNonNullValue).map(s => (s.getMinBytes, s.getMaxBytes))
@@ -109,7 +110,10 @@ private[layout] final class FlatParquetWriter private (
         throw failure
     } finally codecs.release()
 
-  /** Closes the stream of a file that could not be completed, if Parquet is 1.14 or later. */
+  /**
+   * Closes the stream of a file that could not be completed. This is possible only with Parquet
+   * 1.14 or later.
+   */
   private def closeStream(failure: Throwable): Unit = (file: Any) match {
     case open: AutoCloseable =>
       try open.close()
@@ -176,15 +180,15 @@ private[layout] object FlatParquetWriter {
 
   /**
    * Opens a writer. Returns None if Spark's writer must write the file. That is the case if a
-   * column is nested or its values cannot be copied as they are, if a setting is not supported here
-   * (encryption, Bloom filters, page sizes), or if the row groups of all tasks might not fit into
-   * memory.
+   * column is nested, if the values of a column cannot be copied unchanged, if a setting is not
+   * supported here (encryption, Bloom filters, page sizes), or if the row groups of all tasks might
+   * not fit into memory.
    */
   def open(path: String, conf: Configuration, schema: StructType): Option[FlatParquetWriter] = {
     val heeded = settingsIn(conf).forall(key => Heeded(key) || key.startsWith(OfOneColumn))
     val runtime = Runtime.getRuntime
     val small = ParquetOutputFormat.getLongBlockSize(conf) <=
-      runtime.maxMemory / 2 / runtime.availableProcessors // a row group for each task
+      runtime.maxMemory / 2 / runtime.availableProcessors // each task buffers a row group
     if (!heeded || !small) None
     else {
       val context = new ParquetWriteSupport().init(conf)

@@ -8,8 +8,8 @@ import org.apache.hadoop.fs.{FileSystem, LocalFileSystem, Path, RawLocalFileSyst
 /**
  * A local file system that does not create folders. The writers of Parquet and ORC create the
  * folder of a file that they open. If the table has been dropped in the meantime, they would
- * recreate its folder, or create the staging folder of the dropped table in a new table with the
- * same name.
+ * recreate its folder. If a new table with the same name already exists, they would create the
+ * dropped table's staging folder in the new table.
  */
 final class FolderKeepingDisk extends LocalFileSystem(new RawLocalFileSystem {
       override def mkdirs(folder: Path): Boolean =

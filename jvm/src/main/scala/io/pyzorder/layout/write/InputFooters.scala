@@ -25,19 +25,21 @@ import org.apache.spark.util.SerializableConfiguration
 import io.pyzorder.common.{JobDescription, TaskFunction, ZOrderErrors}
 
 /**
- * The information in the footer of a data file.
+ * Information from the footer of a data file.
  *
  * @param path       the file
  * @param numRows    number of rows
- * @param codec      as the format's option `compression` names it; None if the file has no data
- * @param timestamps how Parquet timestamps are stored, as values of
+ * @param codec      the compression codec, named as in the format's `compression` option; None if
+ *                   the file has no data
+ * @param timestamps how Parquet timestamps are stored, expressed as values of
  *                   spark.sql.parquet.outputTimestampType
  * @param plain      the columns of a Parquet file that have no dictionary; None if no column has a
  *                   dictionary, or if the file is not Parquet
  * @param undeclared columns and struct fields that the table's schema does not have
  * @param lacking    columns of the table's schema that the file does not have
- * @param lossy      whether values of an ORC file may not fit the table's types, in which case
- *                   Spark reads them as null; always false for Parquet, where the read fails
+ * @param lossy      whether an ORC file may contain values that do not fit the table's types. Spark
+ *                   reads such values as null. Always false for Parquet, because reading such
+ *                   values fails
  */
 final case class InputFooters(
     path: String,
@@ -100,7 +102,8 @@ object InputFooters {
    * A table's options, with dictionaries disabled for the Parquet columns that have no dictionary
    * in any file. This spares the writer the attempt to build one.
    *
-   * @param but columns whose values are re-sorted, so that a dictionary may now be worthwhile
+   * @param but columns whose values are re-sorted. For these columns, a dictionary may now be
+   *            worthwhile
    */
   def withoutDictionaries(
       options: Map[String, String],
@@ -111,7 +114,8 @@ object InputFooters {
   }
 
   /**
-   * The value of spark.sql.parquet.outputTimestampType that can hold all timestamps of the files.
+   * The value of spark.sql.parquet.outputTimestampType that can represent all timestamps in the
+   * files.
    */
   def timestampType(facts: Iterable[InputFooters]): Option[String] = {
     val types = facts.flatMap(_.timestamps).toSet

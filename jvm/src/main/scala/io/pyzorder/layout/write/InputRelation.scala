@@ -14,8 +14,8 @@ import org.apache.spark.sql.types._
 import io.pyzorder.storage.ExactFileIndex
 
 /**
- * The rows of data files as they are stored, with CHAR values unpadded, and the number of each
- * row's table partition.
+ * The rows of data files, together with the number of each row's table partition. Values are read
+ * as they are stored, so CHAR values are not padded.
  *
  * @param dataSchema the columns of the files
  * @param groups     the files of each table partition

@@ -34,14 +34,14 @@ final case class WrittenFile(
  *
  * @param writers    opens the files
  * @param schema     the files' schema
- * @param columns    the columns to collect statistics of
+ * @param columns    the columns to collect statistics for
  * @param root       the table's folder
  * @param run        number of the command's run in the journal
  * @param folders    each file's folder, in the form that TableFolder.relativize returns
- * @param id         part of all file names of this command
+ * @param id         an id that is part of every file name that the command creates
  * @param millis     whether Parquet timestamps are stored in milliseconds
- * @param curve      the z-value's column in the index and the expression that computes the z-value;
- *                   None if the rows are not sorted by z-value
+ * @param curve      the index column for the z-values, and the expression that computes them; None
+ *                   if the rows are not sorted by z-value
  */
 final class LeafWriter(
     writers: FileWriters,
@@ -105,7 +105,7 @@ private final class ZValueTracker(column: IndexedColumn, zValue: Expression) {
   private var first: Array[Byte] = _
   private var last: InternalRow = _
 
-  /** Processes the next row, which the caller may reuse afterwards. */
+  /** Processes the next row. The caller may reuse the row afterwards. */
   def update(row: InternalRow): Unit = {
     if (first == null) first = valueOf(row)
     (last, row) match {

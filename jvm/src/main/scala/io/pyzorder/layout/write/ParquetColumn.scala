@@ -23,8 +23,8 @@ private[layout] sealed abstract class ParquetColumn {
 private[layout] object ParquetColumn {
 
   /**
-   * The writer of a top-level column. None if its values cannot be copied as they are, in which
-   * case Spark's writer has to write them.
+   * The writer of a top-level column. None if the column's values cannot be copied unchanged.
+   * Spark's writer must then write the file.
    *
    * @param dataType  as in Spark's schema
    * @param described the column as Spark's writer declares it in the file

@@ -20,13 +20,13 @@ import io.pyzorder.layout.select.RewriteGroup
 /**
  * Rewrites the rows of existing files into new files in the staging folder.
  *
- * @param session    a session of RewriteSession.of
+ * @param session    a session from RewriteSession.of
  * @param root       the table's folder
  * @param format     Spark's implementation of `formatName`, "parquet" or "orc"
  * @param schema     the files' schema
- * @param options    the table's options, with `compression`
+ * @param options    the table's options, including `compression`
  * @param millis     whether Parquet timestamps are stored in milliseconds
- * @param statistics the columns to collect statistics of; may include a ZValueColumn
+ * @param statistics the columns to collect statistics for, which may include a ZValueColumn
  * @param run        number of the command's run in the journal
  */
 final class Rewrite(
@@ -41,8 +41,8 @@ final class Rewrite(
     run: Long) {
 
   /**
-   * Clusters the rows of each group into the group's number of files, following the plan for this
-   * input.
+   * Clusters the rows of each group and writes them to as many files as the group specifies. `plan`
+   * must be the plan for this input.
    */
   def cluster(
       groups: Seq[RewriteGroup],
@@ -61,7 +61,7 @@ final class Rewrite(
     } finally shared.destroy()
   }
 
-  /** Concatenates each group's files into one, in their order, without a shuffle. */
+  /** Concatenates the files of each group into one file, in order and without a shuffle. */
   def compact(groups: Seq[RewriteGroup]): Seq[WrittenFile] = {
     val stored = InputRelation.asStored(schema)
     val read = format.buildReaderWithPartitionValues(

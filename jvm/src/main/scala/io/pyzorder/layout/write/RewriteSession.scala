@@ -13,8 +13,8 @@ object RewriteSession {
   /**
    * A copy of the user's session with the settings for rewriting.
    *
-   * @param timestamps spark.sql.parquet.outputTimestampType of the new files; None for the user's
-   *                   setting
+   * @param timestamps the value of spark.sql.parquet.outputTimestampType for the new files; None to
+   *                   use the user's setting
    */
   def of(user: shim.SparkSession, timestamps: Option[String]): shim.SparkSession = {
     val session = SessionAccess.cloned(user)

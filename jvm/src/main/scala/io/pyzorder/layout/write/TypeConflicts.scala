@@ -65,7 +65,8 @@ object TypeConflicts {
           }
         }
       }.toSeq.headOption
-    // Parquet's reader rejects some types that would fit, and may have failed on one of those.
+    // Parquet's reader rejects some types even though their values would fit, and may have rejected
+    // such a type here.
     conflict(!Widening.keeps(_, _)).orElse(conflict(_.getClass != _.getClass))
   }
 
@@ -89,9 +90,10 @@ object TypeConflicts {
   private def key(name: String): String = name.toLowerCase(Locale.ROOT)
 
   /**
-   * The types in the files that can be read, by column name. Runs one Spark job.
+   * The types that the readable files store, by column name. Runs one Spark job.
    *
-   * @param names the column names, for ORC files written by Hive, which do not store them
+   * @param names the column names. They are needed for ORC files written by Hive, which do not
+   *              contain the names
    */
   private def read(
       session: shim.SparkSession,
