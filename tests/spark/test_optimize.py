@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import decimal
+from itertools import islice, permutations
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tests.support.scans import opened
 from tests.support.tables import aim_at, data_files, metrics, rows_of, sales, target_size
 
 FORMATS = ["parquet", "orc"]
@@ -188,6 +190,17 @@ def test_the_direct_method(spark: SparkSession, database: str) -> None:
     spark.conf.set("spark.sql.zorder.optimize.curve", "hilbert")
     with pytest.raises(Exception, match="boundaries"):
         spark.sql("OPTIMIZE t FULL ZORDER BY (b, a)").collect()
+
+
+def test_the_direct_method_with_ever_other_columns(spark: SparkSession, database: str) -> None:
+    """The index keeps the z-values of a limited number of clusterings, and stays readable."""
+    spark.range(100).selectExpr("id", "-id b", "id % 7 c", "id % 5 d").write.saveAsTable("t")
+    target_size(spark, 600)
+    spark.conf.set("spark.sql.zorder.optimize.method", "direct")
+    for columns in islice(permutations(["id", "b", "c", "d"]), 18):
+        spark.sql(f"OPTIMIZE t FULL ZORDER BY ({', '.join(columns)})").collect()
+    t = spark.table("t")
+    assert len(opened(t.where("id = 7"))) < len(t.inputFiles())
 
 
 TYPES = [

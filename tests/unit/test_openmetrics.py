@@ -87,6 +87,11 @@ def test_what_is_not_known_is_left_out(rows: list[dict[str, Any]], known: list[s
     assert found["pyzorder_retired_bytes"] == [({"table": "t"}, 0)]
 
 
+def test_control_characters_are_replaced() -> None:
+    text = openmetrics.text(openmetrics.health("t\x1b[2J", [row("a\u202e")], [], {}))
+    assert 't\ufffd[2J"' in text and 'column="a\ufffd"' in text
+
+
 def test_the_end_is_marked() -> None:
     assert openmetrics.text([]) == "# EOF\n"
     text = openmetrics.text(openmetrics.health("t", [row("a")], [], {}))

@@ -8,7 +8,7 @@ import io.pyzorder.common.{ZOrderConf, ZOrderErrors, ZOrderException}
 import io.pyzorder.index.memory.IndexSnapshot
 import io.pyzorder.index.model.{Calendars, DeniedColumns, IndexedColumn, IndexedColumns}
 import io.pyzorder.index.model.{ReadSettings, ZValueColumn}
-import io.pyzorder.index.store.IndexStore
+import io.pyzorder.index.store.{IndexStore, SnapshotRef}
 import io.pyzorder.layout.select.{LayoutSettings, PartitionFiles, PartitionListing, RewriteGroup}
 import io.pyzorder.layout.write.TypeConflicts
 import io.pyzorder.publish.journal.LayoutRecord
@@ -118,7 +118,9 @@ private[optimize] final class OptimizeContext(
    */
   def columnsWith(hasCurve: Boolean): Seq[IndexedColumn] => Seq[IndexedColumn] = {
     val columns = statisticsColumns ++ (if (hasCurve) Some(ZValueColumn(zOrderBy)) else None)
-    old => old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns
+    old =>
+      SnapshotRef.withoutOldCurves(
+        old.filterNot(o => denied(o) || columns.exists(_.name == o.name)) ++ columns)
   }
 
   /** The type conflict that explains the failure, or the failure itself if there is none. */

@@ -89,6 +89,13 @@ object SnapshotRef {
   /** The maximum number of z-value columns. An OPTIMIZE by the direct method adds at most one. */
   private val MaxCurves = 16
 
+  /** The columns without the z-value columns that were added longest ago, if there are too many. */
+  def withoutOldCurves(columns: Seq[IndexedColumn]): Seq[IndexedColumn] = {
+    columns.diff(columns.filter(isCurve).dropRight(MaxCurves))
+  }
+
+  private def isCurve(column: IndexedColumn): Boolean = ZValueColumn.unapply(column).isDefined
+
   private val Pointer = "_v00(\\d{18})\\.json".r
 
   private val DataFile = "_snapshot-[^/]+".r
@@ -137,8 +144,7 @@ object SnapshotRef {
    * square.
    */
   private def checked(columns: List[IndexedColumn]): List[IndexedColumn] = {
-    val curves = columns.count(column => ZValueColumn.unapply(column).isDefined)
-    if (columns.length > MaxColumns || curves > MaxCurves ||
+    if (columns.length > MaxColumns || columns.count(isCurve) > MaxCurves ||
       columns.exists(_.path.length > MaxDepth) ||
       columns.map(_.path).toSet.size < columns.length) {
       throw new IllegalArgumentException(
