@@ -56,8 +56,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   var layout: Option[LayoutRecord] = None
 
   /**
-   * All files of the table as this run found them, so that the index can record that it covers
-   * them.
+   * All files of the table as this run found them. The index's coverage is derived from this list.
    */
   var listed: Option[ListedTable] = None
 
@@ -83,7 +82,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** The path to which the new file that will be named `path` is written. */
   def stagedPath(path: String): Path = folder.stagedPath(run, path)
 
-  /** Throws unless the store has this many bytes left, because replaced files stay until VACUUM. */
+  /**
+   * Throws unless the store has this many bytes left. Replaced files take up space until VACUUM.
+   */
   def checkSpace(bytes: Long): Unit = {
     val left = folder.root.getFileSystem(hadoopConf).getStatus(folder.root).getRemaining
     if (left < bytes) {
@@ -456,7 +457,7 @@ object Writer {
     finally writer.abort()
 
   /**
-   * Takes the table's lock, after finishing the run of a dead writer, if any.
+   * Takes the table's lock. If a dead writer left a run unfinished, finishes that run first.
    *
    * @param root      the table's folder
    * @param operation the command that needs the lock, such as OPTIMIZE, as shown to other writers
@@ -466,7 +467,7 @@ object Writer {
     begin(session, new TableFolder(fs.makeQualified(root)), operation)
   }
 
-  /** Like `begin` with a path, for a table that may be in the catalog. */
+  /** Like the overload with a path, but for a table that may be in the catalog. */
   def begin(session: shim.SparkSession, folder: TableFolder, operation: String): Writer = {
     val writer = new Writer(session, TableLock.take(session, folder, operation))
     writer.reach("after-prepare")

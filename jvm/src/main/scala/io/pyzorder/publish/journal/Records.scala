@@ -91,8 +91,8 @@ final case class PartitionsRecord(
 final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
 
 /**
- * Reads and writes the journal's records as JSON. A torn record reads as None, as if it were
- * missing.
+ * Reads and writes the journal's records as JSON. A torn record is treated like a missing one and
+ * reads as None.
  */
 object Records {
 

@@ -8,11 +8,11 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
  * The summary files `_metadata` and `_common_metadata`, in which some Parquet writers store the
- * footers of the files in a folder and its subfolders. A run that replaces files makes its summary
+ * footers of the files in a folder and its subfolders. A run that replaces files makes the summary
  * files stale, and PyArrow and Dask fail if `_metadata` names a file that is gone. They are
  * therefore retired together with the data files they describe: the journal lists both in `retire`,
- * and both are moved and restored in the same way. Summary files contain no rows, and no listing
- * shows them.
+ * and a run that moves or restores the data files also moves or restores the summary files. Summary
+ * files contain no rows, and no listing shows them.
  */
 object SummaryFiles {
 

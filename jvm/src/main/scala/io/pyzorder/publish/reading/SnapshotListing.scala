@@ -40,7 +40,9 @@ final class SnapshotListing private (
 
 object SnapshotListing {
 
-  /** The listing of each snapshot, keyed by the snapshot's identity and dropped with it. */
+  /**
+   * The listing of each snapshot, keyed by the snapshot's identity and dropped with the snapshot.
+   */
   private val cache: Cache[IndexSnapshot, SnapshotListing] =
     CacheBuilder.newBuilder().weakKeys().build[IndexSnapshot, SnapshotListing]()
 

@@ -75,7 +75,9 @@ private[publish] final class TableLocationSwitch(
     files.checkInputs()
   }
 
-  /** Creates `to` with the permissions of `from`, and records its origin in it. */
+  /**
+   * Creates `to` with the permissions of `from`, and records in it that it was filled from `from`.
+   */
   override def make(): Unit = {
     if (!fs.mkdirs(to.root)) throw new IOException(s"cannot create ${to.root}")
     MetadataFiles.share(hadoopConf, to.root, from.root)
