@@ -41,6 +41,6 @@ final class KnownFile(judge: FileEvaluator, val entry: Int, judged: FileOutcomes
 
   def numRecords: Long = judge.numRecords(entry)
 
-  /** The statistics of a column, to be read at `entry`, or None if none can be used. */
+  /** The statistics of a column, to be read at `entry`; None if they cannot be used. */
   def facts(column: FilterColumn): Option[IndexedStatistics] = judge.facts(column)
 }

@@ -35,8 +35,8 @@ private[skipping] final class PlanState {
   private val scans = ArrayBuffer.empty[(FileSource, () => Seq[FileStatus])]
 
   /**
-   * The plan's source that reads the same files in the same way as `candidate`. This is `candidate`
-   * itself if the plan has no such source yet.
+   * The plan's source that is equivalent to `candidate`, or `candidate` itself if the plan has no
+   * such source yet.
    */
   def source(candidate: FileSource): FileSource = synchronized {
     sources.find(_.readsLike(candidate)).getOrElse {
@@ -88,7 +88,7 @@ private[skipping] final class PlanState {
 
   private var choosing: Boolean = false
 
-  /** Makes sure that the state of a source has the partitions that these filters select. */
+  /** Makes sure that a source's state includes the partitions that these filters select. */
   def select(source: FileSource, partitionFilters: Seq[Expression]): Unit =
     synchronized(source.select(partitionFilters))
 

@@ -140,8 +140,8 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     expression.exists(_.isInstanceOf[PlanExpression[_]])
 
   /**
-   * The expression with its columns named as in FilePruner's reasons, that is, without the table's
-   * name, and without the normalization that Spark adds to floating-point join keys.
+   * The expression as FilePruner's reasons spell it: column names lack the table's name, and the
+   * normalization that Spark adds to floating-point join keys is removed.
    */
   private def spelled(expression: Expression): Expression = {
     val plain = expression match {

@@ -48,7 +48,7 @@ object IndexFilter {
     override def toString: String = "true"
   }
 
-  /** Keeps no file, because no row is sought, as in a comparison with NULL. */
+  /** Keeps no file. Used where no row is sought, for example in a comparison with NULL. */
   case object Never extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       Some(new FileTest { override def mayMatch(file: Int): Boolean = false })

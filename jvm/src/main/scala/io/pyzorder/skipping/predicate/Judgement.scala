@@ -34,8 +34,8 @@ object Outcomes {
  * is "no row is TRUE", whereas NOT needs "some row may be FALSE".
  *
  * @param isTotal whether evaluating the predicate cannot fail
- * @param rule    the filters for some sets, built on first use; for the other sets, the filters of
- *                their single outcomes are combined
+ * @param rule    the filters for some sets, built on first use; the filter for any other set
+ *                combines the filters for its single outcomes
  */
 final class Judgement private[skipping] (
     val isTotal: Boolean,
@@ -57,13 +57,13 @@ final class Judgement private[skipping] (
     Seq(Null, True, False).filter(o => (outcomes & o) != 0).map(may).reduce(IndexFilter.or)
 
   /**
-   * Selects the files to read, which are those that may have a row that makes the predicate TRUE.
+   * Selects the files to read: those in which some row may make the predicate TRUE.
    */
   def mayBeTrue: IndexFilter = may(True)
 
   /**
-   * Selects the files that may have a row that WHERE excludes. These files must be read even if
-   * others are answered from metadata.
+   * Selects the files in which WHERE may exclude some row. These files must be read even if other
+   * files are answered from metadata.
    */
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
