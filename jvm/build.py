@@ -230,7 +230,7 @@ def is_built(spark: str, out: Path) -> bool:
 
 
 def build(spark: str, pyspark_home: Path, out: Path) -> Path:
-    """Returns the jar for a Spark minor version in `out`, and builds it first if needed."""
+    """Builds the jar for a Spark minor version in `out` if needed, and returns its path."""
     jar = out / jar_name(spark)
     if not is_built(spark, out):
         java = java_command()

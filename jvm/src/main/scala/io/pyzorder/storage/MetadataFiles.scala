@@ -69,8 +69,8 @@ object MetadataFiles {
   }
 
   /**
-   * Deletes an empty folder once it has stayed unchanged for `MomentMillis`, so that it is probably
-   * not in use. Gives up after `Moments` attempts.
+   * Deletes an empty folder once it has stayed unchanged for `MomentMillis`, which means that it is
+   * probably not in use. Gives up after `Moments` attempts.
    */
   def removeUnused(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)

@@ -15,8 +15,8 @@ import io.pyzorder.common.ZOrderErrors
  *
  * A data file is named by its path relative to the table's folder, with "/" as the separator. A
  * file of a partition outside the table's folder is named by its fully qualified path, including
- * the scheme, and pyzorder's files for it are in a `_zorder` in the partition's folder, so every
- * rename stays within one folder tree.
+ * the scheme. pyzorder's own files for such a partition are in a `_zorder` in the partition's
+ * folder, so every rename stays within one folder tree.
  *
  * Names are read from the table's own records, which anyone with write access to the table's folder
  * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the
@@ -24,8 +24,8 @@ import io.pyzorder.common.ZOrderErrors
  *
  * @param location the table's folder, qualified with scheme and authority
  * @param catalog  the locations of the table's partitions in the catalog, looked up when the first
- *                 fully qualified path is checked; None if the table was named by its path, so
- *                 that no partition outside its folder is known
+ *                 fully qualified path is checked; None if the table was named by its path, in
+ *                 which case no partition outside its folder is known
  */
 final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
@@ -184,7 +184,8 @@ object TableFolder {
   private val Whole = "^[A-Za-z][A-Za-z0-9+.-]*:/".r
 
   /**
-   * Whether a data file's name is a fully qualified path, as for files outside the table's folder.
+   * Whether a data file's name is a fully qualified path. Files outside the table's folder have
+   * such names.
    */
   def isWhole(relative: String): Boolean = Whole.findFirstIn(relative).isDefined
 
@@ -208,7 +209,7 @@ object TableFolder {
    */
   private def isOrdinary(relative: String): Boolean = {
     var i = 0
-    var previous = '/' // the slash that would stand before the name
+    var previous = '/' // as if a slash preceded the name
     while (i < relative.length && relative(i) != 0 && relative(i) != ':' &&
       (previous != '/' || relative(i) != '/' && relative(i) != '.')) {
       previous = relative(i)

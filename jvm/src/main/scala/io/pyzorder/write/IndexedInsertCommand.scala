@@ -127,8 +127,8 @@ final class IndexedInsertCommand(
     }
 
   /**
-   * The columns to index, which are those of the existing index, or the default columns if there is
-   * no index. Nil if the new files are not to be indexed.
+   * The columns to index: those of the existing index, or the default columns if there is no index.
+   * Nil if the new files are not to be indexed.
    */
   private def indexed(
       session: shim.SparkSession,
