@@ -221,7 +221,7 @@ def advice(
     """Returns recommendations and the statements to run.
 
     Args:
-        first: as in `render`.
+        first: see `render`.
     """
     todo = []
     if first:

@@ -28,7 +28,7 @@ class ZOrderTable:
 
     @classmethod
     def forName(cls, spark: SparkSession, name: str) -> ZOrderTable:
-        """Returns a table of the catalog.
+        """Returns a table in the catalog.
 
         Args:
             name: the table's name as in SQL, such as "sales", "db.sales" or "`odd name`".
@@ -136,7 +136,7 @@ class OptimizeBuilder:
         return self
 
     def full(self) -> OptimizeBuilder:
-        """Also rewrites files that are already clustered by the same columns.
+        """Makes the OPTIMIZE also rewrite files that are already clustered by the same columns.
 
         The OPTIMIZE then runs even if it makes lookups slower.
         """
@@ -144,7 +144,7 @@ class OptimizeBuilder:
         return self
 
     def dryRun(self) -> OptimizeBuilder:
-        """Changes nothing, and returns metrics of what would happen."""
+        """Makes the OPTIMIZE change no files. Its metrics then describe what it would do."""
         self._dry_run = True
         return self
 

@@ -1,4 +1,4 @@
-"""Provides a command's session, which is new, on a Connect server, or passed by the caller."""
+"""Provides a command's session: a new one, one on a Connect server, or the caller's."""
 
 from __future__ import annotations
 

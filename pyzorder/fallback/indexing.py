@@ -217,10 +217,10 @@ def statistics_columns(
     spark: SparkSession, table: Table, able: Sequence[IndexedColumn],
     clustering: Sequence[IndexedColumn] = (),
 ) -> list[IndexedColumn]:  # fmt: skip
-    """Returns the columns to index, which include the clustering columns but no denied columns.
+    """Returns the columns to index. Denied columns are never included.
 
-    The other columns are those of the existing index or, if there is none, the first columns of the
-    table.
+    These are the clustering columns, and also the columns of the existing index or, if there is
+    none, the table's first columns.
     """
     if _finds_otherwise(spark, table):
         return []
@@ -236,7 +236,7 @@ def _latest(table: Table) -> Snapshot | None:
 
 
 def _finds_otherwise(spark: SparkSession, table: Table) -> bool:
-    """Whether Spark matches columns other than by name, in which case no statistics are kept."""
+    """Whether Spark does not match columns by name. If so, no statistics are kept."""
     positions = table.format == "orc" and matches_positions(read_settings(spark))
     return positions or matches_field_ids(spark)
 

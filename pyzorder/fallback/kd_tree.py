@@ -17,8 +17,8 @@ Ids = npt.NDArray[np.int32]
 #: Maximum share by which a cut may overfill files. If a cut exceeds it, other columns are tried.
 TOLERATED = 0.25
 
-#: Columns whose spread is at least this share of the widest count as equally wide. Equally wide
-#: columns are tried in their given order.
+#: Columns whose spread is at least this share of the widest column's spread count as equally wide.
+#: Equally wide columns are tried in their given order.
 ABOUT_AS_WIDE = 0.9
 
 #: Placeholder for the number of slabs of a grid's last column, which is cut into as many slabs as

@@ -226,7 +226,7 @@ def _empty_target(spark: SparkSession, table: Table, folder: TableFolder) -> Sto
 
 
 def _check_links(table: Table, sources: Sequence[SourceFile]) -> None:
-    """Raises if a file is reached through a link whose owner might not be allowed to read it."""
+    """Raises if a file is reached through a link whose owner may lack access to the file."""
     if isinstance(table.store, LocalStore):
         for path in (file.path for file in sources):
             is_inside = path.startswith(f"{table.location}/")

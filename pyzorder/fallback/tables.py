@@ -36,7 +36,7 @@ class Table:
         is_catalog: whether the table is in the catalog.
         partitions: names of its partition columns; empty for a path.
         types: the type of each column in DESCRIBE, by name.
-        defaults: columns with a default, whose values are not null in files that lack the column.
+        defaults: columns with a default. In files that lack such a column, its values are not null.
         properties: the table's properties.
         obstacle: the reason why no file may be skipped; empty if files may be skipped.
         is_bucketed: whether the table is bucketed.
