@@ -47,9 +47,9 @@ def advise(
     """Recommends clustering columns for a table and a workload, if clustering is worth it.
 
     For each candidate, lays out a sample of the table as OPTIMIZE would. Then evaluates the
-    workload's filters and join keys on the bounds of the resulting files, with the code that skips
-    files in queries. Candidates are compared by how many bytes would be opened. The table is not
-    changed. Parts of the workload that the advisor does not understand are counted.
+    workload's filters and join keys on the bounds of the resulting files, using the same code that
+    skips files in queries. Candidates are compared by how many bytes would be opened. The table is
+    not changed. Parts of the workload that the advisor does not understand are counted.
 
     Args:
         table: the table's name as in SQL, or the path of its folder.
