@@ -81,7 +81,7 @@ def order_by(spark: SparkSession, source: Path, files: int, folder: Path) -> Cal
 
 
 def optimize(spark: SparkSession, source: Path, files: int, folder: Path) -> Callable[[], None]:
-    """Runs OPTIMIZE on a copy of the table, which is created before the measurement."""
+    """Runs OPTIMIZE on a copy of the table. The copy is created before the measurement."""
     shutil.copytree(source, folder)
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size_of(folder) // files))
     table = pyzorder.ZOrderTable.forPath(spark, str(folder))

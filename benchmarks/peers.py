@@ -113,7 +113,7 @@ def seconds(
 ) -> dict[str, list[float]]:
     """Returns how many seconds a plain rewrite, pyzorder and the peer take.
 
-    All of them run on the peer's Spark version.
+    All three run on the peer's Spark version.
 
     Args:
         folder: a folder for temporary files.

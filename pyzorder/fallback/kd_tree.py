@@ -76,7 +76,7 @@ def build(ids: Sequence[Ids], leaves: int) -> KdTree:
     happens if frequent values prevent an even grid.
 
     Args:
-        ids: for each column, the range id of each sampled row, which is 0 for null.
+        ids: for each column, the range id of each sampled row; 0 for null.
         leaves: number of files.
 
     Raises:

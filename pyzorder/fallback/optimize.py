@@ -88,7 +88,7 @@ def optimize(
     itself, through a mount or with PyArrow.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         zorder_by: dotted names of the clustering columns.
         to: the copy's folder, which must be empty or not exist.
         switch_location: whether to switch the location of an external catalog table to the copy

@@ -30,7 +30,7 @@ class Table:
     """A table, with the properties that affect its index.
 
     Attributes:
-        name: the table's name as in SQL.
+        name: the table's name in SQL syntax.
         format: parquet or orc.
         location: the table's folder, in the form that `stores.plain` returns.
         is_catalog: whether the table is in the catalog.
@@ -61,7 +61,7 @@ class Table:
 
     @cached_property
     def folder(self) -> TableFolder:
-        """The folder with the index and journal, which may be above the folder of a partition."""
+        """The folder with the index and journal. It may be above the folder of a partition."""
         for path in folders_above(self.location):
             names = self.store.names(f"{path}/_zorder") if self.store is not None else []
             if "_index" in names or "_journal" in names:
@@ -81,7 +81,7 @@ def path_table(spark: SparkSession, path: str, format: str) -> Table:
 
 
 def lookup(spark: SparkSession, name: str) -> Table:
-    """Returns the table for a name in SQL, which may have the form parquet.`path`.
+    """Returns the table for a name in SQL. The name may have the form parquet.`path`.
 
     Raises Spark's error if Spark does not know the table.
     """

@@ -84,7 +84,7 @@ def draw_rectangles(layouts: Mapping[str, Layout], ranks: bool, bare: bool = Fal
 
 
 def scales_of(layouts: Sequence[Layout], ranks: bool) -> list[Scale]:
-    """Returns the scale of each column, which covers the values of all layouts."""
+    """Returns a scale for each column that covers the values of all layouts."""
     found = []
     for i, column in enumerate(layouts[0].columns):
         pairs = [file.bounds[i] for layout in layouts for file in layout.files]

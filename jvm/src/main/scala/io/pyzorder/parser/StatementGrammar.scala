@@ -56,7 +56,7 @@ object StatementGrammar extends NameGrammar {
     }
   }
 
-  /** Parses a target that is not part of a statement, as in skipping_index('db.t'). */
+  /** Parses a target outside a statement, such as the argument of skipping_index('db.t'). */
   def target(text: String): ParsedTarget =
     run(target, Tokens.of(text)) match {
       case Right(parsed) => parsed

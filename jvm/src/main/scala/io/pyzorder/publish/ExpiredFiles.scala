@@ -63,9 +63,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * The time from which the retention of a run's folder counts. An attacker who can forge DONE in
-   * the table's journal may not be allowed to delete files outside the table's folder, and a run
-   * folder there may belong to another table. Outside the table's folder, the retention therefore
-   * starts no earlier than the folder's modification time.
+   * the table's journal may have no permission to delete files outside the table's folder. A run
+   * folder there may also belong to another table. Outside the table's folder, the retention
+   * therefore starts no earlier than the folder's modification time.
    */
   private def since(folder: FileStatus, ended: Option[Long]): Long = {
     val modified = folder.getModificationTime

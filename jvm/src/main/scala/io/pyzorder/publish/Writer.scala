@@ -93,7 +93,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     }
   }
 
-  /** Throws if a partition's folder, named as in FileRef.folder, also belongs to another table. */
+  /** Throws if one of the folders, in the form of FileRef.folder, also belongs to another table. */
   def checkAlone(folders: Seq[String]): Unit =
     new RunFiles(hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, folders)).checkAlone()
 
@@ -107,7 +107,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    *                with them
    * @param staged  the files that replace them and contain the same rows
    * @param entries the index entries of the staged files; this method sets their modification times
-   * @param columns maps the previously indexed columns to those that are indexed from now on
+   * @param columns maps the previously indexed columns to the columns to index from now on
    * @param rowsOf  further files whose rows the staged files contain, but which are not retired
    */
   def publish(
@@ -162,7 +162,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    * @param moves the partitions
    * @param read  every file of these partitions, as it was when read
    * @param fill  writes the rows to new files and describes the files, given a map from the old
-   *              folders to the new ones, named as in FileRef.folder
+   *              folders to the new ones, in the form of FileRef.folder
    * @return the folder that contains the new folders
    */
   def switchPartitions(table: TableIdentifier, moves: Seq[PartitionMove], read: Seq[FileRef])(
@@ -275,8 +275,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Performs the steps before RETIRE: verifies row counts, creates markers and publishes index
-   * entries. `summarized` are the folders, named as in FileRef.folder, whose SummaryFiles are also
-   * retired.
+   * entries. `summarized` are the folders, in the form of FileRef.folder, whose SummaryFiles are
+   * also retired.
    */
   private def prepareMoves(
       summarized: Seq[String],
@@ -436,7 +436,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
  *
  * @param staged  the files
  * @param entries their index entries, without modification times
- * @param columns maps the previously indexed columns to those that are indexed from now on
+ * @param columns maps the previously indexed columns to the columns to index from now on
  */
 final case class Filled(
     staged: Seq[StagedFile],

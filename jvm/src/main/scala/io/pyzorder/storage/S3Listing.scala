@@ -103,8 +103,9 @@ object S3Listing {
   private val AuditSpan = "org.apache.hadoop.fs.store.audit.AuditSpan"
 
   /**
-   * The S3Listing for a file system; None if the file system is not S3A, or if S3A encrypts objects
-   * before it uploads them, which makes their sizes in S3 differ from those of the files.
+   * The S3Listing for a file system; None if the file system is not S3A. Also None if S3A encrypts
+   * objects before it uploads them, because their sizes in S3 then differ from the sizes of the
+   * files.
    */
   def of(fs: FileSystem): Option[S3Listing] =
     if (fs.getClass.getName != s"$S3A.S3AFileSystem") None

@@ -36,7 +36,7 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   private lazy val places: Set[Path] = catalog.fold(Set.empty[Path])(_())
 
   /**
-   * The locations, spelled as in the names that `relativize` returns. They are compared as strings,
+   * The locations, spelled like the names that `relativize` returns. They are compared as strings,
    * because Hadoop's comparison of paths ignores the case of the authority, whereas `relativize`
    * and `isAtOrBelow` do not.
    */
@@ -49,7 +49,7 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   def trusting(more: Set[Path]): TableFolder = new TableFolder(root, Some(() => places ++ more))
 
   /**
-   * Whether a folder, named as in FileRef.folder, belongs to the table: it is inside the table's
+   * Whether a folder, in the form of FileRef.folder, belongs to the table: it is inside the table's
    * folder, or at or below a partition location from the catalog, with no link on the way.
    */
   def holds(folder: String): Boolean =
@@ -232,7 +232,10 @@ object TableFolder {
     else new Path(uri.getScheme.toLowerCase(Locale.ROOT), uri.getAuthority, uri.getPath)
   }
 
-  /** Whether Spark's listings hide a file, named as in FileRef, because of a name on its path. */
+  /**
+   * Whether Spark's listings hide a file because of a name on its path. `relative` has the form of
+   * FileRef.path.
+   */
   def isHidden(relative: String): Boolean =
     if (isWhole(relative)) isHiddenName(relative.substring(relative.lastIndexOf('/') + 1))
     else relative.split('/').exists(isHiddenName)

@@ -18,7 +18,7 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  *
  * A folder without its marker has been overwritten by another writer since RETIRE. In this folder,
  * the table consists of the files in L, minus the files that the run itself moved in. None of the
- * run's files are added, so overwritten rows never come back. A reader checks the markers, too,
+ * run's files are added, so overwritten rows never come back. A reader also checks the markers
  * before and after it lists the folder.
  */
 final class Overlay private[publish] (
@@ -43,7 +43,7 @@ final class Overlay private[publish] (
   /** The run's new files, which are also hidden if their folder was overwritten. */
   private[publish] def added: Seq[FileRef] = record.add
 
-  /** Folders that carry the run's marker, named as in FileRef.folder. */
+  /** Folders that contain the run's marker, in the form of FileRef.folder. */
   def folders: Seq[String] = record.folders
 
   /** The other path at which a shown file may be found. */

@@ -68,7 +68,7 @@ final case class SwitchRecord(
  * One partition that a run switches to another folder.
  *
  * @param spec the partition's values by column, as stored in the catalog
- * @param from the partition's folder, named as in FileRef.folder
+ * @param from the partition's folder, in the form of FileRef.folder
  * @param to   the partition's path within the new folder, such as `day=1/hour=2`
  */
 final case class PartitionMove(spec: Map[String, String], from: String, to: String)

@@ -18,13 +18,15 @@ object SummaryFiles {
 
   private val Names = Seq("_metadata", "_common_metadata")
 
-  /** Whether a file, named as in FileRef, has the name of a summary file. */
+  /** Whether a file has the name of a summary file. `path` has the form of FileRef.path. */
   def isOne(path: String): Boolean = Names.contains(path.substring(path.lastIndexOf('/') + 1))
 
   /** The given files without summary files. */
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
-  /** The summary files in the folders, named as in FileRef.folder. Lists each folder once. */
+  /**
+   * The summary files in the folders, given in the form of FileRef.folder. Lists each folder once.
+   */
   def in(hadoopConf: Configuration, table: TableFolder, folders: Seq[String]): Seq[FileRef] =
     folders.distinct.flatMap(folder => list(hadoopConf, table.resolve(folder))).map { file =>
       FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)

@@ -33,8 +33,8 @@ private[publish] trait CatalogSwitch {
   /**
    * Changes the catalog. Called after COMMIT, when the folders are complete.
    *
-   * @param alive whether this writer still holds the lock, so that no other writer completes the
-   *              same switch
+   * @param alive whether this writer still holds the lock; if it does, no other writer completes
+   *              the same switch
    * @param reach reports fail points, for tests
    * @return the conflicts with other writers; empty if there are none
    */

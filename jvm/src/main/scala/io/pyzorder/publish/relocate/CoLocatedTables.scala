@@ -12,7 +12,7 @@ import org.apache.spark.sql.pyzorder.shim
 object CoLocatedTables {
 
   /**
-   * The tables, other than `own`, whose location or one of whose partitions' locations is in
+   * The tables, other than `own`, that have their own location or a partition's location in
    * `folders`. Each table comes with that folder. Lists the partitions of every table in the
    * database.
    */

@@ -140,7 +140,7 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * The last OPTIMIZE, which a RESTORE would undo, if it switched partitions. Throws
+   * The last OPTIMIZE, if it switched partitions. A RESTORE would undo this OPTIMIZE. Throws
    * ZORDER_CANNOT_RESTORE if it cannot be undone.
    *
    * @param after the number of the last run that replaced files in place

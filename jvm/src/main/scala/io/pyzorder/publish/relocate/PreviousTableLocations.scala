@@ -45,9 +45,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.ended(hadoopConf, switch.from).values.max
 
   /**
-   * The OPTIMIZE that switched the table to its current folder, which a RESTORE would undo. Throws
-   * ZORDER_CANNOT_RESTORE if there is no such OPTIMIZE, if others have replaced the files that it
-   * wrote, or if the files that it replaced are gone.
+   * The OPTIMIZE that switched the table to its current folder. A RESTORE would undo this OPTIMIZE.
+   * Throws ZORDER_CANNOT_RESTORE if there is no such OPTIMIZE, if others have replaced the files
+   * that it wrote, or if the files that it replaced are gone.
    */
   def lastOptimize: LastSwitch.OfTable = {
     val switch = switches.lastOption.map(_._1)

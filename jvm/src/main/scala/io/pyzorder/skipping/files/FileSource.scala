@@ -48,7 +48,9 @@ private[skipping] final class FileSource(
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
-  /** Whether a scan uses the fixed state, which must then not be replaced. Set by PlanState. */
+  /**
+   * Whether a scan uses the fixed state. If so, the state must not be replaced. Set by PlanState.
+   */
   private[files] var isSettled: Boolean = false
 
   /** The partitions that the plan's scans are known to select. */
@@ -161,7 +163,7 @@ private[skipping] object FileSource {
   }
 
   /**
-   * Fixes the states of a plan's sources from one listing of all their files, so that the states
+   * Fixes the states of a plan's sources from one listing of all their files. The states therefore
    * agree. Sources without a journal are left to Spark.
    */
   def listTogether(sources: Seq[FileSource]): Unit = {

@@ -20,8 +20,9 @@ import io.pyzorder.storage.FileVersion
  *
  * The state belongs to the plan, not to one execution: a physical scan keeps its list of files, so
  * a plan that is executed again could otherwise mix old lists with new ones. A DataFrame that is
- * collected again therefore shows the state that it read first, as in plain Spark. Planning and
- * EXPLAIN do not fix the state, but describing a plan at the start of its execution does.
+ * collected again therefore shows the state that it read first. This is also how plain Spark
+ * behaves. Planning and EXPLAIN do not fix the state, but describing a plan at the start of its
+ * execution does.
  *
  * A plan comprises everything that one QueryExecution optimizes, including subqueries, and the
  * plans that adaptive execution later derives from it. The QueryExecution's tracker is available

@@ -66,7 +66,7 @@ object FilterColumn {
     dataType == DoubleType || dataType == FloatType
 
   /**
-   * Whether values of the type have a single order throughout Spark, which the bounds also follow.
+   * Whether values of the type have a single order throughout Spark. The bounds follow that order.
    * Strings qualify only under the binary collation: `StringType` equals no other collation's type.
    */
   def isOrdered(dataType: DataType): Boolean = dataType match {

@@ -56,9 +56,7 @@ final class Judgement private[skipping] (
   private def any(outcomes: Int): IndexFilter =
     Seq(Null, True, False).filter(o => (outcomes & o) != 0).map(may).reduce(IndexFilter.or)
 
-  /**
-   * Selects the files to read: those in which some row may make the predicate TRUE.
-   */
+  /** Selects the files to read: those in which some row may make the predicate TRUE. */
   def mayBeTrue: IndexFilter = may(True)
 
   /**
@@ -89,8 +87,8 @@ final class Judgement private[skipping] (
    * `extreme` or NULL only if each part is `extreme` or NULL. It is the opposite only if some part
    * is the opposite, and it is the opposite or NULL only if some part is the opposite or NULL. It
    * is NULL only if some part is NULL and each part is NULL or `extreme`. An error in a part that
-   * does not decide the outcome may go unnoticed, as it may in Spark, which need not evaluate such
-   * a part.
+   * does not decide the outcome may go unnoticed. The same can happen in Spark, which need not
+   * evaluate such a part.
    */
   private def joined(other: Judgement, extreme: Int): Judgement = {
     val opposite = Outcomes.negated(extreme)
