@@ -69,8 +69,8 @@ class Placement:
             columns: for each column, the values and null flags of the sampled rows.
             leaves: the number of files of each table partition.
             bits: the number of bits per column in a z-value.
-            spread: the numbers 0 to 65535, with the bits of each moved apart: neighbouring bits are
-                as many places apart as there are columns.
+            spread: the numbers 0 to 65535 with their bits spread out. If there are n columns,
+                neighbouring bits are n places apart.
         """
         self._boundaries = [Boundaries(values, nulls) for values, nulls in columns]
         ids = self._ids(columns)

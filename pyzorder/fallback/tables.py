@@ -41,7 +41,7 @@ class Table:
         obstacle: the reason why no file may be skipped; empty if files may be skipped.
         is_bucketed: whether the table is bucketed.
         is_external: whether dropping the table leaves its files in place.
-        path: the path to pass to spark.read; empty for a table of the catalog.
+        path: the path to pass to spark.read; empty for a table in the catalog.
         store: the store of the table's files; None if this process cannot reach it.
     """
 

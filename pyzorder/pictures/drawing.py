@@ -183,7 +183,7 @@ def limits_of(sides: Iterable[Floats]) -> Limits:
 
 
 def draw_boxes(panel: Any, boxes: Boxes, limits: Sequence[Limits]) -> None:
-    """Draws the rectangles, with the lit ones on top, and widens very thin ones."""
+    """Draws the rectangles, with the highlighted ones on top, and widens very thin ones."""
     sides = boxes.sides.copy()
     for first, (low, high) in zip((0, 2), limits, strict=True):
         pair = np.clip(sides[:, first : first + 2], low, high)

@@ -128,8 +128,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     } yield (run, isRetired, folder)
 
   /**
-   * The folders in `outside`, except those that are themselves tables and therefore number their
-   * runs separately, and those that contain the marker of another table's unfinished run.
+   * The folders in `outside`, except two kinds: folders that are themselves tables, because these
+   * number their runs separately, and folders that contain the marker of another table's unfinished
+   * run.
    */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
     FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal) ||

@@ -64,9 +64,10 @@ private[publish] object Recovery {
   }
 
   /**
-   * The part of a record that belongs to the table. The catalog decides this, or the mark that the
-   * run put into each folder that it fills. For partitions outside the table's folder, the table's
-   * path alone does not show whether they belong to the table.
+   * The part of a record that belongs to the table. Whether a folder belongs to the table is
+   * decided by the catalog, or by the mark that the run put into each folder that it fills. For
+   * partitions outside the table's folder, the table's path alone does not show whether they belong
+   * to the table.
    */
   private def ofTable(
       state: JournalState,

@@ -33,7 +33,7 @@ private[relocate] final class PreviousTableLocations(
     chain(folder, Set(folder)).map(switch => switch -> since(switch))
   }
 
-  /** Previous folders that another table of the same database now uses. */
+  /** Previous folders that another table in the same database now uses. */
   private lazy val taken: Set[Path] =
     switches.map(_._1).groupBy(_.record.table.database.get).flatMap { case (database, those) =>
       CoLocatedTables.of(session, database, None, those.map(_.from.root).toSet).map(_._1)

@@ -20,8 +20,8 @@ import io.pyzorder.skipping.predicate.FilterColumn
 /**
  * Finds conditions that restrict the rows of a query's scans but, contrary to what users may
  * expect, skip no files. These are join keys, and conditions that Spark does not pass to the scan
- * (nondeterministic ones and, in Spark 3.5, those with a subquery). They are only for display;
- * PruneByJoinKeys decides which join keys are used.
+ * (nondeterministic ones and, in Spark 3.5, those with a subquery). The results are only for
+ * display; PruneByJoinKeys decides which join keys are used.
  */
 final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelper {
 
