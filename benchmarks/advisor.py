@@ -2,10 +2,10 @@
 
     python benchmarks/advisor.py [--scale 1] [--files 100]
 
-The workloads read TPC-DS store_sales. Each filters mostly by one or two columns, and sometimes by
-others. The advisor is given half of the statements, and the statement that it recommends is run.
-pyzorder.explain then shows how many bytes the other half would open. Prints a table, and writes it
-to benchmarks/results/advisor.md.
+The workloads read TPC-DS store_sales. Each workload filters mostly by one or two columns, and
+sometimes by others. The advisor is given half of the statements, and its recommendation is carried
+out. pyzorder.explain then shows how many bytes the other half would open. Prints a table, and
+writes it to benchmarks/results/advisor.md.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def customer(draw: random.Random) -> str:
 
 
 def days(draw: random.Random) -> str:
-    """Returns a query for one to four weeks, which filters by date key."""
+    """Returns a query that selects one to four weeks by date key."""
     first = draw.randrange(FIRST_DAY, LAST_DAY - 28)
     return f"{SELECT} WHERE ss_sold_date_sk BETWEEN {first} AND {first + draw.randrange(6, 28)}"
 
 
 def month(draw: random.Random) -> str:
-    """Returns a query for a month, which filters through a join."""
+    """Returns a query that selects a month through a join."""
     return (
         f"{SELECT} {DATE} WHERE d_year = {draw.randrange(1998, 2003)} "
         f"AND d_moy = {draw.randrange(1, 13)}"
@@ -59,7 +59,7 @@ def demographics(draw: random.Random) -> str:
 
 
 def item(draw: random.Random) -> str:
-    """Returns a query that looks up an item, written with WITH."""
+    """Returns a query with a WITH clause that looks up an item."""
     return (
         "WITH sold AS (SELECT ss_item_sk AS item, ss_quantity FROM store_sales) "
         f"SELECT sum(ss_quantity) FROM sold WHERE item = {draw.randrange(1, 18_000)}"

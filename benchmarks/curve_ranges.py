@@ -28,7 +28,7 @@ BOXES, SPAN = 60, 1_000_000_000
 
 
 def boxes(columns: Sequence[str], side: float) -> list[dict[str, tuple[int, int]]]:
-    """Returns boxes that span the share `side` of each column's values, or lookups if it is 0.
+    """Returns boxes over the share `side` of each column's values, or lookups if `side` is 0.
 
     A lookup restricts only one of the columns.
     """

@@ -1,11 +1,11 @@
-"""Compares how much queries open with the committed results, and fails if a figure is worse.
+"""Checks how much data queries open against the committed results, and fails if a figure is worse.
 
     python benchmarks/gate.py [--only layout,curve_ranges]
 
 Only figures that do not vary between runs are compared: the shares of files and of bytes that
-queries open in pyzorder's layouts. `make bench-layout` and `make bench-curve` measure these figures
-and others with the same code. The comparison takes a few minutes. If figures have improved, run
-those benchmarks again and commit the results.
+queries open in pyzorder's layouts. `make bench-layout` and `make bench-curve` run the same code and
+also measure other figures. The comparison takes a few minutes. If figures have improved, run those
+benchmarks again and commit the results.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Part:
     """A file in benchmarks/results, and how its lines are compared.
 
     Attributes:
-        name: the file's name without suffix.
+        name: the file's name without extension.
         key: columns that identify a line.
         same: columns that must not change.
         less: columns in which a lower figure is better, and what they measure.

@@ -3,10 +3,10 @@
     python benchmarks/many_files.py [--files 1000,20000,100000] [--queries 100] [--peers]
 
 The tables have real files: distinct Parquet files of 100 rows, with 100 hard links to each of them.
-Every query reads the 200 links to two of the distinct files, which differ from query to query. For
-each table and each way to read it, a fresh process runs one query after another. The figures are
-the times of the first and the second query, and the median time of the later ones. The smallest
-table has only as many files as each query reads.
+Every query reads the 200 links to two of the distinct files. Except in the smallest table,
+different queries read different files. For each table and each way to read it, a fresh process runs
+one query after another. The figures are the times of the first and the second query, and the median
+time of the later ones. The smallest table has only as many files as each query reads.
 
 With --peers, Delta and Iceberg also read the same files, on the Spark version that
 benchmarks/peers.py lists for them. The files are converted for Delta (CONVERT TO DELTA) and added

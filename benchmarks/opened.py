@@ -70,7 +70,10 @@ class Queries:
         self.asked = [self.rows[i] for i in random.choice(len(self.rows), LOOKUPS, replace=False)]
 
     def bounds(self, units: Sequence[tuple[Sequence[tuple[Any, Any] | None], int]]) -> Bounds:
-        """Converts bounds to ranks, which are even for sampled values, and odd between them."""
+        """Converts bounds to ranks.
+
+        Sampled values have even ranks. The values between them have odd ranks.
+        """
         least, greatest = [], []
         for c, values in enumerate(self.values):
             nothing = (2 * len(values), -2)  # units without values are never opened

@@ -4,11 +4,11 @@
 
 The table is TPC-H lineitem in 64 files, with rows in their original order. It is clustered by
 (l_partkey, l_shipdate, l_suppkey) into the same number of files, with a heap of 2 GiB. A plain
-rewrite runs one task per file, which writes one new file. Each round measures every kind of rewrite
-once. The seconds are the minimum over all rounds, and only their ratios matter. At larger scale
-factors, only the plain rewrite and pyzorder run, with files of the same size and a third of the
-rounds. The OPTIMIZE of another project alternates with pyzorder's on the newest Spark version that
-the project supports. Prints the results, and writes them to benchmarks/results/optimize.md and
+rewrite runs one task per file, and each task writes one new file. Each round measures every kind of
+rewrite once. The seconds are the minimum over all rounds, and only their ratios matter. At larger
+scale factors, only the plain rewrite and pyzorder run, with files of the same size and a third of
+the rounds. The OPTIMIZE of another project alternates with pyzorder's on the newest Spark version
+that the project supports. Prints the results, and writes them to benchmarks/results/optimize.md and
 optimize_peers.md.
 """
 
@@ -81,7 +81,7 @@ def order_by(spark: SparkSession, source: Path, files: int, folder: Path) -> Cal
 
 
 def optimize(spark: SparkSession, source: Path, files: int, folder: Path) -> Callable[[], None]:
-    """Runs OPTIMIZE on a copy of the table, which is created before the measurement."""
+    """Runs OPTIMIZE on a copy of the table. The copy is created before the measurement."""
     shutil.copytree(source, folder)
     spark.conf.set("spark.sql.zorder.optimize.targetFileSize", str(size_of(folder) // files))
     table = pyzorder.ZOrderTable.forPath(spark, str(folder))

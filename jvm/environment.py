@@ -65,7 +65,7 @@ def same_python(python: Path) -> bool:
 
 
 def install_java(folder: Path, python: Path) -> None:
-    """Writes `bin/with-java`, after installing Java if the machine has none that Spark supports."""
+    """Installs Java if the machine has none that Spark supports, and writes `bin/with-java`."""
     export = ""
     if build.machine_java() is None:
         require(any(pip_install(python, version) for version in PYPI_JAVA), "Java")

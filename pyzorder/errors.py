@@ -1,8 +1,8 @@
 """Errors raised by the Python side, with one function per failure.
 
-The messages are in error_conditions.json, a catalogue shared with the jar and the documentation.
-If an SQL statement fails, for example because a column is unknown, Spark itself raises an
-AnalysisException whose condition starts with ZORDER_, which is not converted to a ZOrderError.
+The messages are in error_conditions.json, a catalogue shared with the jar and the documentation. If
+an SQL statement fails, for example because a column is unknown, Spark itself raises an
+AnalysisException whose condition starts with ZORDER_. It is not converted to a ZOrderError.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def read(spark: SparkSession, table: str) -> History:
     """Reads the runs of a table from its journal.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
 
     Raises:
         ZOrderError: the session does not run pyzorder.

@@ -89,7 +89,7 @@ def _spread_table(n: int) -> npt.NDArray[np.int64]:
 
 
 def _interleave_octets(columns: Sequence[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
-    """Interleaves columns of the same width, which have one row of bytes per value."""
+    """Interleaves columns of the same width, each with one row of bytes per value."""
     bits = np.stack([np.unpackbits(column, axis=1) for column in columns], axis=2)
     return np.packbits(bits.reshape(len(bits), -1), axis=1)[:, :MAX_BYTES]
 

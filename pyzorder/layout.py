@@ -137,7 +137,7 @@ def read(
     Nothing is written.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         columns: the columns to read bounds of, named as in ZORDER BY. By default, those that the
             files are clustered by.
         where: the condition of a query. The layout then includes the files that the query opens, as

@@ -1,8 +1,8 @@
 """Pictures of a table's layout.
 
 `rectangles` draws each data file as the rectangle between its minima and maxima, `depth` shows how
-many files cover each value, and `curve` shows the curves that can order rows. Each returns a
-matplotlib Figure, which notebooks display and `save` writes to a file.
+many files cover each value, and `curve` shows the curves that can order rows. Each function returns
+a matplotlib Figure, which notebooks display and `save` writes to a file.
 
 Needs matplotlib: `pip install 'pyzorder-spark[plot]'`.
 """
@@ -56,12 +56,12 @@ def rectangles(
     """Draws every file of a table as a rectangle over two columns, or as a bar over one.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         columns: one or two columns, named as in ZORDER BY. By default, the first two that the
             files are clustered by.
         where: the condition of a query. The picture shows the query's box and highlights the
             files that the query opens.
-        ranks: whether to space all bounds evenly along the axes, which separates files where values
+        ranks: whether to space all bounds evenly along the axes. This separates files where values
             are crowded. Strings are always drawn this way.
 
     Raises:
@@ -83,7 +83,7 @@ def compare(layouts: Mapping[str, Layout], *, ranks: bool = False) -> Picture:
 
     Args:
         layouts: the layouts by title.
-        ranks: as in `rectangles`.
+        ranks: see `rectangles`.
 
     Raises:
         ZOrderError: the layouts have more than two columns.
@@ -128,7 +128,7 @@ def curve(names: Sequence[str] = curves.NAMES, bits: int = 3) -> Picture:
 
 
 def save(picture: Picture, path: str | Path) -> Path:
-    """Writes a picture as PNG or SVG, depending on the suffix of `path`.
+    """Writes a picture as PNG or SVG, depending on the extension of `path`.
 
     Creates the folder if needed.
 
@@ -136,7 +136,7 @@ def save(picture: Picture, path: str | Path) -> Path:
         The path of the file.
 
     Raises:
-        ZOrderError: the suffix is neither `.png` nor `.svg`.
+        ZOrderError: the extension is neither `.png` nor `.svg`.
     """
     path = Path(path)
     suffix = suffix_of(path)
@@ -149,7 +149,7 @@ def suffix_of(path: Path) -> str:
     """Returns `png` or `svg`.
 
     Raises:
-        ZOrderError: `path` has another suffix.
+        ZOrderError: `path` has another extension.
     """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in ("png", "svg"):

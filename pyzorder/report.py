@@ -86,7 +86,7 @@ def write(
     """Writes the report of a table as one HTML file.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         path: the file to write. Its folder is created if needed.
         columns: the columns to draw, named as in ZORDER BY. By default, those that the files
             are clustered by.
@@ -223,7 +223,7 @@ def advice(
     """Returns recommendations and the statements to run.
 
     Args:
-        first: as in `render`.
+        first: see `render`.
     """
     todo = []
     if first:

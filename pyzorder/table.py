@@ -28,10 +28,10 @@ class ZOrderTable:
 
     @classmethod
     def forName(cls, spark: SparkSession, name: str) -> ZOrderTable:
-        """Returns a table of the catalog.
+        """Returns a table in the catalog.
 
         Args:
-            name: the table's name as in SQL, such as "sales", "db.sales" or "`odd name`".
+            name: the table's name in SQL syntax, such as "sales", "db.sales" or "`odd name`".
 
         Raises:
             ZOrderError: the session does not run pyzorder.
@@ -59,7 +59,7 @@ class ZOrderTable:
         """Creates the skipping index if there is none, without rewriting files.
 
         Args:
-            columns: the columns to collect statistics of, named as in SQL. By default, the first
+            columns: the columns to collect statistics of, in SQL syntax. By default, the first
                 columns that can have statistics, up to `spark.sql.zorder.index.maxColumns`.
 
         Raises:
@@ -136,7 +136,7 @@ class OptimizeBuilder:
         return self
 
     def full(self) -> OptimizeBuilder:
-        """Also rewrites files that are already clustered by the same columns.
+        """Makes the OPTIMIZE also rewrite files that are already clustered by the same columns.
 
         The OPTIMIZE then runs even if it makes lookups slower.
         """
@@ -144,12 +144,12 @@ class OptimizeBuilder:
         return self
 
     def dryRun(self) -> OptimizeBuilder:
-        """Changes nothing, and returns metrics of what would happen."""
+        """Makes the OPTIMIZE change no files. Its metrics then describe what it would do."""
         self._dry_run = True
         return self
 
     def executeZOrderBy(self, *columns: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Clusters the files by the columns, which are named as in SQL.
+        """Clusters the files by the columns, which are named in SQL syntax.
 
         Returns:
             The metrics of the OPTIMIZE.

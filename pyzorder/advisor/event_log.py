@@ -34,8 +34,8 @@ def read(
 ) -> None:
     """Adds the SQL executions of the event logs at or below a path to a workload.
 
-    The analysis uses the SQL text if the job's description contains it, as with spark-sql and the
-    Thrift server. Otherwise, it uses the physical plan.
+    The job's description contains the SQL text if spark-sql or the Thrift server ran the query. In
+    that case, the analysis uses the text. Otherwise, it uses the physical plan.
 
     Raises:
         ZOrderError: there is no log at the path.

@@ -53,7 +53,7 @@ class LayoutSearch:
         Args:
             columns: the columns that the table can be clustered by.
             most: maximum number of clustering columns.
-            margin: as in `chosen`.
+            margin: see `chosen`.
             weigh: whether to write some files for the best layout with each number of columns, to
                 measure how their size changes.
         """

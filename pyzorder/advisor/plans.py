@@ -44,7 +44,7 @@ ATTRIBUTE = re.compile(r"([^\s\[\](),]+)#\d+L?")
 CAST = re.compile(r"cast\((.+) as ([^()]+(?:\(.*\))?)\)")
 RENAMED = "joins on keys that a plan computes or renames"
 
-#: Nodes that process each row independently, so that join keys can be pushed below them.
+#: Nodes that process each row independently. Join keys can be pushed below them.
 ROW_BY_ROW = ("Filter", "Project", "ZOrderSkipping", "ColumnarToRow", "InputAdapter",
               "WholeStageCodegen", "AdaptiveSparkPlan", "BroadcastQueryStage")  # fmt: skip
 

@@ -1,7 +1,8 @@
 """Determines how a query reads a table, through aliases, subqueries and joins.
 
-Filters are pushed down to the table as in Spark's optimizer, and join keys as in pyzorder when a
-query runs. Filters and keys that do not reach the table are counted as left out.
+Filters are pushed down to the table as Spark's optimizer would push them. Join keys are pushed down
+as pyzorder would push them when the query runs. Filters and keys that do not reach the table are
+counted as left out.
 """
 
 from __future__ import annotations
@@ -333,7 +334,7 @@ def is_semi(join: exp.Join | None) -> bool:
 
 
 def is_strict(join: exp.Join | None) -> bool:
-    """Whether rows without a match are dropped, as in WHERE, inner joins and semi joins."""
+    """Whether rows without a match are dropped. True for WHERE, inner joins and semi joins."""
     return join is None or is_semi(join) or (not join.side and join.kind.upper() != "ANTI")
 
 
@@ -365,7 +366,7 @@ def is_hinted(scope: Scope, name: str) -> bool:
 def other_side(
     scope: Scope, name: str, key: exp.Expression, conditions: list[exp.Expression]
 ) -> str:
-    """Returns a query for the other side of a join that selects the key and all columns in use.
+    """Returns a query that selects the key and all columns in use from a join's other side.
 
     The size of the query's result determines whether Spark broadcasts it.
     """

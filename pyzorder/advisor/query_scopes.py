@@ -145,7 +145,7 @@ class Expansion:
         self._put(table, holder.this, exp.TableAlias(columns=columns))
 
     def _put(self, table: exp.Table, query: exp.Expression, named: exp.TableAlias) -> None:
-        """Replaces a table with a query, which gets the table's alias and column names.
+        """Replaces a table with a query. The query gets the table's alias and column names.
 
         If the table has no column names, the query gets those in `named`.
         """

@@ -47,12 +47,12 @@ def advise(
     """Recommends clustering columns for a table and a workload, if clustering is worth it.
 
     For each candidate, lays out a sample of the table as OPTIMIZE would. Then evaluates the
-    workload's filters and join keys on the bounds of the resulting files, with the code that skips
-    files in queries. Candidates are compared by how many bytes would be opened. The table is not
-    changed. Parts of the workload that the advisor does not understand are counted.
+    workload's filters and join keys on the bounds of the resulting files, using the same code that
+    skips files in queries. Candidates are compared by how many bytes would be opened. The table is
+    not changed. Parts of the workload that the advisor does not understand are counted.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         queries: a file of SQL statements that end with semicolons, or a list of statements.
         event_log: a folder of Spark event logs or a single log, in any of Spark's codecs.
         max_columns: maximum number of clustering columns, from 1 to 4.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-#: Name that the JVM expects for the key column in queries for a join's other side.
+#: Name of the key column in queries for a join's other side. The JVM expects this name.
 KEY = "_zorder_key"
 
 

@@ -63,7 +63,7 @@ def sentence(failure: BaseException) -> str:
 
 
 def message(failure: BaseException) -> str:
-    """Returns the message of an exception or, for a JVM exception, that of its innermost cause."""
+    """Returns an exception's message or, for a JVM exception, the innermost cause's message."""
     java = getattr(failure, "java_exception", None) or getattr(failure, "_origin", None)
     if java is None or condition_in(str(failure)):
         return str(failure) or type(failure).__name__

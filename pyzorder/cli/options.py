@@ -25,7 +25,7 @@ class Settings:
 
 
 class SettingType(click.ParamType[tuple[str, str]]):
-    """A parameter type for settings of Spark, written as key=value."""
+    """A parameter type for Spark settings, written as key=value."""
 
     name = "key=value"
 

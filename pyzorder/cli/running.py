@@ -33,8 +33,7 @@ def run(
     """Runs a statement and shows its steps as they progress.
 
     On SIGINT or SIGTERM, cancels the statement's jobs and waits while the statement undoes
-    everything that it has not published. A second signal exits the process immediately, like a
-    kill.
+    everything that it has not published. A second signal ends the process immediately.
 
     Args:
         what: the name of the statement, such as OPTIMIZE.

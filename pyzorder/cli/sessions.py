@@ -1,4 +1,4 @@
-"""Provides a command's session, which is new, on a Connect server, or passed by the caller."""
+"""Provides a command's session: a new one, one on a Connect server, or the caller's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyzorder.session import configure, default_setting, jar
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Default settings of a new session, which --conf overrides.
+#: Default settings of a new session. The option --conf overrides them.
 DEFAULTS = {"spark.app.name": "pyzorder", "spark.ui.showConsoleProgress": "false"}
 
 #: A module of the JDK that Spark 4's launcher always adds.
@@ -36,7 +36,7 @@ def session(settings: Settings) -> Iterator[SparkSession]:
     """Provides a session with these settings, and stops it after the `with` block.
 
     Programs and tests can pass an existing session as Click's context object. The command then uses
-    a new session of the same Spark application, which is not stopped.
+    a new session of the same Spark application, and does not stop it.
 
     Raises:
         ZOrderError: Spark cannot be started or reached.

@@ -1,4 +1,4 @@
-"""Tracks the progress of a statement by the status of its Spark jobs, and cancels them."""
+"""Tracks the progress of a statement by the status of its Spark jobs, and cancels the jobs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Step:
 
 
 class Steps(Protocol):
-    """Tracks a statement that runs in its own thread, for one kind of session."""
+    """Tracks the progress of a statement that runs in its own thread."""
 
     def thread(self, work: Callable[[], None]) -> threading.Thread:
         """Creates the thread for the statement."""

@@ -42,7 +42,7 @@ def create_index(
     date when they write to the table. After writes by other sessions, call `refresh_index`.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         columns: dotted names of the columns to index. By default, those of the existing index or,
             if there is none, the table's first columns, up to `spark.sql.zorder.index.maxColumns`.
         format: the format of the files if `table` is a path, either parquet or orc.
@@ -79,7 +79,7 @@ def refresh_index(spark: SparkSession, table: str, format: str = "parquet") -> i
     there is none.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         format: the format of the files if `table` is a path, either parquet or orc.
 
     Returns:
@@ -217,10 +217,10 @@ def statistics_columns(
     spark: SparkSession, table: Table, able: Sequence[IndexedColumn],
     clustering: Sequence[IndexedColumn] = (),
 ) -> list[IndexedColumn]:  # fmt: skip
-    """Returns the columns to index, which include the clustering columns but no denied columns.
+    """Returns the columns to index. Denied columns are never included.
 
-    The other columns are those of the existing index or, if there is none, the first columns of the
-    table.
+    The result consists of the clustering columns, and of the columns of the existing index or, if
+    there is none, the table's first columns. It is empty if Spark does not match columns by name.
     """
     if _finds_otherwise(spark, table):
         return []
@@ -236,7 +236,7 @@ def _latest(table: Table) -> Snapshot | None:
 
 
 def _finds_otherwise(spark: SparkSession, table: Table) -> bool:
-    """Whether Spark matches columns other than by name, in which case no statistics are kept."""
+    """Whether Spark does not match columns by name. If so, no statistics are kept."""
     positions = table.format == "orc" and matches_positions(read_settings(spark))
     return positions or matches_field_ids(spark)
 

@@ -17,8 +17,8 @@ Ids = npt.NDArray[np.int32]
 #: Maximum share by which a cut may overfill files. If a cut exceeds it, other columns are tried.
 TOLERATED = 0.25
 
-#: Columns whose spread is at least this share of the widest count as equally wide. Equally wide
-#: columns are tried in their given order.
+#: Columns whose spread is at least this share of the widest column's spread count as equally wide.
+#: Equally wide columns are tried in their given order.
 ABOUT_AS_WIDE = 0.9
 
 #: Placeholder for the number of slabs of a grid's last column, which is cut into as many slabs as
@@ -76,7 +76,7 @@ def build(ids: Sequence[Ids], leaves: int) -> KdTree:
     happens if frequent values prevent an even grid.
 
     Args:
-        ids: for each column, the range id of each sampled row, which is 0 for null.
+        ids: for each column, the range id of each sampled row; 0 for null.
         leaves: number of files.
 
     Raises:

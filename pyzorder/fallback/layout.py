@@ -1,6 +1,6 @@
 """Clusters rows as OPTIMIZE does, but uses only Spark's public API.
 
-Each file is written by a separate task. This allows the use of Spark's writer for any store.
+Each file is written by a separate task. Spark's own writer can therefore be used for any store.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def optimize(
     itself, through a mount or with PyArrow.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder.
+        table: the table's name in SQL syntax, or the path of its folder.
         zorder_by: dotted names of the clustering columns.
         to: the copy's folder, which must be empty or not exist.
         switch_location: whether to switch the location of an external catalog table to the copy
@@ -226,7 +226,7 @@ def _empty_target(spark: SparkSession, table: Table, folder: TableFolder) -> Sto
 
 
 def _check_links(table: Table, sources: Sequence[SourceFile]) -> None:
-    """Raises if a file is reached through a link whose owner might not be allowed to read it."""
+    """Raises if a file is reached through a link whose owner may lack access to the file."""
     if isinstance(table.store, LocalStore):
         for path in (file.path for file in sources):
             is_inside = path.startswith(f"{table.location}/")

@@ -25,8 +25,8 @@ Nulls = npt.NDArray[np.bool_]
 class Boundaries:
     """Sorted distinct boundaries of a column of 64-bit integers, doubles or bytes.
 
-    Range ids are as in pyzorder.boundaries: 0 for null, otherwise 1 + the number of boundaries <=
-    the value.
+    Range ids have the meaning defined in pyzorder.boundaries: 0 for null, otherwise 1 + the number
+    of boundaries <= the value.
     """
 
     def __init__(self, values: Values, nulls: Nulls) -> None:
@@ -69,8 +69,8 @@ class Placement:
             columns: for each column, the values and null flags of the sampled rows.
             leaves: the number of files of each table partition.
             bits: the number of bits per column in a z-value.
-            spread: the numbers 0 to 65535, with the bits of each moved apart: neighbouring bits are
-                as many places apart as there are columns.
+            spread: the numbers 0 to 65535 with their bits spread out. If there are n columns,
+                neighbouring bits are n places apart.
         """
         self._boundaries = [Boundaries(values, nulls) for values, nulls in columns]
         ids = self._ids(columns)
@@ -97,7 +97,7 @@ class Placement:
         return found
 
     def places(self, ids: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int64]:
-        """Returns the z-value of each row, which interleaves the stretched range ids."""
+        """Returns the z-value of each row. It consists of the stretched range ids, interleaved."""
         z = np.zeros(len(ids[0]), dtype=np.int64)
         for column, boundaries in zip(ids, self._boundaries, strict=True):
             wide = (column.astype(np.int64) << self._bits) // boundaries.id_count
@@ -112,7 +112,7 @@ class Placement:
 
         Args:
             groups: for each row, the position of its table partition.
-            turns: as in `leaves`.
+            turns: see `leaves`.
             columns: the values of the first clustering column, its null flags, and so on.
         """
         values = [column.to_numpy() for column in columns]

@@ -86,8 +86,8 @@ def read(
     """Returns a reader of a table that uses the table's index.
 
     Args:
-        table: the table's name as in SQL, or the path of its folder. A string with a slash and no
-            backtick is a path.
+        table: the table's name in SQL syntax, or the path of its folder. Any string with a slash
+            and no backtick is a path.
         format: the format of the files if `table` is a path, either parquet or orc.
         schema: the schema of the files if `table` is a path. By default, Spark infers it.
     """

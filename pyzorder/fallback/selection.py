@@ -68,7 +68,7 @@ class Selection:
     """The files of a table that an index rules out for a condition.
 
     Attributes:
-        table: the table's name as in SQL.
+        table: the table's name in SQL syntax.
         indexed: number of files in the index.
         skipped: the files without matching rows.
         reasons: the reasons why no more files are skipped.

@@ -116,7 +116,8 @@ def _jvm_time_zone(spark: SparkSession) -> str:
 def _of_hadoop(spark: SparkSession, key: str) -> str:
     """Returns a Hadoop setting.
 
-    The session's setting overrides the context's, which can only be read with a JVM.
+    The session's setting overrides the context's setting. The context's setting can be read only
+    with a JVM.
     """
     own = setting(spark, key)
     if own or not hasattr(spark, "_jsparkSession"):

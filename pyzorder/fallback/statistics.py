@@ -1,6 +1,6 @@
 """Collects the statistics of files with an aggregation in Spark.
 
-Spark reads every value, as in queries, so statistics in footers need not be trusted.
+Spark reads every value, so statistics in footers need not be trusted.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def check(table: Table) -> None:
 
 
 def execute(spark: SparkSession, table: Table, copy: str, sources: Sequence[SourceFile]) -> None:
-    """Switches the location of each partition, and then that of the table.
+    """Switches the location of each partition, and then the location of the table.
 
     Every partition has the same rows in the table and in the copy, so queries that run in the
     meantime read each row once.

@@ -30,18 +30,18 @@ class Table:
     """A table, with the properties that affect its index.
 
     Attributes:
-        name: the table's name as in SQL.
+        name: the table's name in SQL syntax.
         format: parquet or orc.
         location: the table's folder, in the form that `stores.plain` returns.
         is_catalog: whether the table is in the catalog.
         partitions: names of its partition columns; empty for a path.
         types: the type of each column in DESCRIBE, by name.
-        defaults: columns with a default, whose values are not null in files that lack the column.
+        defaults: columns with a default. In files that lack such a column, its values are not null.
         properties: the table's properties.
         obstacle: the reason why no file may be skipped; empty if files may be skipped.
         is_bucketed: whether the table is bucketed.
         is_external: whether dropping the table leaves its files in place.
-        path: the path to pass to spark.read; empty for a table of the catalog.
+        path: the path to pass to spark.read; empty for a table in the catalog.
         store: the store of the table's files; None if this process cannot reach it.
     """
 
@@ -61,7 +61,7 @@ class Table:
 
     @cached_property
     def folder(self) -> TableFolder:
-        """The folder with the index and journal, which may be above the folder of a partition."""
+        """The folder with the index and journal. It may be above the folder of a partition."""
         for path in folders_above(self.location):
             names = self.store.names(f"{path}/_zorder") if self.store is not None else []
             if "_index" in names or "_journal" in names:
@@ -81,7 +81,7 @@ def path_table(spark: SparkSession, path: str, format: str) -> Table:
 
 
 def lookup(spark: SparkSession, name: str) -> Table:
-    """Returns the table for a name in SQL, which may have the form parquet.`path`.
+    """Returns the table for a name in SQL. The name may have the form parquet.`path`.
 
     Raises Spark's error if Spark does not know the table.
     """

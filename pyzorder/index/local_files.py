@@ -19,7 +19,8 @@ _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 def create_if_absent(path: str, data: bytes) -> bool:
     """Creates a file that contains `data`, and any missing parent folders from `_zorder` down.
 
-    Each writer hard-links a complete temporary file to `path`, which succeeds for only one of them.
+    Each writer creates a hard link at `path` to a complete temporary file. Only one writer
+    succeeds.
 
     Returns:
         False if the name is taken. The existing file is left unchanged.

@@ -27,5 +27,5 @@ class ReadSettings(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Both strings, joined as in the index table."""
+        """Both strings, joined in the form that the index table stores."""
         return self.structural + SEPARATOR + (self.temporal or "")

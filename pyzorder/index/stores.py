@@ -41,7 +41,7 @@ class Store(Protocol):
     """The operations that the index needs from a store."""
 
     def names(self, folder: str) -> list[str]:
-        """Lists the names in a folder, or none if the folder does not exist."""
+        """Lists the names in a folder. Returns an empty list if the folder does not exist."""
 
     def files(self, folder: str) -> dict[str, Stat]:
         """Lists all files below a folder, by path."""

@@ -15,7 +15,7 @@ def truncated(least: bytes, greatest: bytes, is_text: bool) -> tuple[bytes, byte
     """Returns bounds of about `MAX_BYTES` or less, or None if no upper bound is that short.
 
     Args:
-        is_text: whether the values are UTF-8, which is not truncated within a character.
+        is_text: whether the values are UTF-8. Such values are not truncated within a character.
     """
     upper = greatest if len(greatest) <= MAX_BYTES else _raised(_cut(greatest), is_text)
     return None if upper is None else (_cut(least), upper)

@@ -21,7 +21,7 @@ class VisibleFile:
     """A data file of a table.
 
     Attributes:
-        path: its path relative to the table's folder, which identifies it in the index.
+        path: its path relative to the table's folder. The index identifies the file by this path.
         place: the full path to read it from. While a run is unfinished, this may be the path of a
             staged or retired file.
         size: its size in bytes.

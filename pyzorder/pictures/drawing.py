@@ -84,7 +84,7 @@ def draw_rectangles(layouts: Mapping[str, Layout], ranks: bool, bare: bool = Fal
 
 
 def scales_of(layouts: Sequence[Layout], ranks: bool) -> list[Scale]:
-    """Returns the scale of each column, which covers the values of all layouts."""
+    """Returns a scale for each column that covers the values of all layouts."""
     found = []
     for i, column in enumerate(layouts[0].columns):
         pairs = [file.bounds[i] for layout in layouts for file in layout.files]
@@ -183,7 +183,7 @@ def limits_of(sides: Iterable[Floats]) -> Limits:
 
 
 def draw_boxes(panel: Any, boxes: Boxes, limits: Sequence[Limits]) -> None:
-    """Draws the rectangles, with the lit ones on top, and widens very thin ones."""
+    """Draws the rectangles, with the highlighted ones on top, and widens very thin ones."""
     sides = boxes.sides.copy()
     for first, (low, high) in zip((0, 2), limits, strict=True):
         pair = np.clip(sides[:, first : first + 2], low, high)

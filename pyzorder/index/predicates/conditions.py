@@ -4,8 +4,9 @@ sqlglot replaces many functions with its own, and parses some operators differen
 Function calls are therefore kept verbatim (`Verbatim`), and `Text` supports only a short list of
 nodes that mean the same in Spark. It raises NotUnderstood for all others.
 
-Spark parses `a = b IS NULL` as `(a = b) IS NULL`, and IN, LIKE and BETWEEN in the same way. sqlglot
-may group the operands differently. A predicate that is an operand must therefore be in parentheses.
+Spark parses `a = b IS NULL` as `(a = b) IS NULL`. The same rule applies to IN, LIKE and BETWEEN.
+sqlglot may group the operands differently. A predicate that is an operand must therefore be in
+parentheses.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def is_plain(node: exp.Expression) -> bool:
 
 
 def is_negated(node: exp.Expression) -> bool:
-    """Whether sqlglot stores a NOT in the node itself, as it may for NOT LIKE or NOT IN."""
+    """Whether sqlglot stores a NOT in the node itself. It may do that for NOT LIKE and NOT IN."""
     return bool(node.args.get("negate"))
 
 

@@ -33,7 +33,7 @@ class NullFilters:
     """Builds null filters for predicates and values."""
 
     def __init__(self, find: Find, types: Types, constant: Text) -> None:
-        """`find` and `types` are as in IndexFilters.
+        """For `find` and `types`, see IndexFilters.
 
         `constant` writes constant expressions, or raises NotUnderstood.
         """

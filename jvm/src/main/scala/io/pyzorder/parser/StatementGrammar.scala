@@ -56,7 +56,7 @@ object StatementGrammar extends NameGrammar {
     }
   }
 
-  /** Parses a target that is not part of a statement, as in skipping_index('db.t'). */
+  /** Parses a target outside a statement, such as the argument of skipping_index('db.t'). */
   def target(text: String): ParsedTarget =
     run(target, Tokens.of(text)) match {
       case Right(parsed) => parsed
@@ -131,8 +131,8 @@ object StatementGrammar extends NameGrammar {
     }
 
   /**
-   * Parses a predicate, which extends to a ZORDER BY, a final DRY RUN or a semicolon outside
-   * parentheses, or else to the end of the text.
+   * Parses a predicate. It ends before a ZORDER BY, a final DRY RUN or a semicolon that is not in
+   * parentheses. If there are none, it extends to the end of the text.
    */
   private def predicate: Parser[(Int, Int)] =
     rep1(not(afterPredicate).withFailureMessage("expected a predicate") ~> balanced) ^^ { parts =>

@@ -14,12 +14,12 @@ import org.slf4j.LoggerFactory
 import io.pyzorder.common.{TableFormats, Tokens, ZOrderErrors}
 
 /**
- * The session's SQL parser. It turns pyzorder's statements into plans. It passes all other
+ * The session's SQL parser. It turns pyzorder's statements into plans and passes all other
  * statements to the next parser unchanged.
  */
 final class ZOrderSqlParser(next: ParserInterface) extends DelegatingParser(next) {
 
-  /** `parseNext` parses a statement with the next parser and the parameters that were passed. */
+  /** `parseNext` parses a statement with the next parser and the caller's parameters. */
   override protected def parse(sql: String, parseNext: String => LogicalPlan): LogicalPlan =
     if (ZOrderSqlParser.mayBeOurs(sql)) ours(sql, parseNext) else parseNext(sql)
 

@@ -20,7 +20,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
    *
    * @param kept how long replaced files are kept after the end of the run, in milliseconds
    * @param at   the current time in milliseconds since the epoch, by the store's clock
-   * @param busy the run of an active writer, whose files are ignored
+   * @param busy the run of an active writer; the files of this run are ignored
    */
   def find(kept: Long, at: Long, busy: Option[Long]): Seq[FileStatus] =
     halves(at, kept) ++ replacedOrStaged(kept, at, busy) ++ outside.flatMap(markers(_, busy))
@@ -44,8 +44,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     }
 
   /**
-   * Finds the expired files that can be deleted without the lock, which are the files that finished
-   * runs replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
+   * Finds the expired files that can be deleted without the lock: those that finished runs
+   * replaced. Only RESTORE still reads these files, so none are returned while a RESTORE runs.
    */
   def replaced(kept: Long): Seq[FileStatus] = {
     val journal = Journal.read(hadoopConf, table)
@@ -63,9 +63,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
   /**
    * The time from which the retention of a run's folder counts. An attacker who can forge DONE in
-   * the table's journal may not be allowed to delete files outside the table's folder, and a folder
-   * there may be that of another table's run. Outside the table's folder, the retention therefore
-   * starts no earlier than the folder's modification time.
+   * the table's journal may have no permission to delete files outside the table's folder. A run
+   * folder there may also belong to another table. Outside the table's folder, the retention
+   * therefore starts no earlier than the folder's modification time.
    */
   private def since(folder: FileStatus, ended: Option[Long]): Long = {
     val modified = folder.getModificationTime
@@ -75,7 +75,7 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
   private def isInside(file: FileStatus): Boolean =
     TableFolder.isAtOrBelow(file.getPath, table.root)
 
-  /** The staged files of a run that its record names. */
+  /** The staged files that a run's record names. */
   private def recorded(run: Long): Set[Path] =
     Journal.runs(hadoopConf, table).find(_.run == run).flatMap(_.retire).toSeq
       .flatMap(_.add).map(file => table.stagedPath(run, file.path)).toSet
@@ -116,8 +116,8 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     }
 
   /**
-   * The folders of all runs. Each comes with its run's number and a flag, which is true for a
-   * folder of retired files and false for a folder of staged files.
+   * The folders of all runs, each with the run's number and a flag. The flag is true for a folder
+   * of retired files and false for a folder of staged files.
    */
   private def runFolders: Seq[(Long, Boolean, FileStatus)] =
     for {
@@ -128,8 +128,9 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
     } yield (run, isRetired, folder)
 
   /**
-   * The folders in `outside`, except those that are themselves tables and therefore number their
-   * runs separately, and those that contain the marker of another table's unfinished run.
+   * The folders in `outside`, except two kinds: folders that are themselves tables, because these
+   * number their runs separately, and folders that contain the marker of another table's unfinished
+   * run.
    */
   private lazy val alone: Seq[Path] = outside.filterNot { folder =>
     FileSystems.exists(folder.getFileSystem(hadoopConf), new TableFolder(folder).journal) ||
@@ -147,6 +148,6 @@ final class ExpiredFiles(hadoopConf: Configuration, table: TableFolder, outside:
 
 private object ExpiredFiles {
 
-  /** A temporary file of at least this age, in milliseconds, certainly has no writer. */
+  /** A temporary file that is at least this old, in milliseconds, certainly has no writer. */
   private val SurelyDead = 3600L * 1000
 }

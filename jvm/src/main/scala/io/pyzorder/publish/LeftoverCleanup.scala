@@ -10,9 +10,9 @@ import io.pyzorder.storage.{FileSystems, TableFolder}
 
 /**
  * Removes the files that a run has left in a folder that no longer belongs to its table. On local
- * disks a folder is deleted file by file, and the deletion fails if a file is added in the
- * meantime, such as a record of a writer that has not noticed the deletion yet. The folder of a
- * dropped table then remains and blocks a new table of the same name.
+ * disks, a folder is deleted file by file. The deletion fails if a file is added in the meantime,
+ * for example by a writer that has not noticed the deletion yet. The folder of a dropped table then
+ * remains and blocks a new table of the same name.
  */
 private[publish] object LeftoverCleanup {
 
@@ -41,8 +41,8 @@ private[publish] object LeftoverCleanup {
   }
 
   /**
-   * Deletes the `_zorder` of a folder that contains nothing else. Called by the first writer of an
-   * incarnation, whose table may have been deleted while the writer started.
+   * Deletes `_zorder` if the table's folder contains nothing else. The first writer of an
+   * incarnation calls this, because the table may have been deleted while the writer started.
    */
   def clearIfEmpty(hadoopConf: Configuration, folder: TableFolder): Unit = {
     val fs = folder.root.getFileSystem(hadoopConf)

@@ -64,9 +64,10 @@ private[publish] object Recovery {
   }
 
   /**
-   * The part of a record that belongs to the table, according to the catalog or to the mark that
-   * the run put into a folder that it fills. For partitions outside the table's folder, the table's
-   * path alone does not show whether they belong to the table.
+   * The part of a record that belongs to the table. Whether a folder belongs to the table is
+   * decided by the catalog, or by the mark that the run put into each folder that it fills. For
+   * partitions outside the table's folder, the table's path alone does not show whether they belong
+   * to the table.
    */
   private def ofTable(
       state: JournalState,
@@ -83,8 +84,8 @@ private[publish] object Recovery {
   }
 
   /**
-   * Throws if only the catalog could tell whether the folder belongs to the table, but the table
-   * was named by its path.
+   * Throws if only the catalog can show whether the folder belongs to the table, but the table was
+   * named by its path.
    */
   private def checkKnown(state: JournalState, strange: String): Unit =
     if (!state.folder.isInCatalog && TableFolder.isWhole(strange)) {
@@ -157,9 +158,10 @@ private[publish] object Recovery {
 
   /**
    * Removes from the index the entries of files that are gone. If a move has given a file a new
-   * modification time, updates the time in the file's entry. A failure is harmless and must not
-   * prevent the run from ending. No file has the name of an entry whose file is gone, and a file
-   * whose modification time differs from its entry's is read.
+   * modification time, updates the time in the file's entry. A failure must not prevent the run
+   * from ending. Queries remain correct after a failure: an entry whose file is gone matches no
+   * other file, and a file whose modification time differs from the one in its entry is never
+   * skipped.
    */
   private def update(
       session: shim.SparkSession,

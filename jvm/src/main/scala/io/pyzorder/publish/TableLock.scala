@@ -36,7 +36,7 @@ private[publish] final case class TableLock(
 private[publish] object TableLock {
 
   /**
-   * Takes the lock, after finishing the run of a dead writer, if any.
+   * Takes the lock. If a dead writer left a run unfinished, finishes that run first.
    *
    * @param folder    the table's folder
    * @param operation the command that needs the lock, as shown to other writers

@@ -56,8 +56,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   var layout: Option[LayoutRecord] = None
 
   /**
-   * All files of the table as this run found them, so that the index can record that it covers
-   * them.
+   * All files of the table as this run found them. The index's coverage is derived from this list.
    */
   var listed: Option[ListedTable] = None
 
@@ -83,7 +82,9 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
   /** The path to which the new file that will be named `path` is written. */
   def stagedPath(path: String): Path = folder.stagedPath(run, path)
 
-  /** Throws unless the store has this many bytes left, because replaced files stay until VACUUM. */
+  /**
+   * Throws unless the store has this many bytes left. Replaced files take up space until VACUUM.
+   */
   def checkSpace(bytes: Long): Unit = {
     val left = folder.root.getFileSystem(hadoopConf).getStatus(folder.root).getRemaining
     if (left < bytes) {
@@ -92,7 +93,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
     }
   }
 
-  /** Throws if a partition's folder, named as in FileRef.folder, also belongs to another table. */
+  /** Throws if one of the folders, in the form of FileRef.folder, also belongs to another table. */
   def checkAlone(folders: Seq[String]): Unit =
     new RunFiles(hadoopConf, folder, run, RetireRecord(incarnation, Nil, Nil, folders)).checkAlone()
 
@@ -106,7 +107,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    *                with them
    * @param staged  the files that replace them and contain the same rows
    * @param entries the index entries of the staged files; this method sets their modification times
-   * @param columns maps the previously indexed columns to those that are indexed from now on
+   * @param columns maps the previously indexed columns to the columns to index from now on
    * @param rowsOf  further files whose rows the staged files contain, but which are not retired
    */
   def publish(
@@ -161,7 +162,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
    * @param moves the partitions
    * @param read  every file of these partitions, as it was when read
    * @param fill  writes the rows to new files and describes the files, given a map from the old
-   *              folders to the new ones, named as in FileRef.folder
+   *              folders to the new ones, in the form of FileRef.folder
    * @return the folder that contains the new folders
    */
   def switchPartitions(table: TableIdentifier, moves: Seq[PartitionMove], read: Seq[FileRef])(
@@ -274,8 +275,8 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
 
   /**
    * Performs the steps before RETIRE: verifies row counts, creates markers and publishes index
-   * entries. `summarized` are the folders, named as in FileRef.folder, whose SummaryFiles are also
-   * retired.
+   * entries. `summarized` are the folders, in the form of FileRef.folder, whose SummaryFiles are
+   * also retired.
    */
   private def prepareMoves(
       summarized: Seq[String],
@@ -435,7 +436,7 @@ final class Writer private (session: shim.SparkSession, lock: TableLock) {
  *
  * @param staged  the files
  * @param entries their index entries, without modification times
- * @param columns maps the previously indexed columns to those that are indexed from now on
+ * @param columns maps the previously indexed columns to the columns to index from now on
  */
 final case class Filled(
     staged: Seq[StagedFile],
@@ -456,7 +457,7 @@ object Writer {
     finally writer.abort()
 
   /**
-   * Takes the table's lock, after finishing the run of a dead writer, if any.
+   * Takes the table's lock. If a dead writer left a run unfinished, finishes that run first.
    *
    * @param root      the table's folder
    * @param operation the command that needs the lock, such as OPTIMIZE, as shown to other writers
@@ -466,7 +467,7 @@ object Writer {
     begin(session, new TableFolder(fs.makeQualified(root)), operation)
   }
 
-  /** Like `begin` with a path, for a table that may be in the catalog. */
+  /** Like the overload with a path, but for a table that may be in the catalog. */
   def begin(session: shim.SparkSession, folder: TableFolder, operation: String): Writer = {
     val writer = new Writer(session, TableLock.take(session, folder, operation))
     writer.reach("after-prepare")

@@ -23,8 +23,8 @@ trait CreateIfAbsent {
    * Creates `path` with exactly `bytes`. Readers never see a partial file.
    *
    * @return false if the name is taken, in which case nothing is written. If several writers write
-   *         the same bytes, more than one may get true; if the winner matters, the bytes must
-   *         differ between writers
+   *         the same bytes, more than one of the calls may return true; if the winner matters, the
+   *         bytes must differ between writers
    */
   def create(path: Path, bytes: Array[Byte]): Boolean
 }
@@ -92,8 +92,8 @@ object CreateIfAbsent {
   }
 
   /**
-   * Writes a complete temporary file, then renames it to the final name, which HDFS refuses if the
-   * name is taken.
+   * Writes a complete temporary file, then renames it to the final name. HDFS refuses the rename if
+   * the name is taken.
    */
   private final class Renamed(fs: FileSystem, conf: Configuration) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {
@@ -114,10 +114,10 @@ object CreateIfAbsent {
   }
 
   /**
-   * Sends a PUT with If-None-Match, which S3 refuses if the name is taken. If the response is lost,
-   * the client retries and then finds the name taken by its own first PUT. A writer whose PUT fails
-   * therefore reads the object back: the object contains the writer's bytes only if the writer was
-   * first.
+   * Sends a PUT with If-None-Match. S3 refuses the PUT if the name is taken. If the response is
+   * lost, the client retries and then finds the name taken by its own first PUT. A writer whose PUT
+   * fails therefore reads the object back: the object contains the writer's bytes only if the
+   * writer was first.
    */
   private final class Conditional(fs: FileSystem) extends CreateIfAbsent {
     override def create(path: Path, bytes: Array[Byte]): Boolean = {

@@ -13,7 +13,7 @@ final case class FileRef(path: String, size: Long, modificationTime: Long) {
 
   def name: String = path.substring(path.lastIndexOf('/') + 1)
 
-  /** The folder of the file, named the same way as `path`; empty for the table's own folder. */
+  /** The folder of the file, in the same form as `path`; empty for the table's own folder. */
   def folder: String = path.lastIndexOf('/') match {
     case -1 => ""
     case slash => path.substring(0, slash)

@@ -33,9 +33,9 @@ object FileSystems {
   }
 
   /**
-   * Opens a pyzorder file without verifying it against a checksum file next to it, as Hadoop's
-   * local file system would. pyzorder writes no checksum files, so any existing checksum file was
-   * created by another program.
+   * Opens a pyzorder file. Hadoop's local file system would verify the file against a checksum file
+   * next to it; this method does not. pyzorder writes no checksum files, so any existing checksum
+   * file was created by another program.
    */
   private[pyzorder] def open(fs: FileSystem, path: Path): FSDataInputStream = {
     if (isSpecial(path)) throw new FileNotFoundException(s"$path is not a file")

@@ -18,7 +18,7 @@ import io.pyzorder.common.ZOrderErrors
 
 /**
  * Creates `_zorder` and the folders below it, and gives these folders and their files the
- * permissions, group and owner of the enclosing folder, which are ultimately those of the table's
+ * permissions, group and owner of the enclosing folder. Ultimately, these come from the table's
  * folder. The index and the journal must be accessible to exactly the users who can access the
  * table, regardless of the writer's umask. Stores without permissions need none of this.
  */
@@ -69,8 +69,8 @@ object MetadataFiles {
   }
 
   /**
-   * Deletes an empty folder once it has stayed unchanged for `MomentMillis`, so that it is probably
-   * not in use. Gives up after `Moments` attempts.
+   * Deletes an empty folder once it has stayed unchanged for `MomentMillis` and is therefore
+   * probably not in use. Gives up after `Moments` attempts.
    */
   def removeUnused(hadoopConf: Configuration, folder: Path): Unit = {
     val fs = folder.getFileSystem(hadoopConf)
@@ -132,7 +132,7 @@ object MetadataFiles {
     val wanted =
       if (own.isDirectory) around.permissions.asScala.toSet
       else around.permissions.asScala.toSet.filterNot(_.name.endsWith("_EXECUTE"))
-    // Revoke permissions before changing the group and grant others afterwards, so that neither
+    // Revoke permissions before changing the group and grant others afterwards. This way, neither
     // group ever has more access than it should.
     if (wanted != own.permissions.asScala.toSet) {
       view(made).setPermissions(
@@ -152,7 +152,7 @@ object MetadataFiles {
     val wanted = if (own.isDirectory) around.getPermission else both(around.getPermission, data)
     var now = own.getPermission
     if (own.getGroup != around.getGroup) {
-      // Revoke before changing the group, as in shareLocal.
+      // Revoke before changing the group, for the reason given in shareLocal.
       val kept = both(now, wanted)
       if (now != kept) fs.setPermission(made, kept)
       now = kept

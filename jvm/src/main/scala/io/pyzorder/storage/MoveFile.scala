@@ -84,9 +84,9 @@ private[pyzorder] object MoveFile {
   }
 
   /**
-   * The fallback where hard links are not allowed, as for another user's file or on some mounted
-   * stores. It is not atomic: a file that another process creates at `target` after the check is
-   * replaced.
+   * Renames a file where hard links are not allowed: they may be forbidden for files that belong to
+   * another user, and some mounted stores have none. The rename is not atomic: if another process
+   * creates a file at `target` after the check, that file is replaced.
    */
   private def renameLocal(source: java.nio.file.Path, target: java.nio.file.Path): Unit =
     if (Files.exists(target)) throw new FileAlreadyExistsException(target.toString)

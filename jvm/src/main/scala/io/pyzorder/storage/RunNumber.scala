@@ -3,7 +3,8 @@ package io.pyzorder.storage
 /**
  * Numbers of runs and of index versions, as used in names below `_zorder`: 1, 2, … without leading
  * zeros, with at most 18 digits. Names that do not match are ignored: anyone with write access can
- * create files with arbitrary names, which must not break a query or the numbering of runs.
+ * create files with arbitrary names, and such files must not break a query or the numbering of
+ * runs.
  */
 private[pyzorder] object RunNumber {
 

@@ -40,10 +40,10 @@ final class S3Listing private (fs: FileSystem) {
     classOf[String] -> "pyzorder lists a range of names")
 
   /**
-   * The files of a folder whose names come after `after` and not after `last`. If `after` is empty,
-   * the range starts with the folder's first name. The result may also contain some files beyond
-   * `last`, because the last page is returned as a whole. Throws if the version of S3A or of its
-   * client is not supported, or if a request fails.
+   * The files in a folder whose names sort after `after`, up to and including `last`. If `after` is
+   * empty, the range starts with the folder's first name. The result may also contain some files
+   * beyond `last`, because the last page is returned as a whole. Throws if the version of S3A or of
+   * its client is not supported, or if a request fails.
    */
   def range(folder: Path, after: String, last: String): Seq[FileStatus] = {
     val span = ofS3A(
@@ -103,8 +103,9 @@ object S3Listing {
   private val AuditSpan = "org.apache.hadoop.fs.store.audit.AuditSpan"
 
   /**
-   * The S3Listing for a file system; None if the file system is not S3A, or if S3A encrypts objects
-   * before it uploads them, which makes their sizes in S3 differ from those of the files.
+   * The S3Listing for a file system; None if the file system is not S3A. Also None if S3A encrypts
+   * objects before it uploads them, because their sizes in S3 then differ from the sizes of the
+   * files.
    */
   def of(fs: FileSystem): Option[S3Listing] =
     if (fs.getClass.getName != s"$S3A.S3AFileSystem") None

@@ -8,7 +8,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 /**
- * The folders that a table's location is switched between, such as `sales` and then
+ * The folders to which a table's location is switched in turn, such as `sales` and
  * `sales-zorder-3f2a9c1d` beside it. New names end in random digits and are never reused, so a
  * record about one folder never applies to another.
  */
@@ -34,7 +34,7 @@ private[pyzorder] object SiblingFolder {
     folder.getParent != null && folder.getParent == table.root.getParent &&
       isOne(folder.getName) && baseOf(folder.getName) == baseOf(table.root.getName)
 
-  /** The files of a folder that engines read as data, without those of its subfolders. */
+  /** The files directly in a folder that engines read as data. Excludes files in subfolders. */
   def dataFiles(hadoopConf: Configuration, folder: Path): Seq[FileStatus] =
     FileSystems.list(folder.getFileSystem(hadoopConf), folder).filter(status =>
       status.isFile && !TableFolder.isHiddenName(status.getPath.getName))

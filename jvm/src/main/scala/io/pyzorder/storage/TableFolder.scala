@@ -15,8 +15,8 @@ import io.pyzorder.common.ZOrderErrors
  *
  * A data file is named by its path relative to the table's folder, with "/" as the separator. A
  * file of a partition outside the table's folder is named by its fully qualified path, including
- * the scheme, and pyzorder's files for it are in a `_zorder` in the partition's folder, so every
- * rename stays within one folder tree.
+ * the scheme. pyzorder's own files for such a partition are in a `_zorder` in the partition's
+ * folder, so every rename stays within one folder tree.
  *
  * Names are read from the table's own records, which anyone with write access to the table's folder
  * can forge. `holds` decides which names are trusted: a fully qualified path is trusted only if the
@@ -24,8 +24,8 @@ import io.pyzorder.common.ZOrderErrors
  *
  * @param location the table's folder, qualified with scheme and authority
  * @param catalog  the locations of the table's partitions in the catalog, looked up when the first
- *                 fully qualified path is checked; None if the table was named by its path, so
- *                 that no partition outside its folder is known
+ *                 fully qualified path is checked; None if the table was named by its path, in
+ *                 which case no partition outside its folder is known
  */
 final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
 
@@ -36,7 +36,7 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   private lazy val places: Set[Path] = catalog.fold(Set.empty[Path])(_())
 
   /**
-   * The locations, spelled as in the names that `relativize` returns. They are compared as strings,
+   * The locations, spelled like the names that `relativize` returns. They are compared as strings,
    * because Hadoop's comparison of paths ignores the case of the authority, whereas `relativize`
    * and `isAtOrBelow` do not.
    */
@@ -49,7 +49,7 @@ final class TableFolder(location: Path, catalog: Option[() => Set[Path]]) {
   def trusting(more: Set[Path]): TableFolder = new TableFolder(root, Some(() => places ++ more))
 
   /**
-   * Whether a folder, named as in FileRef.folder, belongs to the table: it is inside the table's
+   * Whether a folder, in the form of FileRef.folder, belongs to the table: it is inside the table's
    * folder, or at or below a partition location from the catalog, with no link on the way.
    */
   def holds(folder: String): Boolean =
@@ -184,15 +184,16 @@ object TableFolder {
   private val Whole = "^[A-Za-z][A-Za-z0-9+.-]*:/".r
 
   /**
-   * Whether a data file's name is a fully qualified path, as for files outside the table's folder.
+   * Whether a data file's name is a fully qualified path. Files outside the table's folder have
+   * such names.
    */
   def isWhole(relative: String): Boolean = Whole.findFirstIn(relative).isDefined
 
   /**
    * Whether a name is one that `relativize` never returns for a data file and that might lead out
-   * of the table's folder. These are relative names that are empty, absolute, or have empty, `.` or
-   * `..` parts, fully qualified paths that are not in Hadoop's canonical form, and all names with a
-   * NUL character.
+   * of the table's folder. Such names are relative names that are empty or absolute, relative names
+   * with empty, `.` or `..` parts, fully qualified paths that are not in Hadoop's canonical form,
+   * and all names with a NUL character.
    */
   def leaves(relative: String): Boolean =
     !isOrdinary(relative) && (relative.indexOf(0) >= 0 || (
@@ -208,7 +209,7 @@ object TableFolder {
    */
   private def isOrdinary(relative: String): Boolean = {
     var i = 0
-    var previous = '/' // the slash that would stand before the name
+    var previous = '/' // as if a slash preceded the name
     while (i < relative.length && relative(i) != 0 && relative(i) != ':' &&
       (previous != '/' || relative(i) != '/' && relative(i) != '.')) {
       previous = relative(i)
@@ -231,7 +232,10 @@ object TableFolder {
     else new Path(uri.getScheme.toLowerCase(Locale.ROOT), uri.getAuthority, uri.getPath)
   }
 
-  /** Whether Spark's listings hide a file, named as in FileRef, because of a name on its path. */
+  /**
+   * Whether Spark's listings hide a file because of a name on its path. `relative` has the form of
+   * FileRef.path.
+   */
   def isHidden(relative: String): Boolean =
     if (isWhole(relative)) isHiddenName(relative.substring(relative.lastIndexOf('/') + 1))
     else relative.split('/').exists(isHiddenName)

@@ -58,8 +58,8 @@ final class IndexedInsertCommand(
   import IndexedInsertCommand._
 
   /**
-   * Makes this command unequal to the Spark command that it replaces, which has the same
-   * parameters. Spark's plan transformations would otherwise keep the original.
+   * Makes this command unequal to the Spark command that it replaces. Both have the same
+   * parameters, and Spark's plan transformations would otherwise keep the original.
    */
   override def canEqual(other: Any): Boolean = other.isInstanceOf[IndexedInsertCommand]
 
@@ -113,9 +113,9 @@ final class IndexedInsertCommand(
   }
 
   /**
-   * Runs Spark's write. An overwrite first deletes the folder, which fails on a local disk if a
-   * running OPTIMIZE puts a file into it at that moment. Nothing has been written at that point, so
-   * the write is tried again.
+   * Runs Spark's write. An overwrite first deletes the folder. On a local disk, the deletion fails
+   * if a running OPTIMIZE puts a file into the folder at that moment. Nothing has been written at
+   * that point, so the write is tried again.
    */
   private def insert(session: shim.SparkSession, child: SparkPlan, pauses: Seq[Long]): Seq[Row] =
     try super.run(session, child)
@@ -127,8 +127,8 @@ final class IndexedInsertCommand(
     }
 
   /**
-   * The columns to index, which are those of the existing index, or the default columns if there is
-   * no index. Nil if the new files are not to be indexed.
+   * The columns to index: those of the existing index, or the default columns if there is no index.
+   * Nil if the new files are not to be indexed.
    */
   private def indexed(
       session: shim.SparkSession,

@@ -31,7 +31,7 @@ object RowSample {
   /** Minimum number of rows that each task draws, if it has that many. */
   private val LeastPerTask = 50
 
-  /** Rows drawn from a task's `total` rows, each of which was drawn with the same probability. */
+  /** Rows drawn from a task's `total` rows, all with the same probability. */
   private final case class Drawn(
       total: Long,
       partitions: Array[UnsafeRow],
@@ -39,9 +39,9 @@ object RowSample {
       bytes: Long)
 
   /**
-   * Each task draws the same number of rows (reservoir sampling, Vitter's Algorithm R). A row of a
-   * small task is therefore more likely to be drawn. The driver corrects for this by dropping some
-   * of the rows that small tasks drew, which gives every row the same probability.
+   * Each task draws the same number of rows (reservoir sampling, Vitter's Algorithm R). A row in a
+   * task with few rows is therefore more likely to be drawn. The driver corrects for this by
+   * dropping some of the rows that small tasks drew. Every row then has the same probability.
    *
    * @param size approximate number of rows to draw
    */

@@ -74,8 +74,8 @@ object SnapshotChecks {
 
   /**
    * Throws unless the checksum of the snapshot's file matches the pointer. Parquet's own checksums
-   * cover only values, not the offsets and encodings needed to find and decode them. A file that
-   * passes this check is not checked again in the same process.
+   * cover only values, not the offsets and encodings needed to find and decode them. The process
+   * remembers up to 1,000 snapshots that have passed this check and does not check them again.
    */
   def intact(hadoopConf: Configuration, ref: SnapshotRef): Unit = {
     entries(ref)

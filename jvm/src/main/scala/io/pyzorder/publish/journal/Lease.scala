@@ -59,8 +59,8 @@ private[publish] final class Lease(
     while (!ended) {
       val now = System.nanoTime()
       try {
-        // No folders are created here, so as not to recreate the `_zorder` of an overwritten table.
-        // Object stores create folders implicitly, so the PREPARE record is checked first.
+        // This must not create folders, because it could recreate the `_zorder` of an overwritten
+        // table. Object stores create folders implicitly, so the PREPARE record is checked first.
         val fs = Lease.fileSystem(hadoopConf, folder)
         if (!FileSystems.exists(fs, Journal.path(folder, run, "prepare"))) {
           throw new FileNotFoundException(s"$folder was overwritten")

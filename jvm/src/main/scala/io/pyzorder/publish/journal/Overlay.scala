@@ -10,16 +10,16 @@ import io.pyzorder.storage.{FileRef, TableFolder}
  *
  * Before COMMIT, and after ABORT, the table consists of the old files, wherever they are. After
  * COMMIT, it consists of the new files. Until COMMIT, an old file moves only from its own path to
- * its retired path, and after ABORT only back. A new file moves only from its staged path to its
- * own path. A move never removes the old name before the new name exists. A reader therefore finds
- * a file, if it exists at all, by looking at the file's own path (in a listing L), then at the
- * other path, and then at its own path again, whichever way the file moves. If the journal's token
- * is the same before and after, the direction did not change.
+ * its retired path, and after ABORT it only moves back. A new file moves only from its staged path
+ * to its own path. A move never removes the old name before the new name exists. A reader therefore
+ * finds a file, if it exists at all, by looking at the file's own path (in a listing L), then at
+ * the other path, and then at its own path again, whichever way the file moves. If the journal's
+ * token is the same before and after, the direction did not change.
  *
  * A folder without its marker has been overwritten by another writer since RETIRE. In this folder,
  * the table consists of the files in L, minus the files that the run itself moved in. None of the
- * run's files are added, so overwritten rows never come back. The markers are also checked before
- * and after.
+ * run's files are added, so overwritten rows never come back. A reader also checks the markers
+ * before and after it lists the folder.
  */
 final class Overlay private[publish] (
     val table: TableFolder,
@@ -43,7 +43,7 @@ final class Overlay private[publish] (
   /** The run's new files, which are also hidden if their folder was overwritten. */
   private[publish] def added: Seq[FileRef] = record.add
 
-  /** Folders that carry the run's marker, named as in FileRef.folder. */
+  /** Folders that contain the run's marker, in the form of FileRef.folder. */
   def folders: Seq[String] = record.folders
 
   /** The other path at which a shown file may be found. */

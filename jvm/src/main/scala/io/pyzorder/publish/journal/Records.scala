@@ -68,7 +68,7 @@ final case class SwitchRecord(
  * One partition that a run switches to another folder.
  *
  * @param spec the partition's values by column, as stored in the catalog
- * @param from the partition's folder, named as in FileRef.folder
+ * @param from the partition's folder, in the form of FileRef.folder
  * @param to   the partition's path within the new folder, such as `day=1/hour=2`
  */
 final case class PartitionMove(spec: Map[String, String], from: String, to: String)
@@ -91,8 +91,8 @@ final case class PartitionsRecord(
 final case class OutcomeRecord(incarnation: String, commit: Boolean, by: String)
 
 /**
- * Reads and writes the journal's records as JSON. A torn record reads as None, as if it were
- * missing.
+ * Reads and writes the journal's records as JSON. A torn record is treated like a missing one and
+ * reads as None.
  */
 object Records {
 

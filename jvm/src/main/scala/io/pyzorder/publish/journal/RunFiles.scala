@@ -32,9 +32,9 @@ private[publish] final class RunFiles(
   private val movedIn = mutable.Set[String]()
 
   /**
-   * The files that `moveIn` or `moveBack` has moved, with their new modification times, on stores
-   * where a move creates a copy with a new modification time. Excludes files that another writer
-   * may have put at the same paths.
+   * The files that `moveIn` or `moveBack` has moved, with their new modification times. Empty on
+   * stores where a move keeps the modification time. Excludes files that another writer may have
+   * put at the same paths.
    */
   def placed: Seq[FileRef] = placedFiles.values.toSeq
 
@@ -58,8 +58,8 @@ private[publish] final class RunFiles(
   }
 
   /**
-   * Deletes the markers of a run that has ended. In an unfinished run, a missing marker is a
-   * conflict.
+   * Deletes the markers of a run that has ended. While a run is unfinished, a missing marker counts
+   * as a conflict.
    */
   def unmark(): Unit = record.folders.foreach { folder =>
     try {
@@ -140,8 +140,8 @@ private[publish] final class RunFiles(
   private def last: Option[FileRef] = record.retire.lastOption
 
   /**
-   * The inputs that `retire` leaves to `retireLast`. These include links, which readers do not
-   * follow once they are retired.
+   * The inputs that `retire` leaves to `retireLast`. These include links, because readers do not
+   * follow a link that has been retired.
    */
   private def late: Seq[FileRef] =
     record.retire.filter(input => last.contains(input) || Links.isOne(table.resolve(input.path)))
@@ -280,9 +280,9 @@ private[publish] final class RunFiles(
     }
 
   /**
-   * Like `takeBack`, but called after DONE, when there are no markers any more, so that only an
-   * overwrite of the whole table is detected. A writer may call this only while it holds its lease,
-   * because a writer that wakes up later may find the files of another incarnation.
+   * Like `takeBack`, but for use after DONE. The markers are gone by then, so only an overwrite of
+   * the whole table is detected. A writer may call this only while it holds its lease, because a
+   * writer that wakes up later may find the files of another incarnation.
    */
   def takeBackAfterDone(held: () => Boolean): Seq[String] =
     if (!sameIncarnation && record.add.count(file =>
@@ -290,7 +290,7 @@ private[publish] final class RunFiles(
       Seq(s"${table.root} was overwritten or dropped")
     } else Nil
 
-  /** Whether this run of this incarnation is done. */
+  /** Whether this run is done in this incarnation of the table. */
   def isDone: Boolean = {
     val done = Journal.path(table, run, "done")
     try Records.isDone(FileSystems.readFully(done.getFileSystem(hadoopConf), done),

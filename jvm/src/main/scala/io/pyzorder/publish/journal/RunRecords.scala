@@ -25,9 +25,9 @@ private[publish] final class RunRecords(
   def folderBeingDeleted: Boolean = !exists("prepare") && (exists("done") || !exists("retire"))
 
   /**
-   * Whether only DONE is left, because DONE was written while the folder was being deleted. This is
-   * checked long after the run, and the folder may be renamed away and back between two checks, so
-   * DONE must exist both before and after the other checks.
+   * Whether DONE is the only record left. That happens if DONE is written while the folder is being
+   * deleted. This is checked long after the run, and the folder may be renamed away and back
+   * between two checks, so DONE must exist both before and after the other checks.
    */
   def onlyDoneLeft: Boolean =
     exists("done") && !exists("prepare") && !exists("retire") && exists("done")

@@ -8,23 +8,25 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
 
 /**
  * The summary files `_metadata` and `_common_metadata`, in which some Parquet writers store the
- * footers of the files in a folder and its subfolders. A run that replaces files makes its summary
+ * footers of the files in a folder and its subfolders. A run that replaces files makes the summary
  * files stale, and PyArrow and Dask fail if `_metadata` names a file that is gone. They are
  * therefore retired together with the data files they describe: the journal lists both in `retire`,
- * and both are moved and restored in the same way. Summary files contain no rows, and no listing
- * shows them.
+ * and a run that moves or restores the data files also moves or restores the summary files. Summary
+ * files contain no rows, and no listing shows them.
  */
 object SummaryFiles {
 
   private val Names = Seq("_metadata", "_common_metadata")
 
-  /** Whether a file, named as in FileRef, has the name of a summary file. */
+  /** Whether a file has the name of a summary file. `path` has the form of FileRef.path. */
   def isOne(path: String): Boolean = Names.contains(path.substring(path.lastIndexOf('/') + 1))
 
   /** The given files without summary files. */
   def without(files: Seq[FileRef]): Seq[FileRef] = files.filterNot(file => isOne(file.path))
 
-  /** The summary files in the folders, named as in FileRef.folder. Lists each folder once. */
+  /**
+   * The summary files in the folders, given in the form of FileRef.folder. Lists each folder once.
+   */
   def in(hadoopConf: Configuration, table: TableFolder, folders: Seq[String]): Seq[FileRef] =
     folders.distinct.flatMap(folder => list(hadoopConf, table.resolve(folder))).map { file =>
       FileRef(table.relativize(file.getPath), file.getLen, file.getModificationTime)

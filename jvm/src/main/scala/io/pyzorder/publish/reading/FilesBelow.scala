@@ -2,7 +2,7 @@ package io.pyzorder.publish.reading
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
-/** Groups files by the root path that each file is at or below. */
+/** Groups files by root path. Each file belongs to the root path that it is at or below. */
 private[reading] object FilesBelow {
 
   /**

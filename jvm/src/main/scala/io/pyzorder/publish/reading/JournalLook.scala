@@ -11,12 +11,12 @@ import io.pyzorder.publish.journal.{Journal, Overlay}
 import io.pyzorder.storage.TableFolder
 
 /**
- * What a table's journal says about a listing. A listing is correct if this is the same before and
- * after it (see Overlay).
+ * What a table's journal says about a listing. A listing is correct if the journal says the same
+ * before and after it (see Overlay).
  *
  * @param token   changes with the journal
- * @param lost    folders among the listed ones that have lost the marker of the unfinished run
- * @param overlay the correction that the unfinished run requires, if there is such a run
+ * @param lost    the listed folders that have lost the marker of the unfinished run
+ * @param overlay the correction that the unfinished run requires; None if no run is unfinished
  */
 private[reading] final case class JournalLook(token: String, lost: Set[String])(
     val overlay: Option[Overlay])
@@ -40,7 +40,7 @@ private[reading] object JournalLook {
 
   /**
    * Looks at the journals, lists, and looks again. Starts over if a journal has changed or a folder
-   * disappeared; after `MaxTries` attempts, returns the last listing all the same.
+   * disappeared; after `MaxTries` attempts, returns the last listing anyway.
    *
    * @throws FileNotFoundException if a folder disappeared during the last attempt
    */

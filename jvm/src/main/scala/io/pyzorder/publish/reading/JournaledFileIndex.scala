@@ -25,8 +25,7 @@ import io.pyzorder.storage.{FileRef, FileSystems, TableFolder}
  *                that the catalog assigns to it, but not those that only its journal names
  * @param pinned  root paths that were files when the query was planned. They stay in the listing
  *                even if they are gone, because readers find a file that an OPTIMIZE has moved
- * @param known   returns, for those of the given paths that need not be listed, the files at or
- *                below each
+ * @param known   maps each of the given paths that need not be listed to the files at or below it
  */
 final class JournaledFileIndex(
     session: SparkSession,

@@ -28,8 +28,8 @@ object JournaledListing {
   private final case class Cached(key: Any, listing: Listing)
 
   /**
-   * The last listing for each wrapped index, keyed by the index's identity and dropped together
-   * with it.
+   * The last listing for each of at most 1,000 wrapped indexes. An entry is keyed by the index's
+   * identity and dropped together with the index.
    */
   private val cache: Cache[FileIndex, Cached] =
     CacheBuilder.newBuilder().weakKeys().maximumSize(1000).build[FileIndex, Cached]()
@@ -38,9 +38,9 @@ object JournaledListing {
    * The folders with a `_zorder` that may be the folders of tables to which some of the relation's
    * files belong. Candidates are the catalog's location, the root paths outside it, and their
    * ancestors up to the first folder whose name does not have the form `name=value`. For a root
-   * path that is a file, the search also starts from its parent folder. If the root path is a
-   * folder, the search does not do so, because someone who can write next to a table must not be
-   * able to decide which files the table has.
+   * path that is a file, the search also starts from its parent folder. For a root path that is a
+   * folder, it does not, because someone who can write next to a table must not be able to decide
+   * which files the table has.
    */
   def foldersOf(
       hadoopConf: Configuration,
@@ -70,10 +70,10 @@ object JournaledListing {
    *
    * If `staleness` allows older information, files are taken from the indexes that are recent
    * enough, and only the paths that these indexes do not cover are listed. A cached listing is
-   * reused if it is recent enough. Indexes and cached listings are used in this way only if
-   * sessions with pyzorder change an index whenever they change the files (see Roots.isWatched). If
-   * `staleness` allows no older information, a cached listing is reused only for an
-   * InMemoryFileIndex, and the caller must check each file of the listing before skipping the file.
+   * reused if it is recent enough. This requires that sessions with pyzorder change an index
+   * whenever they change the files (see Roots.isWatched). If `staleness` allows no older
+   * information, a cached listing is reused only for an InMemoryFileIndex, and the caller must
+   * check each file of the listing before skipping the file.
    *
    * @param options          the relation's options
    * @param selected         the partitions to list, and the relation's partition columns with their
@@ -124,9 +124,9 @@ object JournaledListing {
 
   /**
    * The listings of several relations, taken from one listing of all their roots. None for a
-   * relation that only Spark can list because of the class of its file index. Each relation sees
-   * the files through the journals of its own folders only, because a journal must not affect other
-   * tables.
+   * relation whose file index has a class that pyzorder does not know; only Spark can list such a
+   * relation. Each relation sees the files through the journals of its own folders only, because a
+   * journal must not affect other tables.
    *
    * @param relations the relations, each with its options, its selected partitions and its folders
    */
@@ -229,7 +229,10 @@ object JournaledListing {
     Listing(files, isFresh = snapshots.isEmpty, Some(times.min))
   }
 
-  /** The folders; that of a table in the catalog trusts the paths that the catalog gives it. */
+  /**
+   * The folders. The folder of a catalog table also trusts the paths that the catalog assigns to
+   * it.
+   */
   private def trusting(folders: Seq[TableFolder], at: Roots): Seq[TableFolder] =
     folders.map(folder => if (folder.isInCatalog) folder.trusting(at.paths.toSet) else folder)
 

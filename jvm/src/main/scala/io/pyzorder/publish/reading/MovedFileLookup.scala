@@ -42,10 +42,9 @@ object MovedFileLookup {
 
   /**
    * The folders with a `_zorder` that may be the file's table, nearest first. Candidates are the
-   * folders from the file's own up to the relation's root path, and the ancestors of these two up
-   * to the first folder whose name does not have the form `name=value`. A `_zorder` further up is
-   * not trusted, because anyone who can write there could substitute their own rows for a missing
-   * file.
+   * folders from the file's own up to the relation's root path, and the ancestors of both up to the
+   * first folder whose name does not have the form `name=value`. A `_zorder` further up is not
+   * trusted, because anyone who can write there could substitute their own rows for a missing file.
    */
   private def tablesOf(fs: FileSystem, path: Path, roots: Seq[Path]): Seq[TableFolder] = {
     val above = Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != null).toSeq

@@ -100,7 +100,7 @@ private[reading] object Roots {
   }
 
   /**
-   * The partitions if their folders are the root paths, which means that the partitions were given
+   * The partitions, if their folders are the root paths. In that case, the partitions were given
    * rather than found by listing.
    */
   private def givenSpec(listed: InMemoryFileIndex): Option[PartitionSpec] = {

@@ -39,9 +39,9 @@ final case class SelectedPartitions private (
 
   /**
    * The filters, with each column replaced by its position in the schema, because the scans of a
-   * table use different ids for the same column. Filters that are nondeterministic, refer to other
-   * columns or contain a subquery, whose result is not known yet, are left out. This only makes the
-   * scan appear to select more partitions.
+   * table use different ids for the same column. Filters that are nondeterministic or refer to
+   * other columns are left out. Filters with a subquery are also left out, because the subquery's
+   * result is not known yet. This only makes the scan appear to select more partitions.
    */
   private def bound(filters: Seq[Expression]): Seq[Expression] = filters.flatMap { filter =>
     val places = filter.transform {

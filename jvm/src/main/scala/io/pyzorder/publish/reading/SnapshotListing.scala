@@ -22,8 +22,8 @@ final class SnapshotListing private (
     folders: Map[Path, Seq[FileStatus]]) {
 
   /**
-   * The files at or below each of these paths. The result contains neither paths that the index
-   * does not cover nor paths without files, which are cheap to list.
+   * The files at or below each of these paths. The result lacks paths that the index does not
+   * cover. It also lacks paths without files, because these are cheap to list.
    *
    * Names in the index may be forged, but each file in the result lies below a path that the caller
    * would have listed.
@@ -40,7 +40,9 @@ final class SnapshotListing private (
 
 object SnapshotListing {
 
-  /** The listing of each snapshot, keyed by the snapshot's identity and dropped with it. */
+  /**
+   * The listing of each snapshot, keyed by the snapshot's identity and dropped with the snapshot.
+   */
   private val cache: Cache[IndexSnapshot, SnapshotListing] =
     CacheBuilder.newBuilder().weakKeys().build[IndexSnapshot, SnapshotListing]()
 

@@ -33,8 +33,8 @@ private[publish] trait CatalogSwitch {
   /**
    * Changes the catalog. Called after COMMIT, when the folders are complete.
    *
-   * @param alive whether this writer still holds the lock, so that no other writer completes the
-   *              same switch
+   * @param alive whether this writer still holds the lock; if it does, no other writer completes
+   *              the same switch
    * @param reach reports fail points, for tests
    * @return the conflicts with other writers; empty if there are none
    */
@@ -44,8 +44,8 @@ private[publish] trait CatalogSwitch {
   def marked: Set[Path]
 
   /**
-   * A folder that was read according to the record, but that does not belong to the table according
-   * to the catalog.
+   * A folder that the record names as read, but that does not belong to the table according to the
+   * catalog. None if there is no such folder.
    */
   def strange: Option[String]
 

@@ -6,14 +6,15 @@ import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.pyzorder.shim
 
 /**
- * Finds tables of a database that share a current or previous folder of another table or of its
- * partitions.
+ * Finds the tables in a database that use a current or previous folder of another table or of that
+ * table's partitions.
  */
 object CoLocatedTables {
 
   /**
-   * The tables other than `own` whose locations, or whose partitions' locations, are in `folders`.
-   * Each comes with the folder. Lists the partitions of every table in the database.
+   * The tables, other than `own`, that have their own location or a partition's location in
+   * `folders`. Each table comes with that folder. Lists the partitions of every table in the
+   * database.
    */
   def of(
       session: shim.SparkSession,

@@ -50,9 +50,9 @@ final class PreviousLocations(
   def movedTable: Boolean = !table.isEmpty
 
   /**
-   * Copies files that were added to the previous folders by INSERTs that had been planned before a
-   * switch. The copies are placed in the current location of the table or partition. Throws
-   * overwrittenBehind if a previous folder was overwritten instead.
+   * Copies the files that INSERTs planned before a switch have added to the previous folders. The
+   * copies are placed in the current location of the table or partition. Throws overwrittenBehind
+   * if a previous folder was overwritten instead.
    */
   def carry(): Unit = {
     table.carry()

@@ -31,7 +31,7 @@ private[relocate] final class PreviousPartitionLocations(
 
   /**
    * The switches that VACUUM has not marked as settled yet, in ascending order, each with the time
-   * of its DONE by the store's clock.
+   * at which its DONE was written, by the store's clock.
    */
   private lazy val switches: Seq[(PartitionLocationSwitch, Long)] =
     if (table.isEmpty) Nil
@@ -73,9 +73,9 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * Copies files that were added to the previous folders by INSERTs that had been planned before a
-   * switch. The copies are placed in the current locations of the partitions. Throws
-   * overwrittenBehind if a previous folder was overwritten instead.
+   * Copies the files that INSERTs planned before a switch have added to the previous folders. The
+   * copies are placed in the current locations of the partitions. Throws overwrittenBehind if a
+   * previous folder was overwritten instead.
    */
   def carry(): Unit = for {
     (switch, _) <- switches
@@ -140,7 +140,7 @@ private[relocate] final class PreviousPartitionLocations(
     }
 
   /**
-   * The last OPTIMIZE, which a RESTORE would undo, if it switched partitions. Throws
+   * The last OPTIMIZE, if it switched partitions. A RESTORE would undo this OPTIMIZE. Throws
    * ZORDER_CANNOT_RESTORE if it cannot be undone.
    *
    * @param after the number of the last run that replaced files in place

@@ -33,7 +33,7 @@ private[relocate] final class PreviousTableLocations(
     chain(folder, Set(folder)).map(switch => switch -> since(switch))
   }
 
-  /** Previous folders that another table of the same database now uses. */
+  /** Previous folders that another table in the same database now uses. */
   private lazy val taken: Set[Path] =
     switches.map(_._1).groupBy(_.record.table.database.get).flatMap { case (database, those) =>
       CoLocatedTables.of(session, database, None, those.map(_.from.root).toSet).map(_._1)
@@ -45,9 +45,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.ended(hadoopConf, switch.from).values.max
 
   /**
-   * The OPTIMIZE that switched the table to its current folder, which a RESTORE would undo. Throws
-   * ZORDER_CANNOT_RESTORE if there is no such OPTIMIZE, if others have replaced the files that it
-   * wrote, or if the files that it replaced are gone.
+   * The OPTIMIZE that switched the table to its current folder. A RESTORE would undo this OPTIMIZE.
+   * Throws ZORDER_CANNOT_RESTORE if there is no such OPTIMIZE, if others have replaced the files
+   * that it wrote, or if the files that it replaced are gone.
    */
   def lastOptimize: LastSwitch.OfTable = {
     val switch = switches.lastOption.map(_._1)
@@ -75,9 +75,9 @@ private[relocate] final class PreviousTableLocations(
     Journal.read(hadoopConf, switch.from).prepare.map(_.operation)
 
   /**
-   * Copies files that were added to a previous folder by INSERTs that had been planned before a
-   * switch. The copies are placed in the table's current folder. Throws overwrittenBehind if a
-   * previous folder was overwritten instead.
+   * Copies the files that INSERTs planned before a switch have added to a previous folder. The
+   * copies are placed in the table's current folder. Throws overwrittenBehind if a previous folder
+   * was overwritten instead.
    */
   def carry(): Unit = {
     (folder +: switches.map(_._1.from)).filter(one => SiblingFolder.isOne(one.root.getName))
@@ -113,8 +113,10 @@ private[relocate] final class PreviousTableLocations(
     expired(kept, at).flatMap(switch => switch.ownFiles ++ switch.ownRecords)
 
   /**
-   * Deletes the files in `garbage`. Deletes the records last, so that the next call can continue if
-   * the process is killed. If a folder contains other files, they and the folder are kept.
+   * Deletes the files in `garbage`. In each folder, the records are deleted only after all data
+   * files, so the next call can continue if the process is killed in between. `_SUCCESS`, the
+   * summary files and the empty folder are deleted after the records. If a folder contains other
+   * files, they and the folder are kept.
    *
    * @param deleted called after each data file with the number of data files deleted from that
    *                folder so far

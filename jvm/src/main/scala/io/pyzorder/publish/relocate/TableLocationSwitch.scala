@@ -32,11 +32,11 @@ import io.pyzorder.storage.{CreateIfAbsent, FileSystems, MetadataFiles, SiblingF
  * late call by a writer that was declared dead is therefore harmless, unless the table has been
  * switched away from `to` by then.
  *
- * A catalog has no compare-and-swap. An INSERT that was planned before the switch and commits after
- * it writes into `from`. `carry` copies the INSERT's files to the table's current folder, either
- * right after the switch or with the next writing command. If `from` was overwritten at about the
- * time of the switch, the switch is reverted, unless other writers have since changed the files in
- * `to`.
+ * A catalog has no compare-and-swap. If an INSERT is planned before the switch and commits after
+ * the switch, it writes into `from`. `carry` copies the INSERT's files to the table's current
+ * folder, either right after the switch or with the next writing command. If `from` was overwritten
+ * at about the time of the switch, the switch is reverted, unless other writers have since changed
+ * the files in `to`.
  *
  * @param from   the table's folder when the run began; the table is not partitioned
  * @param run    the run's number in the journal of `from`
@@ -75,7 +75,9 @@ private[publish] final class TableLocationSwitch(
     files.checkInputs()
   }
 
-  /** Creates `to` with the permissions of `from`, and records its origin in it. */
+  /**
+   * Creates `to` with the permissions of `from`, and records in it that it was filled from `from`.
+   */
   override def make(): Unit = {
     if (!fs.mkdirs(to.root)) throw new IOException(s"cannot create ${to.root}")
     MetadataFiles.share(hadoopConf, to.root, from.root)
@@ -89,7 +91,7 @@ private[publish] final class TableLocationSwitch(
   /** Whether `to` contains this record's mark, which is removed once the catalog names `to`. */
   private def isMine: Boolean = FillingMark.isIn(hadoopConf, to.root, from, Records.write(record))
 
-  /** Deletes `to`, which no other process knows about, unless the catalog names it. */
+  /** Deletes `to` unless the catalog names it. Until then, no other process knows about `to`. */
   override def undo(): Unit =
     if (isMine && !location.contains(to.root)) fs.delete(to.root, true)
 

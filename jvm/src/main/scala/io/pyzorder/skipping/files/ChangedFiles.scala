@@ -80,8 +80,8 @@ private[skipping] object ChangedFiles {
   }
 
   /**
-   * The number of known files in a range. It is less than the size of a page, so that the range
-   * still fits on one page if there are some new files.
+   * The number of known files in a range. It is less than the size of a page, which leaves room on
+   * the page for some new files.
    */
   private val RangeSize = S3Listing.PageSize * 9 / 10
 

@@ -17,8 +17,8 @@ final case class ExaminedFile(
 
 /**
  * The files of one partition, with the values of the partition columns. The files must be evaluated
- * eagerly. Spark 3.5 may return the partitions as a lazy sequence, and with lazy evaluation, only
- * the first partition's files would have been evaluated by the time the results are added up.
+ * eagerly. Spark 3.5 may return the partitions as a lazy sequence. With lazy evaluation, only the
+ * first partition's files would have been evaluated by the time the results are added up.
  */
 final case class ExaminedPartition(values: InternalRow, files: IndexedSeq[ExaminedFile]) {
 
@@ -41,6 +41,6 @@ final class KnownFile(judge: FileEvaluator, val entry: Int, judged: FileOutcomes
 
   def numRecords: Long = judge.numRecords(entry)
 
-  /** The statistics of a column, to be read at `entry`, or None if none can be used. */
+  /** The statistics of a column, to be read at `entry`; None if they cannot be used. */
   def facts(column: FilterColumn): Option[IndexedStatistics] = judge.facts(column)
 }

@@ -39,7 +39,7 @@ final class FilePruner(
    * @param predicates the predicates on the files' rows
    * @param unknown    further predicates, whose subqueries have not run yet
    * @param joins      the filters derived from the keys of joins above the scan
-   * @param asked      as in `examine`
+   * @param asked      see `examine`
    */
   def prune(
       listed: ListedPartitions,

@@ -21,8 +21,8 @@ import io.pyzorder.storage.{FileVersion, TableFolder}
  * @param options         the relation's options
  * @param partitionSchema the relation's partition columns
  * @param findFolders     returns the folders of tables that may contain the files
- * @param table           the table if the catalog tracks its partitions, because two tables with
- *                        the same folder can have different partitions
+ * @param table           the table, if the catalog tracks its partitions; it distinguishes tables
+ *                        that share a folder but have different partitions
  * @param properties      the table's properties; empty for a path
  */
 private[skipping] final class FileSource(
@@ -40,25 +40,27 @@ private[skipping] final class FileSource(
   def folders: Seq[TableFolder] = found
 
   /**
-   * Looks again for the folders if there were none. A plan may be older than the first OPTIMIZE of
-   * a table, and that OPTIMIZE may be moving files when the plan is executed.
+   * Searches for the folders again if none were found before. A plan may be older than the first
+   * OPTIMIZE of a table, and that OPTIMIZE may be moving files when the plan is executed.
    */
   private[files] def findFoldersAgain(): Unit = if (found.isEmpty) found = findFolders()
 
   /** The state that the plan reads, once PlanState has fixed it. */
   @volatile private[skipping] var fixed: Option[TableState] = None
 
-  /** Whether a scan uses the fixed state, which must then not be replaced. Set by PlanState. */
+  /**
+   * Whether a scan uses the fixed state. If so, the state must not be replaced. Set by PlanState.
+   */
   private[files] var isSettled: Boolean = false
 
   /** The partitions that the plan's scans are known to select. */
   private var selected = SelectedPartitions.none(partitionSchema)
 
   /**
-   * Makes sure that the state has the partitions that these filters select. This is called for all
-   * scans of a plan while the plan is optimized, so that the state has all partitions that the
-   * scans need by the time it is fixed. Later rules usually make filters stricter. If filters
-   * nevertheless select further partitions, this call lists them.
+   * Makes sure that the state includes the partitions that these filters select. This is called for
+   * all scans of a plan while the plan is optimized. By the time the state is fixed, it therefore
+   * includes all partitions that the scans need. Later rules usually make filters stricter. If
+   * filters nevertheless select further partitions, this call lists them.
    */
   private[files] def select(partitionFilters: Seq[Expression]): Unit =
     if (!selected.contain(partitionFilters)) {
@@ -99,8 +101,8 @@ private[skipping] final class FileSource(
 
   /**
    * The state for estimates. This is the fixed state, if there is one. Otherwise, if Spark would
-   * have to list the files, the files that the index covers are taken from it, however old it is.
-   * If Spark would not have to list them, this is the current state.
+   * have to list the files, the files that the index covers are taken from the index, however old
+   * it is. In all other cases, this is the current state.
    */
   def estimated: TableState = fixed.getOrElse {
     wrapped match {
@@ -151,8 +153,9 @@ private[skipping] final class FileSource(
 private[skipping] object FileSource {
 
   /**
-   * The files that Spark has already listed. Spark's own comparison of file indexes ignores them,
-   * although without a journal a DataFrame shows the files that existed when it was created.
+   * The files that Spark has already listed. Spark's own comparison of file indexes ignores them.
+   * They matter because, without a journal, a DataFrame shows the files that existed when it was
+   * created.
    */
   private def knownFiles(wrapped: FileIndex): Set[FileVersion] = wrapped match {
     case listed: InMemoryFileIndex => listed.allFiles().map(FileVersion.of).toSet
@@ -160,7 +163,7 @@ private[skipping] object FileSource {
   }
 
   /**
-   * Fixes the states of a plan's sources from one listing of all their files, so that the states
+   * Fixes the states of a plan's sources from one listing of all their files. The states therefore
    * agree. Sources without a journal are left to Spark.
    */
   def listTogether(sources: Seq[FileSource]): Unit = {
@@ -180,8 +183,7 @@ private[skipping] object FileSource {
 /**
  * A table's files at one moment, and the index snapshots that describe them.
  *
- * @param listing   the list of the files, which does not access the store again unless there is no
- *                  journal
+ * @param listing   the list of the files; it accesses the store again only if there is no journal
  * @param staleness how old the listing and the index may be
  */
 private[skipping] final class TableState(

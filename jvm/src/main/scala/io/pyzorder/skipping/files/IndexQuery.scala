@@ -20,8 +20,8 @@ import io.pyzorder.skipping.predicate.{FileTest, IndexFilter}
 private[skipping] object IndexQuery {
 
   /**
-   * @param settings the session's settings, which a predicate that is evaluated on constant files
-   *                 might read
+   * @param settings the session's settings; a predicate that is evaluated on constant files might
+   *                 read them
    */
   private final case class Question(
       ref: SnapshotRef,

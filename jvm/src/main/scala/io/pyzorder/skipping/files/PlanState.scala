@@ -20,8 +20,9 @@ import io.pyzorder.storage.FileVersion
  *
  * The state belongs to the plan, not to one execution: a physical scan keeps its list of files, so
  * a plan that is executed again could otherwise mix old lists with new ones. A DataFrame that is
- * collected again therefore shows the state that it read first, as in plain Spark. Planning and
- * EXPLAIN do not fix the state, but describing a plan at the start of its execution does.
+ * collected again therefore shows the state that it read first. This is also how plain Spark
+ * behaves. Planning and EXPLAIN do not fix the state, but describing a plan at the start of its
+ * execution does.
  *
  * A plan comprises everything that one QueryExecution optimizes, including subqueries, and the
  * plans that adaptive execution later derives from it. The QueryExecution's tracker is available
@@ -35,8 +36,8 @@ private[skipping] final class PlanState {
   private val scans = ArrayBuffer.empty[(FileSource, () => Seq[FileStatus])]
 
   /**
-   * The plan's source that reads the same files in the same way as `candidate`. This is `candidate`
-   * itself if the plan has no such source yet.
+   * The plan's source that is equivalent to `candidate`, or `candidate` itself if the plan has no
+   * such source yet.
    */
   def source(candidate: FileSource): FileSource = synchronized {
     sources.find(_.readsLike(candidate)).getOrElse {
@@ -88,7 +89,7 @@ private[skipping] final class PlanState {
 
   private var choosing: Boolean = false
 
-  /** Makes sure that the state of a source has the partitions that these filters select. */
+  /** Makes sure that a source's state includes the partitions that these filters select. */
   def select(source: FileSource, partitionFilters: Seq[Expression]): Unit =
     synchronized(source.select(partitionFilters))
 

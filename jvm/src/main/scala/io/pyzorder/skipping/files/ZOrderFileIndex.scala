@@ -92,7 +92,7 @@ final class ZOrderFileIndex private (
 
   /**
    * Like `outcome`, but for the cost model. If Spark would have to list the files, the files that
-   * the index covers are taken from it instead.
+   * the index covers are taken from the index instead.
    */
   def estimatedOutcome(
       partitionFilters: Seq[Expression],
@@ -105,8 +105,8 @@ final class ZOrderFileIndex private (
   }
 
   /**
-   * Registers a scan of this index with these filters, or with stricter ones. The partitions that
-   * it selects are listed with those of the plan's other scans when the first scan executes.
+   * Registers a scan of this index with these filters, or with stricter ones. When the first scan
+   * of the plan executes, the partitions that all of its scans select are listed together.
    */
   def expect(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Unit = {
     select(partitionFilters)
@@ -117,8 +117,8 @@ final class ZOrderFileIndex private (
     plan.select(source, partitionFilters)
 
   /**
-   * Returns every file of the partitions that the filters select, without skipping any, and what
-   * the index currently knows about it.
+   * Returns every file of the partitions that the filters select, with what the index currently
+   * knows about it. Skips no files.
    *
    * @param partitionFilters the filters on partition columns only
    * @param dataFilters      all other filters on the rows

@@ -20,8 +20,8 @@ import io.pyzorder.skipping.predicate.FilterColumn
 /**
  * Finds conditions that restrict the rows of a query's scans but, contrary to what users may
  * expect, skip no files. These are join keys, and conditions that Spark does not pass to the scan
- * (nondeterministic ones and, in Spark 3.5, those with a subquery). They are only for display;
- * PruneByJoinKeys decides which join keys are used.
+ * (nondeterministic ones and, in Spark 3.5, those with a subquery). The results are only for
+ * display; PruneByJoinKeys decides which join keys are used.
  */
 final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelper {
 
@@ -140,8 +140,8 @@ final class SkippingDiagnostics private (plan: SparkPlan) extends PredicateHelpe
     expression.exists(_.isInstanceOf[PlanExpression[_]])
 
   /**
-   * The expression with its columns named as in FilePruner's reasons, that is, without the table's
-   * name, and without the normalization that Spark adds to floating-point join keys.
+   * The expression as FilePruner's reasons spell it: column names lack the table's name, and the
+   * normalization that Spark adds to floating-point join keys is removed.
    */
   private def spelled(expression: Expression): Expression = {
     val plain = expression match {

@@ -129,9 +129,9 @@ case class WrapFileIndexes(session: shim.SparkSession) extends Rule[LogicalPlan]
     if (!selectsPartitions && !(index.wasIndexed && outcome.skipped > 0)) relation
     else {
       val bytes = math.max(1L, outcome.selectedBytes)
-      // The size from ANALYZE TABLE takes precedence over the index's size, so it is capped. Row
-      // counts and column statistics are kept, because the cost model itself applies the filter to
-      // them.
+      // The size from ANALYZE TABLE is capped, because it takes precedence over the file index's
+      // size. Row counts and column statistics are kept, because the cost model itself applies the
+      // filter to them.
       val catalogTable = relation.catalogTable.map(table =>
         table.copy(stats = table.stats.map((stats: CatalogStatistics) =>
           stats.copy(sizeInBytes = stats.sizeInBytes.min(bytes)))))

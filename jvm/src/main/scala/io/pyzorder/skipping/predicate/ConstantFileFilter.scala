@@ -53,8 +53,8 @@ final case class ConstantFileFilter(columns: Seq[FilterColumn], predicate: Expre
 object ConstantFileFilter {
 
   /**
-   * Returns None unless the predicate may be evaluated in this way and all of its columns can have
-   * statistics.
+   * The filter for a predicate. None if the predicate references no column, if one of its columns
+   * cannot have statistics, or if the predicate must not be evaluated by this filter.
    */
   def of(predicate: Expression): Option[ConstantFileFilter] =
     if (!predicate.deterministic) None
@@ -70,9 +70,9 @@ object ConstantFileFilter {
     }
 
   /**
-   * Whether the expression is user code, reads session settings, cannot be evaluated by itself
-   * (such as a column that cannot have statistics, which remains an attribute), or may take much
-   * time or memory.
+   * Whether the expression is user code, reads session settings, may take much time or memory, or
+   * cannot be evaluated by itself. A column that cannot have statistics remains an attribute, which
+   * cannot be evaluated.
    */
   private def isRefused(expression: Expression): Boolean = expression match {
     case _: UserDefinedExpression | _: InvokeLike | _: PlanExpression[_] => true

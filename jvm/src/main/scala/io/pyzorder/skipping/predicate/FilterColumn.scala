@@ -39,7 +39,7 @@ final case class FilterColumn(
 
   /**
    * Converts a value of the column to the value that the predicate compares. Fails where `through`
-   * fails (as it does for a date past the last timestamp).
+   * fails, for example for a date past the last timestamp.
    */
   def convert: Any => Any =
     through.fold[Any => Any](identity)(function => value => function.eval(InternalRow(value)))
@@ -66,7 +66,7 @@ object FilterColumn {
     dataType == DoubleType || dataType == FloatType
 
   /**
-   * Whether values of the type have a single order throughout Spark, which the bounds also follow.
+   * Whether values of the type have a single order throughout Spark. The bounds follow that order.
    * Strings qualify only under the binary collation: `StringType` equals no other collation's type.
    */
   def isOrdered(dataType: DataType): Boolean = dataType match {

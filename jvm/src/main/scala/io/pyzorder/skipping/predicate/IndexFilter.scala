@@ -48,7 +48,7 @@ object IndexFilter {
     override def toString: String = "true"
   }
 
-  /** Keeps no file, because no row is sought, as in a comparison with NULL. */
+  /** Keeps no file. Used where no row is sought, for example in a comparison with NULL. */
   case object Never extends IndexFilter {
     override private[skipping] def bound(facts: FilterColumn => Option[ColumnStatisticsView]) =
       Some(new FileTest { override def mayMatch(file: Int): Boolean = false })
@@ -216,11 +216,11 @@ object IndexFilter {
   }
 
   /**
-   * `c != value`, `c NOT IN (values)`. The values are as in OneOf, and none of them is ±0.0. The
-   * predicate is FALSE or NULL for every row only if all rows are null or equal to a listed value.
-   * That is proved if both bounds are the same listed value (then all values between them equal it,
-   * even if the bounds are inexact) and no NaN was seen. It would be wrong to use `NOT (min <=
-   * value AND value <= max)`, which skips a file with 1, 2, 3 for `c != 2`.
+   * `c != value`, `c NOT IN (values)`. The values meet the conditions of OneOf, and none of them is
+   * ±0.0. The predicate is FALSE or NULL for every row only if all rows are null or equal to a
+   * listed value. That is proved if both bounds are the same listed value (then all values between
+   * them equal it, even if the bounds are inexact) and no NaN was seen. It would be wrong to use
+   * `NOT (min <= value AND value <= max)`, which skips a file with 1, 2, 3 for `c != 2`.
    */
   final case class Other(column: FilterColumn, values: Seq[Any]) extends OfColumn {
     override protected def test(facts: ColumnStatisticsView): FileTest = {

@@ -31,8 +31,8 @@ final class JoinKeyFilter private (
 object JoinKeyFilter {
 
   /**
-   * Identifies the key of a broadcast and the column that it filters, so that no filter is added
-   * twice when Spark re-optimizes the rest of a plan.
+   * Identifies the key of a broadcast and the column that it filters. This prevents a filter from
+   * being added twice when Spark re-optimizes the rest of a plan.
    */
   final class Origin(
       private val exchange: AnyRef,

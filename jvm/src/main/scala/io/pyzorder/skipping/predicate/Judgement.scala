@@ -34,8 +34,8 @@ object Outcomes {
  * is "no row is TRUE", whereas NOT needs "some row may be FALSE".
  *
  * @param isTotal whether evaluating the predicate cannot fail
- * @param rule    the filters for some sets, built on first use; for the other sets, the filters of
- *                their single outcomes are combined
+ * @param rule    the filters for some sets, built on first use; the filter for any other set
+ *                combines the filters for its single outcomes
  */
 final class Judgement private[skipping] (
     val isTotal: Boolean,
@@ -56,14 +56,12 @@ final class Judgement private[skipping] (
   private def any(outcomes: Int): IndexFilter =
     Seq(Null, True, False).filter(o => (outcomes & o) != 0).map(may).reduce(IndexFilter.or)
 
-  /**
-   * Selects the files to read, which are those that may have a row that makes the predicate TRUE.
-   */
+  /** Selects the files to read: those in which some row may make the predicate TRUE. */
   def mayBeTrue: IndexFilter = may(True)
 
   /**
-   * Selects the files that may have a row that WHERE excludes. These files must be read even if
-   * others are answered from metadata.
+   * Selects the files in which WHERE may exclude some row. These files must be read even if other
+   * files are answered from metadata.
    */
   def mayNotBeTrue: IndexFilter = may(NotTrue)
 
@@ -89,8 +87,8 @@ final class Judgement private[skipping] (
    * `extreme` or NULL only if each part is `extreme` or NULL. It is the opposite only if some part
    * is the opposite, and it is the opposite or NULL only if some part is the opposite or NULL. It
    * is NULL only if some part is NULL and each part is NULL or `extreme`. An error in a part that
-   * does not decide the outcome may go unnoticed, as it may in Spark, which need not evaluate such
-   * a part.
+   * does not decide the outcome may go unnoticed. The same can happen in Spark, which need not
+   * evaluate such a part.
    */
   private def joined(other: Judgement, extreme: Int): Judgement = {
     val opposite = Outcomes.negated(extreme)

@@ -125,7 +125,8 @@ object PredicateRules {
    * The judgement of a predicate without a rule. The predicate is evaluated on constant files, and
    * evaluation may fail. For EndsWith and Contains, and for predicates that may be NULL in any row,
    * `mayNotBeTrue` keeps every file. Otherwise, metadata-only queries would check all files in the
-   * store, which costs more than it saves, since only the few constant files would not be read.
+   * store. That would cost more than it saves, because it would only spare them the few constant
+   * files.
    */
   private def unruled(predicate: Expression): Judgement = {
     lazy val whenNull = nullsOf(predicate)

@@ -7,7 +7,7 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * A pyzorder setting, which `SET -v` documents and `SET` validates.
  *
- * The class is in Spark's package because Spark's registry of settings is private to it.
+ * The class is in Spark's package because Spark's registry of settings is private to that package.
  *
  * @param key     full key, `spark.sql.zorder.<noun>.<noun>`
  * @param default the default value as a string

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.joins.{HashJoin, HashedRelation, HashedRel
 
 /**
  * The broadcast side of a hash join. All of its rows are known, except those whose key is null. The
- * class is in Spark's package because Spark's hash tables are private to it.
+ * class is in Spark's package because Spark's hash tables are private to that package.
  */
 final class BuildSide private (stage: BroadcastQueryStageExec, mode: HashedRelationBroadcastMode) {
 
