@@ -1,7 +1,7 @@
 # All commands for developers. They need Python 3.10 or later and make; Java comes from PyPI if it is missing.
-# Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; the newest if unset),
-# SPARKS="3.5 4.3" (for targets that use several; all if unset), PYTHON=python3.12, TESTS=tests/unit,
-# CASES=1000 (of the fuzz test), MINUTES=30 (of long-running tests)
+# Variables: SPARK=3.5 (a section of pyzorder/spark_versions.ini; the newest version if unset),
+# SPARKS="3.5 4.3" (for targets that use several versions; all versions if unset), PYTHON=python3.12,
+# TESTS=tests/unit, CASES=1000 (number of fuzz cases), MINUTES=30 (duration of long-running tests)
 
 PYTHON ?= python3
 SPARK ?= $(shell $(PYTHON) jvm/build.py --default)
@@ -164,7 +164,7 @@ bench-layout: $(VENV)/made-demo,bench ## Count the files that queries open in th
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/layout.py
 
-bench-curve: $(VENV)/made-demo ## Count the files that queries open with minima and maxima alone, and with z-values as well
+bench-curve: $(VENV)/made-demo ## Count the files that queries open with minima and maxima alone, and with z-values in addition
 	@$(RUN) jvm/build.py
 	@$(RUN) benchmarks/curve_ranges.py
 
@@ -198,7 +198,7 @@ lint-python: $(VENV)/made-test $(VENV)/made-lint ## Run ruff and mypy
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-# The Scala compiler is among PySpark's jars, but scalafmt must be fetched with Maven.
+# The Scala compiler ships with PySpark, but scalafmt must be fetched with Maven.
 TOOL := build/tools/scalafmt
 SCALAFMT := java -cp "$(TOOL)/*" org.scalafmt.cli.Cli --non-interactive jvm/src
 

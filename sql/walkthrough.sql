@@ -48,7 +48,7 @@ OPTIMIZE sales ZORDER BY (customer_id, sold_date);
 -- REFRESH indexes files that other engines wrote.
 REFRESH SKIPPING INDEX ON sales;
 
--- Replaced files stay retired for a week. Until then, RESTORE can bring them back.
+-- Replaced files are kept for a week. During that week, RESTORE can bring them back.
 SELECT run, operation, began, removed, added, kept_bytes FROM optimize_history('sales');
 RESTORE sales TO BEFORE OPTIMIZE;
 VACUUM sales DRY RUN;
