@@ -1,4 +1,5 @@
-"""Strategies that generate SQL predicates on columns of given types and values as SQL literals."""
+"""Strategies that generate SQL predicates on columns of given types. Values are written as SQL
+literals."""
 
 from __future__ import annotations
 
@@ -74,8 +75,8 @@ def near(data_type: str, i: int) -> Any:
 
 
 def values(data_type: str) -> st.SearchStrategy[Any]:
-    """Generates values that are mostly in a narrow range, but may be null or any value of the
-    type."""
+    """Generates values of the type. Most values are in a narrow range, but null and all other
+    values can occur."""
     return st.one_of(
         *[st.integers(0, 1000).map(lambda i: near(data_type, i))] * 6, of_type(data_type)
     )

@@ -37,7 +37,8 @@ ZONES = ["UTC", "America/Los_Angeles", "America/St_Johns", "Asia/Kathmandu", "Pa
 
 @dataclass
 class File:
-    """A data file. `types` are the types of its columns. It may lack columns of the table."""
+    """A data file, which may lack some of the table's columns. `types` are the types of its
+    columns."""
 
     name: str
     types: dict[str, str]
@@ -47,7 +48,8 @@ class File:
 
 @dataclass
 class World:
-    """A table's columns and files, the changes after it was indexed, and the session settings."""
+    """A table's columns and files, the changes that follow its indexing, and the session
+    settings."""
 
     format: str
     writer: str

@@ -1,4 +1,5 @@
-"""Wherever a table occurs in a query, skipping opens fewer files and returns the same rows."""
+"""Wherever a table occurs in a query, the query opens fewer files with skipping and returns the
+same rows."""
 
 from __future__ import annotations
 

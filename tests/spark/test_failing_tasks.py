@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Child:
-    """A process that runs a statement, with the lines that it has printed so far."""
+    """A process that runs a statement, and the lines that it has printed so far."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -42,7 +42,7 @@ class Child:
         self.said.extend(self.process.stdout)
 
     def count(self, pattern: str) -> int:
-        """How many of the lines that it has printed match the pattern."""
+        """The number of printed lines that match the pattern."""
         return sum(1 for line in list(self.said) if re.search(pattern, line))
 
     def wait_for(self, happened: Callable[[], T]) -> T:
@@ -109,8 +109,8 @@ def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, se
 
 
 def settled(spark: SparkSession, table: Path, expected: tuple[object, ...], files: int) -> None:
-    """Asserts that the table has its rows, with one file per leaf of the k-d tree, and that VACUUM
-    removes leftovers."""
+    """Asserts that the table has the expected rows, that there is one file per leaf of the k-d
+    tree, and that VACUUM removes leftover files."""
     rows = spark.read.parquet(str(table))
     assert summary(spark, table) == expected
     leaves = [re.match(r"part-(\d+)-", path.name) for path in data_files(table)]

@@ -78,8 +78,7 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert not list(table.rglob("_zorder.*"))
 
 
-#: The fail points of a recovery, if the run was killed before COMMIT (UNDOING) or after COMMIT
-#: (COMPLETING).
+#: The fail points of a recovery after a kill before COMMIT (UNDOING) or after COMMIT (COMPLETING).
 UNDOING = ("recovery-decided", "recovery-undoing", "recovery-moved")
 COMPLETING = ("recovery-decided", "recovery-completing", "recovery-moved")
 TWICE = [
@@ -96,8 +95,8 @@ TWICE = [
 @pytest.mark.crash
 @pytest.mark.parametrize(("first", "second"), TWICE)
 def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: str) -> None:
-    """Each row exists exactly once if a second process is also killed, either while it recovers
-    from the first kill or afterwards."""
+    """Each row exists exactly once even if a second process is also killed, either while it
+    recovers from the first kill or afterwards."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -262,7 +261,7 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Each row exists exactly once if a writer that was declared dead still writes RETIRE. The
+    """Each row exists exactly once even if a writer that was declared dead still writes RETIRE. The
     process that takes over its lock sees no RETIRE at first, and undoes the run afterwards."""
     table = tmp_path / "t"
     frame = create(spark, table)

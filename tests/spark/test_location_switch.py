@@ -37,7 +37,7 @@ def location(spark: SparkSession, table: str = "switched") -> Path:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows that an engine without pyzorder would read."""
+    """The ids that an engine without pyzorder would read."""
     folder = location(spark)
     form = "orc" if any(p.suffix == ".orc" for p in data_files(folder)) else "parquet"
     found = pyarrow.dataset.dataset(str(folder), format=form).to_table(columns=["id"])
@@ -177,8 +177,9 @@ def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE of a path is refused. A path does not identify the catalog table whose location
-    would be switched, and after a switch, the table is no longer in its old folder."""
+    """OPTIMIZE is refused if a path is given instead of a table name. A path does not identify the
+    catalog table whose location would be switched. After a switch, the table is no longer in its
+    old folder."""
     home = make(spark, tmp_path)
     with (
         pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*named by its path"),
@@ -293,7 +294,7 @@ def test_rows_written_to_the_old_folder(spark: SparkSession, tmp_path: Path) -> 
     assert read_there(spark) == ids(other.table("switched")) == [*ALL, 1000]
 
 
-#: The fail points, and whether the next writer switches the table after a kill at this point.
+#: For each fail point, whether the next writer switches the table after a kill at this point.
 POINTS = {
     "after-prepare": False,
     "switch-recorded": False,
@@ -384,7 +385,7 @@ def test_overwritten_behind(spark: SparkSession, tmp_path: Path, mode: str) -> N
     assert read_there(spark) == ALL
 
 
-#: The fail points, and whether the metastore has the new location after the kill and after
+#: For each fail point, whether the metastore has the new location after the kill and after
 #: recovery.
 IN_METASTORE = {
     "switch-recorded": (False, False),
