@@ -420,8 +420,8 @@ def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str)
 def test_a_journal_that_leaves_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    """A forged run can neither make readers read another table's file nor make a writer delete
-    it."""
+    """A forged run can neither make readers read another table's file nor make a writer delete that
+    file."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)

@@ -20,7 +20,7 @@ ROWS = list(range(60))
 
 
 def summarize(folder: Path, files: list[Path] | None = None) -> None:
-    """Writes both summary files for the files below a folder, as PyArrow and Dask do."""
+    """Writes both summary files for the files below a folder, as PyArrow and Dask would."""
     collected = []
     for path in files or data_files(folder):
         footer = pq.read_metadata(path)

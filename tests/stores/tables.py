@@ -15,7 +15,7 @@ ALL = list(range(ROWS))
 
 
 class Table:
-    """A table of 40 rows in four files, each of which has low and high ids. It may have two
+    """A table of 40 rows in four files. Each file has low and high ids. The table may have two
     partitions."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Table:
 
     def write_partitions(self, rows: DataFrame) -> None:
         """Overwrites the partitions of these rows with Spark. Several such writes may run at the
-        same time, unlike appends, whose committers share a folder."""
+        same time. Several appends may not, because their committers share a folder."""
         writer = rows.write.mode("overwrite").format(self.provider).partitionBy("day")
         writer.option("partitionOverwriteMode", "dynamic").save(self.folder.url)
 

@@ -1,5 +1,5 @@
-"""A query returns every row once even if OPTIMIZE moves its files away after it was planned or
-while it runs."""
+"""A query returns every row once even if OPTIMIZE moves files away after the query was planned or
+while the query runs."""
 
 from __future__ import annotations
 

@@ -85,8 +85,8 @@ def test_two_optimize_at_once(folder: Folder) -> None:
 
 
 def test_entries_of_all_who_write_at_once(folder: Folder) -> None:
-    """If several writers publish index snapshots at the same time, each keeps the entries of those
-    that published before."""
+    """If several writers publish index snapshots at the same time, each writer keeps the entries
+    that the other writers have already published."""
     table = Table(folder, partitioned=True)
     table.run("CREATE SKIPPING INDEX ON {}")
     at_once(4, lambda n: table.write_partitions(folder.spark.sql(f"SELECT 10{n}L id, 10{n}L day")))

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 
 class Folder:
-    """A folder, with the operations of programs other than pyzorder."""
+    """A folder on any store. Its methods do what programs other than pyzorder do."""
 
     def __init__(self, spark: SparkSession, url: str) -> None:
         self.spark = spark
@@ -47,7 +47,7 @@ class Folder:
         )
 
     def pyzorder_files(self, suffix: str = "") -> list[str]:
-        """The names of pyzorder's files with this suffix."""
+        """The names of pyzorder's files, or only those names that end in `suffix`."""
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
     def copy(self, name: str, to: str) -> None:
@@ -72,7 +72,7 @@ class Folder:
         stream.close()
 
     def move(self, name: str, to: Any) -> None:
-        """Moves a file to a path. Creates the folder if it does not exist."""
+        """Moves a file to a path. Creates the path's folder if it does not exist."""
         self._fs.mkdirs(to.getParent())
         assert self._fs.rename(self.path(name), to)
 

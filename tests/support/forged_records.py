@@ -70,8 +70,8 @@ def records(journal: Path, run: int = 1) -> dict[str, dict[str, Any]]:
 
 
 def mark_of(record: Path) -> str:
-    """The mark with which a run that wrote this record into its journal marks the folders that it
-    fills."""
+    """The mark of a run whose journal contains this record. A run writes its mark to the folders
+    that it fills."""
     table = record.parents[2].name
     return hashlib.sha256(f"{table}\n".encode() + record.read_bytes()).hexdigest()
 

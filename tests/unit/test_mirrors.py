@@ -1,4 +1,5 @@
-"""Every module has a test of the same name, or a row in tests/README.md that names its tests."""
+"""Every module has either a test of the same name or a row in tests/README.md that lists its
+tests."""
 
 from __future__ import annotations
 

@@ -101,8 +101,8 @@ def ordered_bits(value: Any, data_type: str) -> str:
 
 
 def interleave(columns: list[str]) -> str:
-    """Takes one bit from each column in turn, or '0' if the column has no more bits, up to 8192
-    bits."""
+    """Takes one bit from each column in turn, or '0' if the column has no more bits. The result has
+    at most 8192 bits."""
     longest = max(map(len, columns))
     return "".join(c[i] if i < len(c) else "0" for i in range(longest) for c in columns)[:8192]
 
@@ -119,7 +119,8 @@ def from_hex(text: str) -> str:
 
 
 def rank(value: Any, boundaries: list[Any], data_type: str) -> int:
-    """The range id, which is found by comparing the bits with those of each boundary."""
+    """The range id, which is found by comparing the bits of the value with the bits of each
+    boundary."""
     if value is None:
         return 0
     keys = {whole_bits(b, data_type) for b in boundaries if b is not None}

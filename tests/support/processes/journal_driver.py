@@ -2,8 +2,8 @@
 
 `python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table or runs
 the statements, which are separated by `; `, and kills itself at the fail point. The last arguments
-are settings. `killed` runs this program. `paused` runs it too, but it then stops at fail points
-instead of killing itself.
+are settings. `killed` runs this program. `paused` also runs this program, which then stops itself
+at fail points instead of killing itself.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Publish:
 
 
 def package(spark: SparkSession) -> Any:
-    """The JVM classes for publishing, for this session."""
+    """The JVM classes for publishing in this session."""
     return Publish(spark)
 
 
@@ -161,7 +161,7 @@ def killed(table: Path | str, point: str, *statement: str) -> None:
 
 
 class Paused:
-    """A stopped process. After it has ended, `said` is its output, and `succeeded` is whether it
+    """A stopped process. After it has ended, `said` is its output, and `succeeded` tells whether it
     succeeded."""
 
     said = ""
