@@ -48,7 +48,8 @@ def compile_jdbc_client(folder: Path) -> Path:
 
 
 class Jdbc:
-    """A connection of Hive's JDBC driver. JdbcClient.scala runs the driver in a separate JVM."""
+    """A connection through Hive's JDBC driver. JdbcClient.scala runs the driver in a separate
+    JVM."""
 
     def __init__(self, port: int, classes: Path) -> None:
         url = f"jdbc:hive2://127.0.0.1:{port}/default"
@@ -104,12 +105,12 @@ class Jdbc:
 
 def _holds_rows(columns: Iterable[str]) -> bool:
     """Whether a statement returns rows. For a statement without rows, Spark reports a single column
-    `Result`. In Spark 3.5, PyHive fails if it fetches the rows of such a statement."""
+    `Result`. With Spark 3.5, PyHive fails if it fetches the rows of such a statement."""
     return list(columns) not in ([], ["Result"])
 
 
 class PyHive:
-    """A PyHive cursor."""
+    """A connection through PyHive."""
 
     def __init__(self, port: int) -> None:
         self._connection = hive.connect("127.0.0.1", port=port, username=USER)
@@ -126,7 +127,7 @@ class PyHive:
 
 
 class SqlAlchemy:
-    """A connection of SQLAlchemy with PyHive's dialect, which Superset uses."""
+    """A connection through SQLAlchemy with PyHive's dialect, which Superset uses."""
 
     def __init__(self, port: int) -> None:
         self.engine = sqlalchemy.create_engine(f"hive://{USER}@127.0.0.1:{port}/default")

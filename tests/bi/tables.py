@@ -128,7 +128,7 @@ COLUMNS = "a INT, b INT, id BIGINT"
 
 
 def load_tables() -> list[LoadTable]:
-    """One table of each kind, without rows."""
+    """Describes one table of each kind. The tables have no batches yet."""
     return [
         LoadTable("load_parquet", COLUMNS, "USING parquet"),
         LoadTable("load_orc", COLUMNS, "USING orc"),

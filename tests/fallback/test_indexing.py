@@ -30,7 +30,7 @@ FILES = [
     for k in range(3)
 ]
 
-#: predicate | the number of skipped files, out of three
+#: predicate | how many of the three files are skipped
 PREDICATES = """
 i = 15 | 1
 l > 25 | 1

@@ -121,7 +121,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def cases() -> list[object]:
-    """The lines as test parameters. `make test` runs only every ninth line."""
+    """Returns the lines of CASES as test parameters. `make test` runs only every ninth line."""
     lines = CASES.strip().splitlines()
     return [
         line if number % 9 == 0 else pytest.param(line, marks=pytest.mark.fallback)

@@ -69,7 +69,7 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
     """Writes a world's files, indexes them with the jar, and creates the view VIEW. Call this
     function only within `session`.
 
-    Returns the predicates that plain Spark can answer, or None if it cannot read the rows.
+    Returns the predicates that plain Spark can answer, or None if Spark cannot read the rows.
     """
     lay_out(spark, table, world)
     schema = spark.sql(f"SELECT * FROM (SELECT {nulls(world)}) LIMIT 0").schema
@@ -92,7 +92,7 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
 
 
 def lay_out(spark: SparkSession, table: Path, world: World) -> None:
-    """Writes a world's files to a folder, which is emptied first."""
+    """Empties a folder, and writes a world's files to it."""
     shutil.rmtree(table, ignore_errors=True)
     table.mkdir(parents=True)
     for file in world.files:

@@ -1,4 +1,4 @@
-"""Mutation tests for the predicate rules: finds mutants that no test detects (`make mutants`).
+"""Finds mutants of the predicate rules that no test detects (`make mutants`).
 
 Every place in the rules' sources that can be mutated (comparisons, && and ||, NOT, true and false,
 outcomes, cases, conditions, names with a counterpart) is compiled with all its variants. `Active`

@@ -1,7 +1,8 @@
 """Cases that kill mutants of the predicate rules: `python -m tests.mutants`.
 
 Each line in sql/skipping and each predicate in test_pruning is a separate test here. The regular
-tests check a whole file or all predicates at once, so mutation tests with them would take an hour.
+tests check a whole file or all predicates at once, so mutation testing with these tests would take
+an hour.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class Days:
         return self.time.zone.ZoneOffsetTransition.of(at, offset(before), offset(after))
 
     def yearly(self, hour: int, before: int, after: int) -> Any:
-        """A Java rule for a transition every 1 November, half an hour after `hour` in local time.
-        Offsets are in hours."""
+        """A Java rule for a transition on 1 November of each year, half an hour after `hour` in
+        local time. Offsets are in hours."""
         zone, offset = self.time.zone, self.time.ZoneOffset.ofHours
         return zone.ZoneOffsetTransitionRule.of(
             self.time.Month.NOVEMBER, 1, None, self.time.LocalTime.of(hour, 30), False,
@@ -127,8 +127,8 @@ def test_a_zone(days: Days, zone: str) -> None:
 
 
 def test_every_zone(days: Days) -> None:
-    """The result is right in every zone. This applies to the transitions that Java lists, and to
-    the next transitions according to the zone's rules."""
+    """The result is right in every zone, both for the transitions that Java lists and for the next
+    transitions that the zone's rules define."""
     with_repeats = 0
     for zone in days.time.ZoneId.getAvailableZoneIds():
         rules = days.time.ZoneId.of(zone).getRules()

@@ -26,7 +26,7 @@ VALUES: dict[str, list[Any]] = {
     "string": ["", "\0", "a", "ab", "abc", "abcdefgh", "abcdefghi", "b", "é"],
 }
 
-#: A leaf is (kind, column, value); inner nodes are ("And", left, right) or ("Or", left, right).
+#: A leaf is (kind, column, value). An inner node is ("And", left, right) or ("Or", left, right).
 Filter = tuple[Any, ...]
 
 Row = dict[str, Any]
@@ -177,7 +177,7 @@ def test_boxes(spark: SparkSession, filter_: Filter, box: Any) -> None:
 
 
 def test_a_column_of_another_type(spark: SparkSession) -> None:
-    """No box is added if the query reads `a` as INT but the index has it as BIGINT."""
+    """No box is added if the query reads `a` as INT but the index records it as BIGINT."""
     filter_ = ("Below", "a", 5, True)
     indexed = Java(spark, {"a": "bigint"})
     columns = [indexed.indexed("a"), indexed.curve("a")]

@@ -1,9 +1,10 @@
 """Records what each process did and when, and derives from these records which rows a query may
 see.
 
-Rows are written in batches of ROWS, each with one statement. A statement is recorded before and
-after it runs. Between these two records, its progress is unknown. While no statement runs, all rows
-are known. Times are from the machine's monotonic clock, which all processes share.
+Rows are written in batches of ROWS rows. Each batch is written by one statement. A statement is
+recorded before and after it runs. Between these two records, its progress is unknown. While no
+statement runs, all rows are known. Times are from the machine's monotonic clock, which all
+processes share.
 """
 
 from __future__ import annotations

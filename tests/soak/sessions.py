@@ -130,7 +130,7 @@ class Worker:
                        until=ended, ended=ended, **question, **seen)  # fmt: skip
 
     def frame(self, table: str) -> DataFrame:
-        """Reads the table by its path, with a new listing."""
+        """Reads the table by its path, so Spark lists the table's files again."""
         return self.spark.read.schema(SCHEMA).parquet(str(self.path(table)))
 
 

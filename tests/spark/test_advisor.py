@@ -126,7 +126,8 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """The average size of the files in `facts` that a statement opens, according to `explain`."""
+    """The average number of bytes in `facts` that a statement opens. `explain` reports these
+    numbers."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)

@@ -312,8 +312,8 @@ def forge(table: Path, rows: Callable[[dict[str, list[object]]], object]) -> Non
 
 
 def test_a_decimal_of_megabytes(spark: SparkSession, tmp_path: Path) -> None:
-    """A 32 MiB decimal as a bound does not make a query slow. Counting the decimal's digits would
-    take minutes."""
+    """A query is not slow even if a bound is a 32 MiB decimal. Counting the digits of this decimal
+    would take minutes."""
     table = tmp_path / "t"
     spark.range(0, 20, 1, 2).selectExpr("cast(id AS decimal(38, 0)) d").write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")

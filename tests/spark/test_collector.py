@@ -22,7 +22,7 @@ from tests.support.scans import settings as conf
 
 FORMATS = ["parquet", "orc"]
 
-# (SQL type, values as SQL) for each indexed type, including extreme values and null.
+# For each indexed type: (SQL type, values as SQL). The values include extreme values and null.
 COLUMNS: list[tuple[str, list[str]]] = [
     ("boolean", ["true", "null", "true"]),
     ("tinyint", ["-128Y", "0Y", "127Y"]),
@@ -162,8 +162,8 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """If a file lacks a column or struct field, the index records that all its values are null. If
-    the column has a default, the index records its values as unknown."""
+    """For a column or struct field that a file lacks, the index records that all values are null.
+    If there is a default, the index records that the values are unknown."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
     schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")

@@ -56,7 +56,7 @@ def optimize(spark: SparkSession, words: str, size: int | None = None) -> Any:
 
 
 def clustered(spark: SparkSession, target: tuple[str, Path]) -> list[Path]:
-    """Clusters the table by a and b into 16 files, and returns them."""
+    """Clusters the table by a and b into 16 files, and returns these files."""
     name, folder = target
     optimize(spark, f"{name} ZORDER BY (a, b)", size_of(folder) // FILES)
     return data_files(folder)

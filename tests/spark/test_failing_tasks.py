@@ -47,7 +47,7 @@ class Child:
 
     def wait_for(self, happened: Callable[[], T]) -> T:
         """Waits until `happened` returns a true value, and returns this value. Fails if the process
-        ends first, or after five minutes."""
+        ends first or if five minutes have passed."""
         deadline = time.monotonic() + 300
         while not (found := happened()):
             assert self.process.poll() is None, "".join(self.said)[-3000:]
@@ -135,7 +135,7 @@ def create(spark: SparkSession, table: Path, rows: int) -> tuple[object, ...]:
     """Writes this many rows, and sets a target size with which OPTIMIZE writes `FILES` files."""
     columns = ("id", "xxhash64(id) AS a", "concat('text-', hash(id), '-', id) AS text")
     frame = spark.range(0, rows, 1, 4).selectExpr(*columns)
-    frame.write.option("compression", "gzip").parquet(str(table))  # slow to write
+    frame.write.option("compression", "gzip").parquet(str(table))  # makes writing slow
     aim_at(spark, table, FILES)
     return summary(spark, table)
 

@@ -117,7 +117,7 @@ def test_no_folder_stays_that_is_emptied_from_both_sides(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """The writer removes `_zorder` even if its first attempt fails because the folder contains
-    another file. A different process later deletes that file."""
+    another file. The other file is deleted later."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -250,7 +250,7 @@ def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
     with optimizing(spark, table) as run:
         table.rename(away)
         time.sleep(0.2)
-        if table.exists():  # a task has recreated it, and would soon remove it
+        if table.exists():  # a task has recreated the folder and will soon remove it
             shutil.rmtree(table)
         away.rename(table)
         with pytest.raises(Exception, match="ZORDER_CONFLICT"):
@@ -305,8 +305,8 @@ def test_a_folder_that_is_empty_for_a_moment(
 
 @pytest.mark.crash
 def test_a_folder_that_is_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    """If the folder is renamed and renamed back while another statement holds the lock, a statement
-    reports a conflict or a missing folder."""
+    """If the table's folder is renamed and then renamed back while another statement holds the
+    lock, a statement reports a conflict or a missing folder."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-prepare", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):

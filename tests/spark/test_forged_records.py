@@ -321,7 +321,7 @@ def test_partitions_of_another_table(
 
 def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Path) -> None:
     """A forged record cannot switch a partition of another table, even if an OPTIMIZE of the
-    forger's table created the partition's folder and both tables use it."""
+    forger's table created the partition's folder and both tables use this folder."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table / "day=1")
     columns = "(id BIGINT, other BIGINT, day INT) USING parquet PARTITIONED BY (day)"

@@ -24,7 +24,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def cursor(thrift_server: int) -> Iterator[Any]:
-    """A PyHive cursor with its own session."""
+    """A PyHive cursor that has its own session."""
     with hive.connect("127.0.0.1", port=thrift_server, username="me") as connection:
         yield connection.cursor()
 

@@ -1,7 +1,7 @@
 """The keys on the broadcast side of a join skip files, except in joins for which all files must be
 read.
 
-To add a case, add a query to CASES, with the number of files that each scan of `fact` opens.
+To add a case, add a query to CASES. Also add the number of files that each scan of `fact` opens.
 `fact.k` and the other keys count from 0 to 199, ten per file. `dim` has the same keys. Its column
 `tag` lets queries select some of these keys. Every answer is compared with the answer without
 skipping.

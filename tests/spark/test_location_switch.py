@@ -1,8 +1,8 @@
 """OPTIMIZE can publish its result by filling a new folder and then switching the table's location
 in the catalog to this folder.
 
-The tests read the table not only with Spark but also with PyArrow, which reads all data files at
-the location in the catalog, as other engines do.
+The tests read the table with both Spark and PyArrow. Like other engines, PyArrow reads all data
+files at the location in the catalog.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def test_session_that_has_used_the_table(spark: SparkSession, tmp_path: Path) ->
 
 def test_rows_written_to_the_old_folder(spark: SparkSession, tmp_path: Path) -> None:
     """Rows that another session writes to the old folder are copied to the new folder exactly once.
-    Later statements in this session use the new location."""
+    Later statements in the other session use the new location."""
     make(spark, tmp_path)
     other = spark.newSession()
     old = location(spark)
@@ -400,8 +400,8 @@ IN_METASTORE = {
 @pytest.mark.parametrize("table", ["USING parquet", "STORED AS PARQUET"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """After a kill, and also after the next writer has run, Spark without pyzorder sees each row
-    once."""
+    """Spark without pyzorder sees each row once, both after a kill and after the next writer has
+    run."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 8).write.parquet(str(home))
     external = "EXTERNAL " if "STORED" in table else ""

@@ -1,5 +1,5 @@
-"""COUNT, MIN and MAX are right on partitioned tables, and on tables that change after they were
-indexed."""
+"""COUNT, MIN and MAX return the right answers on partitioned tables, and on tables that change
+after they were indexed."""
 
 from __future__ import annotations
 

@@ -129,8 +129,8 @@ VALUES = ["a/b=c", "50% %2F", "ü 🦆", "", None, """it's "b" `c`""", " ", "a:b
 
 
 def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE and RESTORE work if the names of a file and a partition's folder have 255 bytes.
-    pyzorder then uses shorter names that are derived from these names."""
+    """OPTIMIZE and RESTORE work even if a file and a partition's folder have names of 255 bytes.
+    pyzorder then derives shorter names from these names."""
     folder = tmp_path / "t"
     filled(spark, folder / f"p={'ü' * 126}x")
     first = data_files(folder)[0]

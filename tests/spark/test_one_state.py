@@ -215,7 +215,7 @@ def test_each_batch_of_a_stream_sees_one_state(spark, table, held, tmp_path) -> 
 
 @pytest.fixture
 def parts(spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
-    """A partitioned catalog table whose partition 1 has a different location."""
+    """A partitioned catalog table whose partition 1 is stored outside the table's folder."""
     made = Table("one_state", tmp_path / "t", "PARTITIONED BY (p)")
     spark.sql(
         f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet {made.columns} LOCATION '{made.path}'"
@@ -355,8 +355,8 @@ def test_a_file_replaced_before_a_refresh(spark, tmp_path, read, journaled) -> N
 def test_a_partition_added_to_a_table_without_a_journal(
     spark, held, tmp_path, buckets, where
 ) -> None:
-    """All scans see the same partitions. A bucketed table has no journal, because OPTIMIZE refuses
-    it, but can have an index."""
+    """All scans see the same partitions. A bucketed table can have an index, but has no journal,
+    because OPTIMIZE refuses such tables."""
     spark.sql(
         f"CREATE TABLE plain_state (id BIGINT, p INT) USING parquet PARTITIONED BY (p) {buckets}"
         f" LOCATION '{tmp_path / 't'}'"

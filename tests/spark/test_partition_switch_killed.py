@@ -115,8 +115,8 @@ TABLES = [
 @pytest.mark.parametrize("table", TABLES, ids=["Spark's", "Hive's"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """After a kill, and also after the next writer has run, Spark without pyzorder sees each row
-    once."""
+    """Spark without pyzorder sees each row once, both after a kill and after the next writer has
+    run."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day").write.partitionBy("day").parquet(
         str(home)

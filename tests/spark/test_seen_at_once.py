@@ -105,7 +105,7 @@ CASES = {
 }
 
 
-#: A partitioned table with an index, which is not changed.
+#: A partitioned table with an index. The test does not change the table.
 OPTIMIZED = Case(PARTITIONED, OPTIMIZE, "", 40)
 
 

@@ -22,7 +22,7 @@ from tests.support.tables import data_files, ids
 ROOT = Path(__file__).parents[2]
 ALL = list(range(40))
 
-#: For each command, the statements that prepare the table for the command. `{}` is the table.
+#: Commands, and the statements that prepare the table for each command. `{}` is the table.
 COMMANDS = {
     "optimize": ("OPTIMIZE '{}' ZORDER BY (id)", []),
     "compact": ("OPTIMIZE '{}'", []),

@@ -121,7 +121,7 @@ def test_optimize_deletes_what_has_expired(
     done = folder / "_zorder" / "_journal" / "_1.done"
     eight_days_ago = time.time() - 8 * 24 * 3600
     os.utime(done, (eight_days_ago, eight_days_ago))
-    spark.sql("OPTIMIZE t ZORDER BY (a)")  # has nothing else to do
+    spark.sql("OPTIMIZE t ZORDER BY (a)")  # no files need to be rewritten
     assert set(old) & set(retired(folder)) == set() != set(retired(folder))
 
 

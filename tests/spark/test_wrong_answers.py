@@ -1,5 +1,5 @@
-"""Queries return the right answers in cases in which other projects have returned wrong ones, such
-as NaN, added columns and changed files."""
+"""Queries return the right answers in cases in which other projects have returned wrong answers.
+Examples are NaN, added columns and changed files."""
 
 from __future__ import annotations
 

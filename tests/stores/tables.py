@@ -1,4 +1,4 @@
-"""A small table for the tests of stores, with statements and checks."""
+"""A small table for the tests of stores, and methods that change and check the table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Table:
         self.files = folder.data()
 
     def append(self, start: int, end: int) -> None:
-        """Appends the rows with ids from `start` to `end`, exclusive."""
+        """Appends the rows with ids from `start` up to but not including `end`."""
         step = self.spark.range(start, end, 1, 4).selectExpr(
             f"(id - {start}) * 17 % {end - start} + {start} AS id"
         )
@@ -58,8 +58,8 @@ class Table:
             return self.ids()
 
     def opened(self, condition: str = "id = 7") -> set[str]:
-        """Returns the files that a lookup opens, and asserts that it returns the same rows as plain
-        Spark."""
+        """Returns the files that a lookup opens, and asserts that the lookup returns the same rows
+        as plain Spark."""
         found = self.rows().where(condition)
         with scans.plain(self.spark):
             rows = ids(self.rows().where(condition))

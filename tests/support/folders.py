@@ -27,7 +27,8 @@ class Folder:
         return self._hadoop.fs.Path(f"{self.url}/{name}") if name else self._root
 
     def everything(self) -> dict[str, tuple[int, int]]:
-        """The size and modification time of each file below the folder, by relative name."""
+        """The size and modification time of each file below the folder. The keys are the files'
+        relative names."""
         if not self._fs.exists(self._root):
             return {}
         prefix = self._fs.makeQualified(self._root).toString() + "/"

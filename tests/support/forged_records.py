@@ -51,8 +51,8 @@ class Target:
         yield self.folder.name
 
     def files(self, name: str) -> list[dict[str, Any]]:
-        """The target's data files, as a record would list them if it used this path for the
-        folder."""
+        """The target's data files in the form in which a record lists them. The paths of the files
+        begin with `name`."""
         return [
             {
                 "path": f"{name}/{file.relative_to(self.folder)}",
@@ -138,7 +138,7 @@ def write(
     name: int,
     number: int,
 ) -> None:
-    """Adds a forged run to the journal of the table in `home`, with this number."""
+    """Adds a forged run with this number to the journal of the table in `home`."""
     outcome, done, days = STATES[state]
     life = (home / "_zorder" / "_incarnation").read_text().strip()
     called = list(target.names(home))[name]

@@ -24,7 +24,7 @@ BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 
 def sources(folder: Path, suffix: str) -> str:
-    """The concatenated source files below a folder."""
+    """The concatenated text of the source files below a folder."""
     files = sorted(folder.rglob(f"*{suffix}"))
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
@@ -127,7 +127,8 @@ def crontab() -> list[tuple[str, str]]:
 
 
 def dags() -> list[ast.Module]:
-    """The Airflow files in the documents, which are the blocks with a title."""
+    """The syntax trees of the Airflow files in the documents. These files are the blocks with a
+    title."""
     return [
         ast.parse(block.code)
         for block in scheduled("python")

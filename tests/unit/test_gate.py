@@ -1,4 +1,4 @@
-"""benchmarks/gate.py reports which results are worse than the committed ones."""
+"""benchmarks/gate.py reports which results are worse than the committed results."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ SUITES = sorted(
 
 
 def rows() -> dict[str, list[str]]:
-    """The table in tests/README.md: the tests by module, or by package if the name ends in `/`."""
+    """The table in tests/README.md as a dictionary. A key is a module, or a package if it ends in
+    `/`. The value is the list of its tests."""
     page = (TESTS / "README.md").read_text(encoding="utf-8")
     section = re.search(
         r"^## Modules without a test of their name$(.*?)(?=^## |\Z)", page, re.M | re.S

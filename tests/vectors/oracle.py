@@ -66,7 +66,7 @@ def decimal_width(precision: int) -> int:
 
 
 def whole_bits(value: Any, data_type: str) -> str:
-    """All bits of a value, in sortable form."""
+    """All bits of a value in sortable form."""
     if data_type == "boolean":
         return "1" if value else "0"
     if data_type in WIDTHS:

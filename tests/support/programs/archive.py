@@ -1,5 +1,5 @@
-"""Archives the classes that Spark loads. With the archive, the JVMs of tests start in half the
-time.
+"""Archives the classes that Spark loads. With the archive, the JVMs of tests start in about half
+the time.
 
     python -m tests.support.programs.archive
 

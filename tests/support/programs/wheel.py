@@ -3,8 +3,8 @@ Each installation then optimizes a table.
 
     PYTHONPATH=jvm python -m tests.support.programs.wheel dist
 
-Each installation is a new environment without other packages from this one. Commands run in an
-empty folder, so they cannot import anything from the source tree.
+Each installation uses a new virtual environment. Commands run in an empty folder, so they cannot
+import anything from the source tree.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ def test_decimals_of_too_many_bytes(folder: TableFolder, warnings: Callable[[], 
 
 
 def _digits(precision: int) -> bytes:
-    """The scale 0 and this precision, as encoded in a Parquet footer."""
+    """Encodes the scale 0 and this precision as in a Parquet footer."""
     return bytes([0x15, 0, 0x15, 2 * precision])
 
 

@@ -26,7 +26,7 @@ def test_vector(tmp_path: Path, vector: Vector) -> None:
 
 
 class Moving(LocalStore):
-    """A local store on which a file is moved after each folder listing."""
+    """A local store that moves a file after each listing of a folder."""
 
     def __init__(self, moves: list[tuple[Path, Path]]) -> None:
         self.moves = moves

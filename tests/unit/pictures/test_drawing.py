@@ -26,7 +26,7 @@ def faces(picture: Picture, colour: str) -> int:
     return sum(len(c.get_paths()) for c in filled)
 
 
-# (files, indexes of the highlighted ones, whether axes show ranks)
+# (files, indexes of the highlighted files, whether axes show ranks)
 DRAWN: list[tuple[Layout, set[int], bool]] = [
     (GRID, set(), False),
     (GRID, {1, 4}, False),
