@@ -48,7 +48,7 @@ class Role(threading.Thread):
 
 
 class Writer(Role):
-    """Appends batches to its tables in turn."""
+    """Appends batches to each of its tables in turn."""
 
     def work(self, client: Client) -> None:
         while self.pause(4.0):
@@ -61,7 +61,7 @@ class Writer(Role):
 
 
 class Optimizer(Role):
-    """Runs OPTIMIZE and maintenance statements on its tables in turn."""
+    """Runs OPTIMIZE and maintenance statements on each of its tables in turn."""
 
     def work(self, client: Client) -> None:
         client.rows("SET spark.sql.zorder.optimize.targetFileSize = 24k")

@@ -57,8 +57,8 @@ class LoadTable:
         )
 
     def batches(self, since: float, until: float) -> range:
-        """The numbers of batches that a query between these times may see. The query must see the
-        batches whose INSERT had ended by `since`, and may see those whose INSERT had begun by
+        """The numbers of batches that a query between these times may see. The query must see each
+        batch whose INSERT had ended by `since`, and may see each batch whose INSERT had begun by
         `until`."""
         ended = sum(time <= since for time in list(self.ended))
         begun = sum(time <= until for time in list(self.begun))

@@ -135,7 +135,7 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
 
 
 def run(df: DataFrame) -> None:
-    """Computes all rows without fetching them, because Python dates cannot represent year 0."""
+    """Computes all rows but does not fetch them, because Python dates cannot represent year 0."""
     df.write.format("noop").mode("overwrite").save()
 
 

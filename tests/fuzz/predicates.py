@@ -19,7 +19,7 @@ COMPARISONS = ["=", "<", "<=", ">", ">=", "!=", "<=>"]
 INTEGERS = ["tinyint", "smallint", "int", "bigint"]
 NUMBERS = [*INTEGERS, "float", "double", "decimal(7,2)", "decimal(38,10)"]
 
-#: For each type, expressions that contain a column `{0}`, with the types of their results.
+#: For each type, expressions that contain a column `{0}`, and the types of their results.
 AROUND: dict[str, list[tuple[str, str]]] = {
     **{t: [("{0} + 1", "bigint"), ("-{0}", "bigint"), ("{0} % 7", "int"), ("abs({0})", "bigint"),
            ("CAST({0} AS BIGINT)", "bigint"), ("CAST({0} AS DOUBLE)", "double"),

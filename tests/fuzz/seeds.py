@@ -1,4 +1,4 @@
-"""Checks the worlds that one seed of the long run generates, in the current process."""
+"""Checks, in the current process, the worlds that one seed of the long run generates."""
 
 from __future__ import annotations
 

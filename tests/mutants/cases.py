@@ -60,7 +60,7 @@ def check(found: list[str], expected: list[set[str]]) -> None:
 
 Truth = dict[tuple[str, str], dict[str, dict[str, set[str]]]]
 
-#: Views of 8 files each, with the columns and rows in test_pruning.
+#: Views of 8 files each. Their columns and rows are defined in test_pruning.
 VIEWS = {
     "pruned": (test_pruning.COLUMNS, test_pruning.ROWS),
     "odd": (test_pruning.ODD_COLUMNS, test_pruning.ODD_ROWS),

@@ -15,7 +15,7 @@ BITS = 3
 
 
 def interleaved(cell: tuple[int, ...]) -> str:
-    """The z-value of a cell's highest bits, as a string of '0' and '1' characters."""
+    """Returns the z-value of a cell's highest bits as a string of '0' and '1' characters."""
     return "".join(format(c, f"0{BITS}b")[i] for i in range(BITS) for c in cell)
 
 

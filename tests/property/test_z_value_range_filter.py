@@ -122,7 +122,7 @@ A = {value: bits(value, "int") for value in (-7, 0, 3, 5, 9)}
 
 
 def text(prefix: str, rest: bytes) -> int:
-    """The number whose eight bytes are the prefix followed by padding with `rest`."""
+    """Pads the prefix with `rest` to eight bytes, and returns these bytes as a number."""
     return int.from_bytes(prefix.encode().ljust(8, rest)[:8], "big")
 
 

@@ -19,7 +19,7 @@ from tests.soak.sessions import FAILURES, Worker, error_text
 
 
 class Writer(Worker):
-    """Writes batches, records them, and remembers which ones exist."""
+    """Writes batches, records them, and remembers which batches exist."""
 
     numbers = itertools.count(1)  # shared by all threads in the process
     first = 0  # the process uses the numbers from first to first + 999,999

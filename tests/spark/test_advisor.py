@@ -53,7 +53,7 @@ def own(spark: SparkSession, database: str, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of `facts`, shared by all tests that do not change the table."""
+    """The folder of `facts`. All tests that do not change the table share this folder."""
     folder = tmp_path_factory.mktemp("advisor")
     make(spark, folder)
     yield folder / "facts"

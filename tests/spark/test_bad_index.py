@@ -58,7 +58,7 @@ def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def copy(source: Path, table: Path) -> Path:
-    """Copies the table with hard links, which keeps the modification times of its files."""
+    """Copies the table with hard links, so its files keep their modification times."""
     shutil.copytree(source, table, copy_function=lambda a, b: os.link(a, b))
     return table
 
@@ -350,7 +350,7 @@ def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: P
         assert spark.read.parquet(str(table)).where("id >= 98").count() == 3
 
 
-#: Paths that lead out of the table's folder, to the only file of another table.
+#: Paths that lead out of the table's folder. They point to the only file of another table.
 OUTSIDE = [
     "../other/{}",
     "x/../../other/{}",

@@ -1,4 +1,5 @@
-"""pyzorder's extension works together with those of Delta and Iceberg (`make test-beside`)."""
+"""pyzorder's extension works together with the extensions of Delta and Iceberg (`make
+test-beside`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Statements and queries work through Spark's Thrift server in JDBC, PyHive and SQLAlchemy, which
-are the clients on which BI tools are based."""
+"""Statements and queries work through Spark's Thrift server with JDBC, PyHive and SQLAlchemy. BI
+tools are based on these clients."""
 
 from __future__ import annotations
 

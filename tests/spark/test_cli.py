@@ -109,7 +109,7 @@ STOPPED = [
 
 
 def write(spark: SparkSession, rows: int, folder: Path) -> None:
-    """Writes rows whose column `id` counts from 0."""
+    """Writes rows in which the column `id` counts up from 0."""
     spark.range(0, rows, 1, FILES).selectExpr(
         "id", "xxhash64(id) % 1000 AS a", "xxhash64(id, 7) % 1000 AS `b, c`", "id % 9 AS day"
     ).write.parquet(str(folder))

@@ -89,7 +89,8 @@ def two_executors(
 
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
-    """The names of the new files that executors of these workers have open, by process id."""
+    """For each executor of these workers, its process id and the names of the new files that it has
+    open."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():

@@ -373,7 +373,7 @@ def test_explain_says_why_a_join_gives_no_keys(
 
 
 def metric(df: DataFrame, name: str) -> int:
-    """A metric of the scan of `fact`, from the final plan."""
+    """A metric of the scan of `fact` in the final plan."""
     nodes: list[Any] = [df._jdf.queryExecution().executedPlan()]
     while nodes:
         node = nodes.pop()
@@ -395,8 +395,8 @@ def test_a_cte_used_twice(spark: SparkSession, tables: Path) -> None:
         SELECT a.k, b.v FROM c a JOIN (SELECT m, count(*) AS v FROM c GROUP BY m) b ON a.m = b.m"""
     assert set(counts(checked(spark, query))) <= {2, ALL}
     # Spark estimates the hash table of 3 rows at 32 MiB. The join's result then seems too large to
-    # be broadcast, so Spark keeps the plan without a shuffle, in which no files are skipped. A hint
-    # avoids this plan.
+    # be broadcast, so Spark keeps the plan without a shuffle. In this plan, no files are skipped. A
+    # hint avoids this plan.
     hinted = query.replace("SELECT a.k", "SELECT /*+ BROADCAST(a) */ a.k")
     assert set(counts(checked(spark, hinted))) == {2}
 

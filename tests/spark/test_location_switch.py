@@ -228,8 +228,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows that others append during OPTIMIZE are neither lost nor duplicated, even if they are
-    written to a folder that has just been replaced."""
+    """Rows that other writers append during OPTIMIZE are neither lost nor duplicated, even if they
+    are written to a folder that has just been replaced."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []

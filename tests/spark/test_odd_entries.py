@@ -187,8 +187,8 @@ def test_any_names(
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
     """No row is lost if one of pyzorder's files is replaced with a folder or a dangling link.
 
-    DONE is not replaced with a dangling link. Listings do not show such a link, so this would be
-    the same as deleting DONE, which is the only record that the run has ended.
+    DONE is not replaced with a dangling link. Listings do not show such a link, so replacing DONE
+    would have the same effect as deleting it. DONE is the only record that the run has ended.
     """
     files = [path for path in (source / "_zorder").rglob("*") if path.is_file()]
     kept = [path for path in files if instead == "folder" or path.suffix != ".done"]
@@ -392,8 +392,8 @@ def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, 
 def test_snapshot_with_holes(
     spark: SparkSession, source: Path, tmp_path: Path, entries: int
 ) -> None:
-    """A sparse snapshot, which takes no space on the disk but would take half of the driver's
-    memory, does not make queries fail."""
+    """A sparse snapshot does not make queries fail. It takes no space on the disk but would take
+    half of the driver's memory."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     heap = spark._jvm.java.lang.Runtime.getRuntime().maxMemory()

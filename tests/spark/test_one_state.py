@@ -73,7 +73,7 @@ class Table:
 
 @pytest.fixture(params=["table", "partitioned table", "partitioned path"])
 def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
-    """An optimized and indexed table of 20 rows, which a single task reads."""
+    """An optimized and indexed table of 20 rows. A single task reads all rows."""
     folder = tmp_path / "t"
     by = "PARTITIONED BY (p)" if "partitioned" in request.param else ""
     named = "table" in request.param
@@ -265,8 +265,8 @@ def test_a_partition_elsewhere_by_its_path(spark, parts, held, turned, filtered)
 
 
 def test_around_a_location_switch(spark, tmp_path) -> None:
-    """A DataFrame that was created before the table's location was switched reads the old folder,
-    as in plain Spark."""
+    """As in plain Spark, a DataFrame that was created before the table's location was switched
+    reads the old folder."""
     made = Table("one_state", tmp_path / "t", "")
     spark.sql(
         f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet LOCATION '{made.path}'"

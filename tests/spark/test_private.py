@@ -23,7 +23,7 @@ ROWS = """SELECT id, 'ssn-' || id AS ssn, named_struct('name', 'secret-' || id, 
 
 
 def recorded(table: Path) -> str:
-    """The content of all snapshots and pointers as text."""
+    """Returns the content of all snapshots and pointers as text."""
     index = table / "_zorder" / "_index"
     rows = [str(pq.read_table(path).to_pydict()) for path in sorted(index.glob("_snapshot-*"))]
     return "".join(rows) + "".join(path.read_text() for path in sorted(index.glob("_v*")))

@@ -1,5 +1,5 @@
-"""Queries open all files with matching rows and few other files, for every kind of predicate on
-every type, in Parquet and ORC."""
+"""For every kind of predicate on every type, queries on Parquet and ORC open all files with
+matching rows and few other files."""
 
 from __future__ import annotations
 

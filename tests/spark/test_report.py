@@ -23,7 +23,8 @@ from tests.support.tables import aim_at, metrics, target_size
 
 ODD = "<script>alert(1)</script>"
 
-# (name, the values as an expression of `id`, which counts from 0 to 599, the form of the bounds)
+# (name, an expression that computes the values from `id`, the form of the bounds). `id` counts from
+# 0 to 599.
 COLUMNS = [
     ("a", "cast(id * 7919 % 600 AS int)", "{}"),
     ("b", "id * 104729 % 600", "{}"),

@@ -112,7 +112,7 @@ def test_restore_takes_newer_ones_away(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_writes_leave_them(spark: SparkSession, tmp_path: Path) -> None:
-    """An append keeps summaries and an overwrite deletes them, as in plain Spark."""
+    """As in plain Spark, an append keeps summaries and an overwrite deletes them."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"CREATE SKIPPING INDEX ON '{folder}'")
     rows = spark.range(60, 70, 1, 1).selectExpr("id", "id AS a", "id AS p", "id AS q")

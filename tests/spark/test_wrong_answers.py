@@ -170,7 +170,7 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     old = read.where("id > 100")
     assert len(opened(read.where("id = 35"))) == 1 and opened(old) == set()
 
-    # Another writer appends a file, which is not indexed and must be read.
+    # Another writer appends a file. The file is not indexed, so it must be read.
     spark.range(100, 110, 1, 1).write.format(fmt).save(str(other))
     (new,) = other.glob(f"part-*.{fmt}")
     shutil.copy(new, path / f"part-foreign.{fmt}")

@@ -40,7 +40,7 @@ class Folder:
         return found
 
     def data(self) -> list[str]:
-        """The names of the data files, as any engine would list them."""
+        """The names of the data files that any engine would list."""
         return sorted(
             name
             for name in self.everything()
@@ -52,7 +52,7 @@ class Folder:
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
     def copy(self, name: str, to: str) -> None:
-        """Copies a file, which is the first step of a rename on S3."""
+        """Copies a file. A copy is the first step of a rename on S3."""
         copied = self._hadoop.fs.FileUtil.copy(
             self._fs, self.path(name), self._fs, self.path(to), False, True, self.conf
         )

@@ -1,5 +1,5 @@
-"""Forged records in a table's journal, as an attacker could create them from genuine records. The
-attacker can write only to the table's folder.
+"""Forged records in a table's journal. They are like those that an attacker could create from
+genuine records. The attacker can write only to the table's folder.
 
 The fields to forge are found by walking the JSON of genuine records, so the tests also cover fields
 that are added to records later.
@@ -95,7 +95,7 @@ def fields(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def forge(record: dict[str, Any], field: tuple[Any, ...], target: Target, name: str) -> None:
-    """Changes a field so that it refers to the target."""
+    """Makes a field refer to the target."""
     for step in field[:-1]:
         if isinstance(record, list) and not record:
             return

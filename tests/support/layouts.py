@@ -14,7 +14,7 @@ def layout(
     **more: Any,
 ) -> Layout:
     """A layout whose files have these bounds. Each file has one pair of bounds per column. None
-    stands for unknown bounds, and () for a column that is null in every row."""
+    stands for unknown bounds, and () stands for a column that is null in every row."""
     told = [
         DataFile(
             path=f"file:/t/{i}",

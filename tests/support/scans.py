@@ -98,8 +98,8 @@ def truth(
 def judgements(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The judgement of each predicate, which contains its three filters and, in `files`, the
-    possible outcomes by file name."""
+    """The judgement of each predicate. It contains the predicate's three filters. Its field `files`
+    contains the possible outcomes by file name."""
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     df = spark.sql(f"SELECT {columns} FROM {relation}")
     jvm: Any = spark._jvm

@@ -21,7 +21,7 @@ def rows_of(df: DataFrame) -> Counter[str]:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The data files below a folder, as any engine would list them."""
+    """The data files below a folder that any engine would list."""
     return sorted(
         path
         for path in folder.rglob("*")

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for values of every type, in Spark's internal form, and functions that
-convert the values for Spark."""
+"""Hypothesis strategies for values of every type, and functions that convert these values for
+Spark. The values have Spark's internal form."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def test_names_that_pip_would_look_up(said: str, names: list[str]) -> None:
 
 
 def test_pip_installs_nobody_elses_package() -> None:
-    """No text tells users to install `pyzorder` from PyPI, where the name belongs to another
+    """No text tells users to install `pyzorder` from PyPI. On PyPI, the name belongs to another
     project."""
     own = Path(__file__).relative_to(ROOT)
     wrong = [

@@ -37,7 +37,7 @@ def parse(text: str | None, data_type: str) -> Any:
 
 
 def bias(number: int, width: int) -> str:
-    """A signed number in `width` bits, offset so that the least number becomes 000…0."""
+    """A signed number in `width` bits. An offset makes the least number 000…0."""
     return format(number + 2 ** (width - 1), f"0{width}b")
 
 
@@ -119,7 +119,7 @@ def from_hex(text: str) -> str:
 
 
 def rank(value: Any, boundaries: list[Any], data_type: str) -> int:
-    """The range id, which is found by comparing the bits of the value with the bits of each
+    """The range id. It is computed by comparing the bits of the value with the bits of each
     boundary."""
     if value is None:
         return 0

@@ -27,7 +27,7 @@ from tests.support.processes import kill_matrix
 
 
 class Publish:
-    """The JVM classes for publishing, as attributes."""
+    """An object whose attributes are the JVM classes for publishing."""
 
     READING = ("JournaledListing", "ZOrderParquetFileFormat", "ZOrderOrcFileFormat")
     STORAGE = ("CreateIfAbsent$", "FileRef", "TableFolder")
@@ -66,12 +66,13 @@ def none(spark: SparkSession) -> Any:
 
 
 def read(spark: SparkSession, table: Path | str, fmt: str = "parquet") -> DataFrame:
-    """Reads the table through the journal, as the skipping rule does."""
+    """Reads the table through the journal. The skipping rule also reads tables through the
+    journal."""
     return through_journal(spark, spark.read.format(fmt).load(str(table)), fmt)
 
 
 def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") -> DataFrame:
-    """The same DataFrame, but with its files listed through the journal."""
+    """The same DataFrame, but Spark lists its files through the journal."""
     session = spark._jsparkSession
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()
