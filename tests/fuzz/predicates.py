@@ -83,7 +83,7 @@ def values(data_type: str) -> st.SearchStrategy[Any]:
 
 
 def of_type(data_type: str) -> st.SearchStrategy[Any]:
-    """Generates any value of the type that can be written in SQL."""
+    """Generates arbitrary values of the type, except for values that cannot be written in SQL."""
     if data_type == "interval second":
         return st.integers(-(10**15), 10**15)
     if data_type == "string":

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from tests.support.scans import plain, settings
 
-#: Queries on a table with ten partitions. Each query has the values of `p` in the partitions that
-#: it lists.
+#: For each query on a table with ten partitions, the values of `p` in the partitions that the query
+#: lists.
 QUERIES = {
     "SELECT sum(id) FROM parts WHERE p = 3": {3},
     "SELECT sum(id) FROM parts WHERE p = 3 AND id > 5": {3},

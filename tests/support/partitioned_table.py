@@ -32,7 +32,7 @@ def places(spark: SparkSession) -> dict[str, Path]:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows that an engine without pyzorder would read."""
+    """The ids that an engine without pyzorder would read."""
     found: list[int] = []
     for place in places(spark).values():
         form = "orc" if any(p.suffix == ".orc" for p in data_files(place)) else "parquet"
