@@ -60,7 +60,7 @@ object JdbcClient {
         }
     }
 
-  /** Sets a parameter. `value` is a list of its type and its text. */
+  /** Sets a parameter. `value` is a list with the parameter's type and text. */
   private def bind(statement: PreparedStatement, at: Int, value: JsonNode): Unit = {
     val text = value.get(1).asText
     value.get(0).asText match {

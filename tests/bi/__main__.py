@@ -1,10 +1,11 @@
-"""Runs many clients against one Thrift server while its tables are appended to and optimized.
+"""Runs many clients against one Thrift server, while other clients append to its tables and
+optimize them.
 
     python -m tests.bi --minutes 10
 
-An answer is right if it contains all rows that were committed before the query began, and no rows
-that were written after it ended. Prints statistics at regular intervals. Exits with 1 if an answer
-was wrong, a statement failed, or the server's heap grew.
+The answer to a query is right if it contains all rows that were committed before the query began,
+and no rows that were written after the query ended. Prints statistics at regular intervals. Exits
+with 1 if an answer was wrong, a statement failed, or the server's heap grew.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from tests.support.processes.servers import free_port, spark_server
 
 SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
-#: How much the heap may grow between the first minute and the end, measured after full garbage
-#: collections. Caches and the server's records of statements and sessions grow a little.
+#: The limit on the growth of the heap between the first minute and the end of the test. The heap is
+#: measured after full garbage collections. Caches and the server's records of statements and
+#: sessions grow a little.
 GROWTH = 1.25
 
 HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap MiB  RSS MiB"
@@ -36,7 +38,7 @@ HEAD = "minute  queries     per s   median ms   95 % ms  appends  OPTIMIZE  heap
 def row(
     minute: float, since: float, ledger: Ledger, memory: Memory, previous: dict[str, int]
 ) -> str:
-    """A line of statistics: the work since the previous line, and the current memory."""
+    """A line of statistics about the work since the previous line and the current use of memory."""
     taken = sorted(ledger.taken()) or [0.0]
     counts = {key: n - previous.get(key, 0) for key, n in ledger.counts.items()}
     queries = counts.get("queries", 0)
@@ -118,7 +120,7 @@ def load(folder: Path, minutes: float, clients: int, every: float) -> int:
 
 
 def verdict(ledger: Ledger, memories: list[Memory]) -> int:
-    """Prints the totals. Returns 1 if something was wrong."""
+    """Prints the totals. Returns 1 if the test failed."""
     settled, last = memories[1], memories[-1]
     print(", ".join(f"{n} {what}" for what, n in sorted(ledger.counts.items())))
     print(f"heap after a full GC: {settled.heap} MiB after the first minute, {last.heap} MiB "

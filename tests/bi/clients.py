@@ -1,4 +1,4 @@
-"""Clients that BI tools are based on (JDBC, PyHive and SQLAlchemy), with a common interface."""
+"""A common interface to the clients on which BI tools are based: JDBC, PyHive and SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ USER = "me"
 
 
 class Client(Protocol):
-    """A connection that returns all values as text, regardless of the client's types."""
+    """A connection that returns all values as text, whatever types the client uses."""
 
     def rows(self, statement: str) -> list[list[str | None]]:
         """Runs a statement and returns all its rows."""
@@ -48,7 +48,8 @@ def compile_jdbc_client(folder: Path) -> Path:
 
 
 class Jdbc:
-    """JdbcClient.scala in a separate JVM, as a BI tool runs the JDBC driver."""
+    """A connection through Hive's JDBC driver. JdbcClient.scala runs the driver in a separate
+    JVM."""
 
     def __init__(self, port: int, classes: Path) -> None:
         url = f"jdbc:hive2://127.0.0.1:{port}/default"
@@ -78,12 +79,13 @@ class Jdbc:
         return answer
 
     def query(self, sql: str) -> dict[str, Any]:
-        """Runs a statement. Returns its rows, and its columns as described by
+        """Runs a statement. Returns its rows, and the description of its columns from
         ResultSetMetaData."""
         return self.ask(do="query", sql=sql)
 
     def prepared(self, sql: str, *values: tuple[str, object]) -> dict[str, Any]:
-        """Like `query`, but runs a PreparedStatement with these types and values."""
+        """Runs a PreparedStatement with parameters of these types and values. Returns the same
+        fields as `query`."""
         listed = [[kind, str(value)] for kind, value in values]
         return self.ask(do="prepared", sql=sql, values=listed)
 
@@ -102,13 +104,13 @@ class Jdbc:
 
 
 def _holds_rows(columns: Iterable[str]) -> bool:
-    """Whether a statement returns rows. If it does not, Spark reports a single column `Result`, and
-    with Spark 3.5, PyHive would fail to fetch its rows."""
+    """Whether a statement returns rows. For a statement without rows, Spark reports a single column
+    `Result`. With Spark 3.5, PyHive fails if it fetches the rows of such a statement."""
     return list(columns) not in ([], ["Result"])
 
 
 class PyHive:
-    """A PyHive cursor."""
+    """A connection through PyHive."""
 
     def __init__(self, port: int) -> None:
         self._connection = hive.connect("127.0.0.1", port=port, username=USER)
@@ -125,7 +127,7 @@ class PyHive:
 
 
 class SqlAlchemy:
-    """SQLAlchemy with PyHive's dialect, as used by Superset."""
+    """A connection through SQLAlchemy with PyHive's dialect, which Superset uses."""
 
     def __init__(self, port: int) -> None:
         self.engine = sqlalchemy.create_engine(f"hive://{USER}@127.0.0.1:{port}/default")

@@ -27,7 +27,8 @@ def options(log: Path) -> str:
 
 
 def measure(client: Client, log: Path, process: int) -> Memory:
-    """Triggers a garbage collection in the server's JVM with a query, then measures the memory.
+    """Runs a query that triggers a garbage collection in the server's JVM, and then measures the
+    memory.
 
     Repeats the query if no collection took place. The JVM skips a collection while native code,
     such as a compression library, has pinned an array.

@@ -1,4 +1,4 @@
-"""The roles of clients in the load run. Each client is a thread that works until the run ends."""
+"""The roles of clients in the load test. Each client is a thread that works until the test ends."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class Role(threading.Thread):
             self.ledger.failed(f"{type(self).__name__}: {traceback.format_exc()[-3000:]}")
 
     def work(self, client: Client) -> None:
-        """Does the work of this role with one connection."""
+        """Does the work of this role over one connection."""
         raise NotImplementedError
 
     def pause(self, seconds: float) -> bool:
-        """Waits for about this long. Returns False if the client should stop."""
+        """Waits for about this many seconds. Returns False if the client should stop."""
         return not self.told.wait(seconds * self.random.uniform(0.5, 1.5))
 
 
 class Writer(Role):
-    """Appends batches to its tables in turn."""
+    """Appends batches to each of its tables in turn."""
 
     def work(self, client: Client) -> None:
         while self.pause(4.0):
@@ -61,7 +61,7 @@ class Writer(Role):
 
 
 class Optimizer(Role):
-    """Runs OPTIMIZE and maintenance statements on its tables in turn."""
+    """Runs OPTIMIZE and maintenance statements on each of its tables in turn."""
 
     def work(self, client: Client) -> None:
         client.rows("SET spark.sql.zorder.optimize.targetFileSize = 24k")
@@ -93,8 +93,8 @@ class Reader(Role):
             self.ledger.queried(until - since, wrong)
 
     def repeated(self, client: Client, table: LoadTable, question: Question) -> str:
-        """Repeats a query after a wrong answer. Returns a text that says whether the new answers on
-        the same connection and on a new connection are right."""
+        """Repeats a query after a wrong answer, both on the same connection and on a new one.
+        Returns a text that says whether the new answers are right."""
         new = self.connect()
         told = []
         for who, one in (("on the same connection", client), ("on a new one", new)):

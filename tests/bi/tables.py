@@ -1,4 +1,4 @@
-"""The tables in the load run, and the correct answers to all queries on them.
+"""The tables in the load test, and the correct answers to all queries on them.
 
 Batch k consists of BATCH ids, starting with k * BATCH. All values in a row are computed from its
 id, so the number of batches determines the rows of a table.
@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-#: The number of rows in an INSERT. It writes a single file, so a query sees all of them or none.
+#: The number of rows in an INSERT. An INSERT writes a single file, so a query sees either all of
+#: its rows or none.
 BATCH = 500
 
 #: The initial number of batches in a table. Each batch is one file.
@@ -25,8 +26,8 @@ VALUES = "CAST(id * 7919 % 997 AS INT) AS a, CAST(id * 104729 % 991 AS INT) AS b
 
 @dataclass(frozen=True)
 class Question:
-    """A query, and a function that computes the rows of its answer, as text, from the number of
-    batches in the table."""
+    """A query, and a function that computes the expected rows from the number of batches in the
+    table. All values in these rows are text."""
 
     sql: str
     answer: Callable[[int], list[list[str]]]
@@ -56,8 +57,9 @@ class LoadTable:
         )
 
     def batches(self, since: float, until: float) -> range:
-        """How many batches a query between these times may see: at least those whose INSERT had
-        ended by `since`, and at most those whose INSERT had begun by `until`."""
+        """The numbers of batches that a query between these times may see. The query must see each
+        batch whose INSERT had ended by `since`, and may see each batch whose INSERT had begun by
+        `until`."""
         ended = sum(time <= since for time in list(self.ended))
         begun = sum(time <= until for time in list(self.begun))
         return range(ended, begun + 1)
@@ -126,7 +128,7 @@ COLUMNS = "a INT, b INT, id BIGINT"
 
 
 def load_tables() -> list[LoadTable]:
-    """One table of each kind, without rows."""
+    """Describes one table of each kind. The tables have no batches yet."""
     return [
         LoadTable("load_parquet", COLUMNS, "USING parquet"),
         LoadTable("load_orc", COLUMNS, "USING orc"),
@@ -136,7 +138,7 @@ def load_tables() -> list[LoadTable]:
 
 
 class Ledger:
-    """What clients record: the durations of queries, the numbers of statements, and errors."""
+    """Records the durations of queries, the numbers of statements, and errors."""
 
     def __init__(self) -> None:
         self._turn = threading.Lock()
@@ -168,7 +170,7 @@ class Ledger:
 
 def judge(table: LoadTable, question: Question, seen: list[list[str | None]], since: float,
           until: float | None = None) -> str | None:  # fmt: skip
-    """What is wrong with an answer, or None if it is right."""
+    """Describes what is wrong with an answer. Returns None if the answer is right."""
     may = table.batches(since, time.monotonic() if until is None else until)
     got = [[str(value) for value in row] for row in seen]
     if any(got == question.answer(batches) for batches in may):

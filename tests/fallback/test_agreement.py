@@ -1,4 +1,4 @@
-"""For each predicate, the fallback skips the same files as the jar, except as listed below."""
+"""The fallback skips the same files as the jar for each predicate that is not listed below."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.spark.test_skipping_fixtures import FIXTURES, fixtures_of
 from tests.support import scans
 from tests.support.fallback_files import by_jar, kept, selection
 
-#: The values of each column in sql/skipping. {k} is the number of the file, and {r} that of the
-#: row, from 0 to 19.
+#: The values of each column in sql/skipping. {k} is the file number, and {r} is the row number,
+#: from 0 to 19.
 VALUES = {
     "i": "int({k} * 3 + {r} % 3)", "l": "bigint({k} * 2 + {r} % 3)", "sh": "smallint({k} * 3)",
     "by": "tinyint({k} + {r} % 2)", "f": "float({k} / 4)", "d": "if({k} = 7, double('NaN'), {k} / 4D)",
@@ -28,20 +28,20 @@ VALUES = {
     "ar": "array(1)",
 }  # fmt: skip
 
-#: Predicates that plain Spark cannot answer, because it fails on some strings or resolves the
-#: column to a different one.
+#: Predicates that plain Spark cannot answer. Spark fails on some strings, or resolves the name to a
+#: different column.
 FAILS = {"s = 5", "_metadata.file_size > 5"}
 
-#: Predicates for which the fallback opens fewer files than the jar, and why. The fallback skips
-#: files with only nulls that the jar does not skip.
+#: For each pattern of predicates, the reason why the fallback opens fewer files than the jar. The
+#: fallback skips the file that contains only nulls, and the jar opens it.
 OPENS_FEWER = {
     r"^i > \d OR length": "the jar skips such files only if the comparison is the whole condition",
     r"trunc\(": "Spark does not declare that trunc returns null for null",
     r"NOT LIKE 'a%c'": "the optimizer replaces it with three conditions joined by OR",
 }
 
-#: Predicates for which the fallback opens more files than the jar, and why. Each pattern matches at
-#: least one predicate of sql/skipping.
+#: For each pattern of predicates, the reason why the fallback opens more files than the jar. Each
+#: pattern matches at least one predicate in sql/skipping.
 KEEPS_MORE = {
     r"\\": "sqlglot may read a string with a backslash differently than Spark",
     r"ESCAPE": "the fallback does not support LIKE with ESCAPE",
@@ -58,8 +58,8 @@ KEEPS_MORE = {
 
 
 def made(spark: SparkSession, path: Path) -> tuple[str, Path]:
-    """Creates a table for a fixture file. Returns its name, and its folder with nine data files, of
-    which the last contains only nulls."""
+    """Creates a table for a fixture file. Returns the table's name and folder. The folder contains
+    nine data files, and the last file contains only nulls."""
     name, columns = f"agree_{path.stem}", fixtures_of(path)[0].columns
     if spark.version.startswith("3."):  # in Spark 3, CHAR columns prevent skipping
         columns = re.sub(r"\bCHAR\(\d+\)", "STRING", columns)

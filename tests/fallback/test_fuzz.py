@@ -17,8 +17,8 @@ from tests.support.tables import data_files
 
 
 class Tally:
-    """Counts, over all predicates, how many files the tables have and how many of them the jar and
-    the fallback skip."""
+    """Counts the files that the jar skips, the files that the fallback skips, and all files. The
+    counts are sums over all predicates."""
 
     def __init__(self) -> None:
         self.cases = self.files = self.jar = self.fallback = self.same = 0

@@ -1,4 +1,4 @@
-"""Indexes that the fallback writes match the rows, and the jar can use them like its own."""
+"""Indexes that the fallback writes match the rows, and the jar can use them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILES = [
     for k in range(3)
 ]
 
-#: predicate | the number of skipped files, out of three
+#: predicate | how many of the three files are skipped
 PREDICATES = """
 i = 15 | 1
 l > 25 | 1
@@ -79,8 +79,8 @@ def test_index(spark: SparkSession, tmp_path: Path, format: str) -> None:
 
 
 def test_writers_in_turns(spark: SparkSession, tmp_path: Path) -> None:
-    """The jar and the fallback keep each other's entries, even those that they could not collect
-    themselves."""
+    """The jar and the fallback keep each other's index entries, even entries that they could not
+    create themselves."""
     table = tmp_path / "t"
     written(spark, table)
     indexes.build(spark, table, "parquet")
@@ -169,8 +169,8 @@ def test_char_and_defaults(spark: SparkSession, database: str) -> None:
 @pytest.mark.fallback
 @pytest.mark.parametrize("number", range(7))
 def test_drawn_tables(spark: SparkSession, tmp_path: Path, number: int) -> None:
-    """With an index that the fallback has written, neither the jar nor the fallback skips a file
-    with matching rows."""
+    """If the fallback has written the index, neither the jar nor the fallback skips a file with
+    matching rows."""
     counts = [0, 0]
 
     def run(world: World) -> None:

@@ -34,7 +34,7 @@ CONDITIONS_OF_4 = """
 concat(*) != 'x'
 """
 
-#: The values of p, q, r and i in each file, which has one row.
+#: The values of p, q, r and i in the single row of each file.
 ROWS = [
     "false, true, NULL, 1", "true, true, NULL, 2", "NULL, true, true, NULL", "false, false, true, 3"
 ]  # fmt: skip

@@ -1,5 +1,5 @@
-"""OPTIMIZE in the fallback copies the table's rows to files that are clustered as well as those
-that the jar writes."""
+"""The fallback's OPTIMIZE copies a table's rows to new files. These files are clustered no worse
+than files that the jar writes."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_the_jar_goes_on_with_a_copy(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def shares(spark: SparkSession, table: Path) -> tuple[float, float]:
-    """The mean shares of files that are opened by lookups in one column, and by boxes that span
-    10 % of both columns."""
+    """The mean share of files that lookups in one column open, and the mean share that boxes open
+    if they span 10 % of both columns."""
     random, total = np.random.default_rng(3), len(data_files(table))
     relation = f"parquet.`{table}`"
 
@@ -90,8 +90,8 @@ def test_files_as_good_as_the_jars(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partition", ["id % 3", "concat('p', id % 3)"])
 def test_rows_lie_in_order(spark: SparkSession, tmp_path: Path, partition: str) -> None:
-    """With a single clustering column, the rows in each file are sorted by it. Each file is written
-    by one task."""
+    """With a single clustering column, the rows in each file are sorted by that column. Each file
+    is written by one task."""
     table, to = tmp_path / "t", tmp_path / "z"
     rows = spark.range(0, 6000, 1, 4).selectExpr("abs(xxhash64(id)) AS a", f"{partition} AS p")
     rows.write.partitionBy("p").parquet(str(table))
@@ -228,8 +228,8 @@ def test_one_text_is_no_list_of_columns(spark: SparkSession, tmp_path: Path) -> 
         fallback.optimize(spark, str(tmp_path / "t"), "id", to=str(tmp_path / "z"))
 
 
-#: SELECT list of a second file → the column that is missing in the table's schema, which is
-#: (a BIGINT, s STRUCT<x INT>)
+#: The SELECT list of a second file → the column that the table's schema lacks. The schema is (a
+#: BIGINT, s STRUCT<x INT>).
 LOST = {
     "id AS a; named_struct('x', 1) AS s; id AS z": "z",
     "id AS a; named_struct('x', 1, 'y', 2) AS s": "s.y",
@@ -277,7 +277,7 @@ def test_rows_are_counted(
 
 
 def test_settings_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE respects the session's settings for writing files and leaves the settings
+    """OPTIMIZE uses the session's settings for writing files, and leaves these settings
     unchanged."""
     table, old = tmp_path / "t", "spark.sql.files.ignoreMissingFiles"
     rows = spark.range(0, 40, 1, 4).selectExpr("id", "timestamp_seconds(id) AS ts")

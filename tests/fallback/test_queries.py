@@ -16,8 +16,8 @@ from tests.support import indexes, scans
 from tests.support.fallback_files import kept, opened, selection
 from tests.support.tables import data_files, rows_of
 
-# query | the number of skipped files in t and u, which have eight files each. t.a and u.a are 0 to
-# 9 in the first file, 10 to 19 in the second, and so on. t.p is null in the third file.
+# query | the number of skipped files in t and u. Each table has eight files. t.a and u.a are 0 to 9
+# in the first file, 10 to 19 in the second, and so on. t.p is null in the third file.
 CASES = """
 SELECT * FROM t WHERE a = 25 | 7
 SELECT * FROM q.t WHERE a = 25 | 7
@@ -104,8 +104,8 @@ COLUMNS = "int(id % 10 + {k} * 10) AS a; concat('s', id % 10 + {k} * 10) AS s; "
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of a database with a view v of t, and the tables t and u, which have eight files
-    each."""
+    """The folder of a database that contains the tables t and u, each with eight files, and a view
+    v of t."""
     folder = tmp_path_factory.mktemp("queries")
     spark.sql(f"CREATE DATABASE q LOCATION '{folder}'")
     spark.sql("USE q")
@@ -121,7 +121,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def cases() -> list[object]:
-    """The lines as test parameters. `make test` runs only every ninth line."""
+    """Returns the lines of CASES as test parameters. `make test` runs only every ninth line."""
     lines = CASES.strip().splitlines()
     return [
         line if number % 9 == 0 else pytest.param(line, marks=pytest.mark.fallback)
@@ -144,7 +144,8 @@ def test_answers_of_plain_spark(spark: SparkSession, tables: Path, line: str) ->
 
 
 def interpreted(spark: SparkSession) -> Any:
-    """Turns off code generation, whose cost does not pay off for queries that run once."""
+    """Turns off code generation, because its cost does not pay off for queries that run only
+    once."""
     return scans.settings(
         spark,
         spark__sql__codegen__wholeStage="false",
@@ -278,7 +279,8 @@ def test_changed_after_the_query_was_planned(spark: SparkSession, tmp_path: Path
 
 
 def test_time_zones(spark: SparkSession, tmp_path: Path) -> None:
-    """Bounds of timestamps are used only by scans with the same settings as the collection."""
+    """A scan uses the bounds of timestamps only if its settings match those with which the bounds
+    were collected."""
     table = tmp_path / "t"
     for k in range(3):
         rows = spark.range(0, 10, 1, 1).selectExpr(f"timestamp_micros({k} * 86400000000 + id) AS a")

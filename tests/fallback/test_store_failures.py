@@ -39,8 +39,8 @@ COMMANDS = [
 
 
 def refused_for_space(disk: Disk, command: Callable[[], object], **room: int) -> bool:
-    """Runs the command, which must either succeed or fail because the disk is full. Returns whether
-    it failed."""
+    """Runs the command, and returns whether it failed. The command may fail only because the disk
+    is full."""
     try:
         with disk.room(**room):
             command()

@@ -1,4 +1,5 @@
-"""OPTIMIZE switches the location of an external table to the copy, or leaves it unchanged."""
+"""OPTIMIZE either switches the location of an external table to the copy or leaves the location
+unchanged."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ def test_a_table(spark: SparkSession, database: str, tmp_path: Path) -> None:
 
 
 def test_partitions(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """All partitions are switched, including partitions with unusual or null values, a partition in
-    a different location, and a partition without rows."""
+    """All partitions are switched, including partitions with unusual or null values, a partition
+    that is stored outside the table's folder, and a partition without rows."""
     old, new = tmp_path / "t", tmp_path / "z"
     spark.sql(
         "CREATE TABLE x (id BIGINT, p STRING, `q r` INT) USING parquet "
@@ -82,8 +83,8 @@ def test_a_path_has_no_location(spark: SparkSession, tmp_path: Path) -> None:
 def test_others_write_meanwhile(
     spark: SparkSession, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If another writer adds a row in the meantime, the copy is outdated, so the table keeps its
-    location and the new row."""
+    """If another writer adds a row in the meantime, the copy is outdated. OPTIMIZE then does not
+    change the table's location, so the table still contains the new row."""
     old, new = tmp_path / "t", tmp_path / "z"
     spark.range(0, 40, 1, 4).write.parquet(str(old))
     spark.sql(f"CREATE TABLE x USING parquet LOCATION '{old}'")

@@ -14,11 +14,11 @@ from tests.fuzz.worlds import World, write
 from tests.support import indexes, scans
 from tests.support.tables import data_files
 
-#: How many of a world's predicates are executed. For the others, only the set of opened files is
-#: checked.
+#: How many of a world's predicates are executed. For the other predicates, only the set of opened
+#: files is checked.
 ROWS_OF = 3
 
-#: The name of the view on a world's table.
+#: The name of the view of a world's table.
 VIEW = "fuzzed"
 
 
@@ -43,8 +43,7 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
     """Asserts that every predicate, its negation and its IS NULL form select the same rows with and
     without skipping, and that no row has an outcome that was judged impossible for its file.
 
-    Predicates that fail without skipping are left out, and so are worlds that plain Spark cannot
-    read.
+    Leaves out predicates that fail without skipping, and worlds that plain Spark cannot read.
     """
     with session(spark, world):
         asked = make(spark, folder / "t", world)
@@ -67,10 +66,10 @@ def check(spark: SparkSession, folder: Path, world: World) -> Tally:
 
 
 def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
-    """Writes a world's files, indexes them with the jar, and creates the view VIEW. Must be called
-    within `session`.
+    """Writes a world's files, indexes them with the jar, and creates the view VIEW. Call this
+    function only within `session`.
 
-    Returns the predicates that plain Spark can answer, or None if it cannot read the rows.
+    Returns the predicates that plain Spark can answer, or None if Spark cannot read the rows.
     """
     lay_out(spark, table, world)
     schema = spark.sql(f"SELECT * FROM (SELECT {nulls(world)}) LIMIT 0").schema
@@ -93,7 +92,7 @@ def make(spark: SparkSession, table: Path, world: World) -> list[str] | None:
 
 
 def lay_out(spark: SparkSession, table: Path, world: World) -> None:
-    """Writes a world's files to a folder, which is emptied first."""
+    """Empties a folder, and writes a world's files to it."""
     shutil.rmtree(table, ignore_errors=True)
     table.mkdir(parents=True)
     for file in world.files:
@@ -120,14 +119,15 @@ def nulls(world: World) -> str:
 
 @contextmanager
 def session(spark: SparkSession, world: World) -> Iterator[None]:
-    """Applies the world's session settings. Code generation is off, because no plan runs twice."""
+    """Applies the world's session settings. Code generation is off, because each plan runs only
+    once."""
     with scans.settings(
         spark,
         spark__sql__session__timeZone=world.zone,
         spark__sql__ansi__enabled=str(world.ansi).lower(),
         spark__sql__codegen__wholeStage="false",
         spark__sql__adaptive__enabled="false",
-        # In files from other writers, Spark's own pushdown loses NaN and -0.0. This is not tested.
+        # Spark's own pushdown is off, because it loses NaN and -0.0 in files from other writers.
         spark__sql__parquet__filterPushdown="false",
         spark__sql__orc__filterPushdown="false",
     ):
@@ -135,7 +135,7 @@ def session(spark: SparkSession, world: World) -> Iterator[None]:
 
 
 def run(df: DataFrame) -> None:
-    """Computes all rows without fetching them, because Python dates cannot represent year 0."""
+    """Computes all rows but does not fetch them, because Python dates cannot represent year 0."""
     df.write.format("noop").mode("overwrite").save()
 
 
@@ -162,7 +162,8 @@ def answerable(spark: SparkSession, view: str, predicates: Sequence[str]) -> lis
 
 
 def check_rows(spark: SparkSession, view: str, predicates: Sequence[str]) -> None:
-    """Compares the rows that each predicate selects, with a single query for all predicates."""
+    """Compares the rows that each predicate selects with and without skipping. A single query
+    evaluates all predicates."""
     if not predicates:
         return
     query = " UNION ALL ".join(

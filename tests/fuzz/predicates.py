@@ -1,4 +1,5 @@
-"""Strategies that generate SQL predicates on columns of given types and values as SQL literals."""
+"""Strategies that generate SQL predicates on columns of given types. Values are written as SQL
+literals."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ COMPARISONS = ["=", "<", "<=", ">", ">=", "!=", "<=>"]
 INTEGERS = ["tinyint", "smallint", "int", "bigint"]
 NUMBERS = [*INTEGERS, "float", "double", "decimal(7,2)", "decimal(38,10)"]
 
-#: For each type, expressions that contain a column `{0}`, with the types of their results.
+#: For each type, expressions that contain a column `{0}`, and the types of their results.
 AROUND: dict[str, list[tuple[str, str]]] = {
     **{t: [("{0} + 1", "bigint"), ("-{0}", "bigint"), ("{0} % 7", "int"), ("abs({0})", "bigint"),
            ("CAST({0} AS BIGINT)", "bigint"), ("CAST({0} AS DOUBLE)", "double"),
@@ -74,15 +75,15 @@ def near(data_type: str, i: int) -> Any:
 
 
 def values(data_type: str) -> st.SearchStrategy[Any]:
-    """Generates values that are mostly in a narrow range, but may be null or any value of the
-    type."""
+    """Generates values of the type. Most values are in a narrow range, but null and all other
+    values can occur."""
     return st.one_of(
         *[st.integers(0, 1000).map(lambda i: near(data_type, i))] * 6, of_type(data_type)
     )
 
 
 def of_type(data_type: str) -> st.SearchStrategy[Any]:
-    """Generates any value of the type that can be written in SQL."""
+    """Generates arbitrary values of the type, except for values that cannot be written in SQL."""
     if data_type == "interval second":
         return st.integers(-(10**15), 10**15)
     if data_type == "string":

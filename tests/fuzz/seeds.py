@@ -1,4 +1,4 @@
-"""Checks the worlds that one seed of the long run generates, in the current process."""
+"""Checks, in the current process, the worlds that one seed of the long run generates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORLDS, CASES = 10, 30
 
 
 def session() -> SparkSession:
-    """Returns the session of this process, which is created on first use."""
+    """Returns this process's session, and creates the session on first use."""
     spark = sessions.session(memory="2g", spark__sql__shuffle__partitions="1")
     spark.sparkContext.setLogLevel("OFF")
     return spark
@@ -33,7 +33,7 @@ def one(number: int) -> Tally:
 
         try:
             on_drawn(run, examples=WORLDS, cases=CASES, number=number, shrink=True)
-        except Exception as error:  # it may not be picklable, but its text is
+        except Exception as error:  # the error may not be picklable
             notes = getattr(error, "__notes__", [])
             raise AssertionError("\n".join([f"{type(error).__name__}: {error}", *notes])) from None
     return tally

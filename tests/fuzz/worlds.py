@@ -37,7 +37,8 @@ ZONES = ["UTC", "America/Los_Angeles", "America/St_Johns", "Asia/Kathmandu", "Pa
 
 @dataclass
 class File:
-    """A data file. `types` are the types of its columns. It may lack columns of the table."""
+    """A data file, which may lack some of the table's columns. `types` are the types of its
+    columns."""
 
     name: str
     types: dict[str, str]
@@ -47,7 +48,8 @@ class File:
 
 @dataclass
 class World:
-    """A table's columns and files, the changes after it was indexed, and the session settings."""
+    """A table's columns and files, the changes that are made after the files have been indexed, and
+    the session settings."""
 
     format: str
     writer: str
@@ -147,7 +149,7 @@ def worlds(draw: Draw, cases: int = 10) -> World:
 
 
 def write(spark: SparkSession, folder: Path, world: World, file: File) -> None:
-    """Writes a file to the folder. Replaces an existing file of the same name."""
+    """Writes a file to the folder. If a file of the same name exists, it is replaced."""
     path = folder / file.name
     table = pa.table({n: arrow([row[n] for row in file.rows], t) for n, t in file.types.items()})
     if world.writer == "pyarrow":
@@ -181,8 +183,9 @@ def on_drawn(
 ) -> None:
     """Checks `examples` generated worlds with `cases` predicates each.
 
-    `number` is the seed. Without it, every run checks the same worlds, which are derived from the
-    name of `check`. With `shrink`, a failing world is reduced to a smaller one that still fails.
+    `number` is the seed. Without a seed, every run checks the same worlds, which are derived from
+    the name of `check`. With `shrink`, a failing world is reduced to a smaller world that still
+    fails.
     """
     drawn = given(worlds(cases))(check)
     drawn = settings(

@@ -7,8 +7,8 @@ import scala.tools.nsc.{Global, Settings}
 import scala.tools.nsc.reporters.StoreReporter
 
 /**
- * Compiles sources with all their mutants at once. At run time, each mutated place asks `Active`
- * which of its mutants to run. Mutants that do not compile are left out and marked in the list.
+ * Compiles sources with all their mutants at once. At run time, `Active` determines which mutant
+ * runs at each mutated place. Mutants that do not compile are left out and marked in the list.
  *
  * Arguments: the folder for the classes, the file for the list of mutants, and the Scala files. The
  * columns of the list are tab-separated: number, file, line, column, before, after, and whether the
@@ -81,7 +81,7 @@ object Mutator {
 
   private def shown(text: String): String = text.replaceAll("\\s+", " ")
 
-  /** The code of `Active`, which selects the active mutant and records the mutants reached. */
+  /** The code of `Active`, which selects the active mutant and records the reached mutants. */
   private val active = new scala.reflect.internal.util.BatchSourceFile("Active.scala",
     """package io.pyzorder.mutants
       |

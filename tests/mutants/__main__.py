@@ -1,11 +1,11 @@
-"""Mutation tests for the predicate rules: finds mutants that no test detects (`make mutants`).
+"""Finds mutants of the predicate rules that no test detects (`make mutants`).
 
 Every place in the rules' sources that can be mutated (comparisons, && and ||, NOT, true and false,
 outcomes, cases, conditions, names with a counterpart) is compiled with all its variants. `Active`
 selects one of them at run time (see Mutator.scala). Each mutant is tested with the cases that reach
-its place until one of them fails. Cases that killed other mutants on the same line run first, then
-the cases that reach the fewest mutants, and last those that reach the most. Stryker4s works in a
-similar way but needs ScalaTest, whereas these rules are tested through Spark's optimizer.
+its place until one of them fails. Cases that killed other mutants on the same line run first. Cases
+that reach few mutants run next, and cases that reach the most mutants run last. Stryker4s works in
+a similar way but needs ScalaTest, whereas these rules are tested through Spark's optimizer.
 
 A surviving mutant reveals a gap in the tests. The run then fails, unless explained.tsv says why the
 mutant is harmless. The columns of explained.tsv are file, source line, before, after and reason. To
@@ -42,7 +42,7 @@ EXPLAINED = HERE / "explained.tsv"
 #: Files without rules. They create a box for display, or collect join keys.
 LEFT_OUT = {"PredicateBox.scala", "JoinKeyFilter.scala", "KeyValues.scala"}
 
-#: The modules with cases, the fastest first.
+#: The modules that contain cases, in order of speed. The fastest module is first.
 CASES = [
     "tests/mutants/cases.py",
     "tests/property/test_index_filter.py",
@@ -52,8 +52,8 @@ CASES = [
     "tests/spark/test_z_value_ranges.py",
 ]
 
-#: The number of cases to run last, which are those that reach the most mutants, such as whole
-#: fixture files.
+#: The number of cases that run last. These cases reach the most mutants. An example is a case that
+#: checks a whole fixture file.
 LAST = 5
 
 

@@ -1,7 +1,8 @@
 """Cases that kill mutants of the predicate rules: `python -m tests.mutants`.
 
 Each line in sql/skipping and each predicate in test_pruning is a separate test here. The regular
-tests check a whole file or all predicates at once, so mutation tests with them would take an hour.
+tests check a whole file or all predicates at once, so mutation testing with these tests would take
+an hour.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def test_line(spark: SparkSession, tables: None, name: str, fixture: Fixture) ->
 
 @pytest.mark.parametrize("name", LINES)
 def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
-    """Checks the filters for FALSE and NULL of a whole fixture file in one plan. Some mutants are
+    """Checks all filters for FALSE and NULL in a fixture file with a single plan. Some mutants are
     reached by so many lines that checking each line separately would take too long."""
     predicates = [fixture.predicate for fixture in LINES[name]]
     judged = scans.judgements(spark, f"mutants_{name}", predicates)
@@ -52,21 +53,21 @@ def test_all_lines(spark: SparkSession, tables: None, name: str) -> None:
 
 
 def check(found: list[str], expected: list[set[str]]) -> None:
-    """Asserts that the filters are those that a line expects."""
+    """Asserts that the filters match those in a fixture line."""
     for text, known in zip(found, expected, strict=True):
         assert re.sub(r"_common_expr_\d+", "_common_expr_0", text) in known
 
 
 Truth = dict[tuple[str, str], dict[str, dict[str, set[str]]]]
 
-#: Views of 8 files each, with the columns and rows in test_pruning.
+#: Views of 8 files each. Their columns and rows are defined in test_pruning.
 VIEWS = {
     "pruned": (test_pruning.COLUMNS, test_pruning.ROWS),
     "odd": (test_pruning.ODD_COLUMNS, test_pruning.ODD_ROWS),
 }
 
-#: Predicates with the maximum number of files that each may open, by view and time zone. An empty
-#: time zone stands for that of the session.
+#: For each view and time zone, the predicates, and the maximum number of files that each predicate
+#: may open. An empty time zone stands for the session time zone.
 ZONES = {
     ("pruned", ""): test_pruning.PREDICATES,
     ("odd", ""): test_pruning.ODD_PREDICATES,
@@ -82,8 +83,8 @@ def within(spark: SparkSession, zone: str) -> AbstractContextManager[None]:
 
 @pytest.fixture(scope="module")
 def pruned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Truth:
-    """Creates the views. Returns the outcomes that each predicate has in each file according to
-    plain Spark."""
+    """Creates the views. Returns the outcomes of each predicate in each file, as computed by plain
+    Spark."""
     found = {}
     for name, (columns, rows) in VIEWS.items():
         path = Path(tmp_path_factory.mktemp("mutants")) / name

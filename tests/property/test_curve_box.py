@@ -1,5 +1,5 @@
-"""Checks whether a box contains a z-value between two given z-values, against an exhaustive search
-of a small space."""
+"""Tests the function that decides whether a box contains a z-value between two given z-values. The
+expected answers come from an exhaustive search of a small space."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ BITS = 3
 
 
 def interleaved(cell: tuple[int, ...]) -> str:
-    """The z-value of a cell's highest bits, as a string of '0' and '1' characters."""
+    """Returns the z-value of a cell's highest bits as a string of '0' and '1' characters."""
     return "".join(format(c, f"0{BITS}b")[i] for i in range(BITS) for c in cell)
 
 
 def longs(spark: SparkSession, values: list[int], rest: int) -> Any:
-    """A Java long[] with the given highest bits; all other bits are equal to `rest`."""
+    """A Java long[] with the given highest bits. All other bits are equal to `rest`."""
     gateway = spark.sparkContext._gateway
     array = gateway.new_array(gateway.jvm.long, len(values))
     for i, value in enumerate(values):

@@ -1,5 +1,5 @@
-"""Checks which local days occur twice in a time zone, using the offsets before and after each
-transition."""
+"""Local days that occur twice in a time zone are detected. The tests find them with the UTC offsets
+before and after each transition."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Days:
         return self.time.zone.ZoneOffsetTransition.of(at, offset(before), offset(after))
 
     def yearly(self, hour: int, before: int, after: int) -> Any:
-        """A Java rule for a transition every 1 November, half an hour after `hour` in local time.
-        Offsets are in hours."""
+        """A Java rule for a transition on 1 November of each year, half an hour after `hour` in
+        local time. Offsets are in hours."""
         zone, offset = self.time.zone, self.time.ZoneOffset.ofHours
         return zone.ZoneOffsetTransitionRule.of(
             self.time.Month.NOVEMBER, 1, None, self.time.LocalTime.of(hour, 30), False,
@@ -77,7 +77,8 @@ class Days:
         )  # fmt: skip
 
     def rules(self, past: list[Any], yearly: list[Any]) -> Any:
-        """The result for an artificial zone with these transitions between offsets 0 and 1."""
+        """The result for an artificial zone that has these transitions between the offsets 0 and
+        1."""
         zero = self.time.ZoneOffset.UTC
         return self.of(
             self.time.zone.ZoneRules.of(
@@ -104,8 +105,8 @@ def micros(text: str) -> int:
 
 
 def check(days: Any, repeated: list[int], others: list[int]) -> None:
-    """Checks intervals that start or end at or next to these instants, given those that repeat a
-    day."""
+    """Checks intervals that start or end at these instants or one microsecond before or after them.
+    The transitions at the instants in `repeated` repeat a day."""
     asked = sorted({at + step for at in repeated + others for step in (-1, 0, 1)})
     for i, first in enumerate(asked):
         for last in (first, *asked[i + 1 : i + 6], asked[-1]):
@@ -127,7 +128,7 @@ def test_a_zone(days: Days, zone: str) -> None:
 
 def test_every_zone(days: Days) -> None:
     """The result is right in every zone, both for the transitions that Java lists and for the next
-    ones that follow from its rules."""
+    transitions that the zone's rules define."""
     with_repeats = 0
     for zone in days.time.ZoneId.getAvailableZoneIds():
         rules = days.time.ZoneId.of(zone).getRules()
@@ -169,7 +170,8 @@ def test_made_up_transitions(days: Days) -> None:
 
 
 def test_rules_for_the_years_to_come(days: Days) -> None:
-    """If a yearly rule repeats days, no interval after the last listed transition is in order."""
+    """If a yearly rule repeats days, every interval after the last listed transition is treated as
+    if it repeated a day."""
     past = [
         days.transition("2001-05-01T12:00:00", 0, 1),
         days.transition("2001-11-01T12:00:00", 1, 0),

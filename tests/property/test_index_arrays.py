@@ -1,5 +1,5 @@
-"""In an index in the driver's memory, packed longs unpack to their original values, and every path
-can be found."""
+"""In the index that the driver keeps in memory, packed longs unpack to their original values, and
+every path can be found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def array(spark: SparkSession, values: list[int]) -> Any:
 
 
 def packed(spark: SparkSession, values: list[int]) -> tuple[list[int], int]:
-    """Packs the values; returns them unpacked again, and the packed size in bytes."""
+    """Packs and unpacks the values. Returns the unpacked values and the packed size in bytes."""
     held = spark.sparkContext._jvm.io.pyzorder.index.memory.PackedLongs.of(array(spark, values))
     assert held.length() == len(values)
     return [held.apply(i) for i in range(len(values))], held.estimatedBytes()

@@ -1,4 +1,4 @@
-"""The columns that nested filters use, and how many conditions they have."""
+"""A nested filter knows which columns it uses and how many conditions it contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Encoding preserves order: the encoded bits and bytes of two values compare as the values do."""
+"""Encoding preserves order: the encoded bits and bytes of two values have the same order as the
+values."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from tests.vectors import oracle
 
 
 def key(value: Any, data_type: str) -> Any:
-    """A key that sorts in Python as the value sorts in Spark: NaN last, strings by UTF-8 bytes."""
+    """A key with which Python sorts values in Spark's order. NaN is last, and strings are sorted by
+    their UTF-8 bytes."""
     if data_type in {"float", "double"}:
         return (value != value, 0.0 if value != value else value)
     return value.encode() if data_type == "string" else value

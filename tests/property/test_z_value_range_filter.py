@@ -26,7 +26,7 @@ VALUES: dict[str, list[Any]] = {
     "string": ["", "\0", "a", "ab", "abc", "abcdefgh", "abcdefghi", "b", "é"],
 }
 
-#: A leaf is (kind, column, value); inner nodes are ("And", left, right) or ("Or", left, right).
+#: A leaf is (kind, column, value). An inner node is ("And", left, right) or ("Or", left, right).
 Filter = tuple[Any, ...]
 
 Row = dict[str, Any]
@@ -61,7 +61,8 @@ class Java(NamedTuple):
         return value
 
     def column(self, name: str) -> Any:
-        """A column, of type INT by default; `f(name)` is the column seen through a function."""
+        """A column, whose type is INT by default. `f(name)` is a column to which a function is
+        applied."""
         path = name.rstrip(")").rsplit("(", 1)[-1]
         of = self.type(self.types.get(path, "int"))
         through = self.jvm.scala.Option.empty()
@@ -121,12 +122,12 @@ A = {value: bits(value, "int") for value in (-7, 0, 3, 5, 9)}
 
 
 def text(prefix: str, rest: bytes) -> int:
-    """The prefix, padded with `rest` to eight bytes, as a number."""
+    """Pads the prefix with `rest` to eight bytes, and returns these bytes as a number."""
     return int.from_bytes(prefix.encode().ljust(8, rest)[:8], "big")
 
 
-#: Filters on a table with columns `a INT, b STRING` that is clustered by both, each with the box
-#: that is added, or None if no box is added.
+#: Filters on a table with columns `a INT, b STRING` that is clustered by both columns. Each filter
+#: has the box that is added, or None if no box is added.
 BOXES: list[tuple[Filter, tuple[tuple[int, int], tuple[int, int]] | None]] = [
     (("Below", "a", 5, True), ((1, A[5]), ALL)),
     (("Below", "a", 5, False), ((1, A[5]), ALL)),
@@ -176,7 +177,7 @@ def test_boxes(spark: SparkSession, filter_: Filter, box: Any) -> None:
 
 
 def test_a_column_of_another_type(spark: SparkSession) -> None:
-    """No box is added if the query reads `a` as INT but the index has it as BIGINT."""
+    """No box is added if the query reads `a` as INT but the index records it as BIGINT."""
     filter_ = ("Below", "a", 5, True)
     indexed = Java(spark, {"a": "bigint"})
     columns = [indexed.indexed("a"), indexed.curve("a")]
@@ -192,8 +193,8 @@ def test_decimals_of_more_digits_than_the_column_has(spark: SparkSession) -> Non
 
 
 def test_several_curves(spark: SparkSession) -> None:
-    """If runs used different curves, each curve adds a box, unless one of its columns has no
-    index."""
+    """If runs used different curves, each curve adds a box, unless one of its columns is not
+    indexed."""
     java = Java(spark, {"a": "int", "b": "string"})
     filter_ = ("And", ("OneOf", "a", [3]), ("HasNull", "b"))
     a, b = java.indexed("a"), java.indexed("b")

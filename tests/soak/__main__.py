@@ -25,12 +25,13 @@ from tests.soak.roles import KILLED
 
 ROOT = Path(__file__).parents[2]
 
-#: The number of seconds after which all records that affect a query have been written.
+#: The delay in seconds before a query is judged. After this delay, all records that affect the
+#: query have been written.
 SETTLED = 10.0
 
 
 class Process:
-    """One of the processes. Its output is written to a file."""
+    """A process of the soak test. Its output is written to a file."""
 
     def __init__(self, role: str, home: Path, seed: int) -> None:
         self.role, self.log = role, home / f"{role}-{seed}.log"
@@ -55,7 +56,7 @@ class Process:
 
 
 def problems(notes: list[dict[str, Any]], since: float, before: float) -> list[str]:
-    """The errors in statements, and in queries that ended between these times."""
+    """The errors in all statements, and the errors in queries that ended between these times."""
     ledger = Ledger(notes)
     found = []
     for note in notes:
@@ -87,8 +88,8 @@ def report(notes: list[dict[str, Any]], kills: int) -> str:
 
 
 def soak(home: Path, seconds: float, seed: int, pause: float) -> int:
-    """Waits until all processes are ready, then runs for this many seconds. Returns 1 if something
-    was wrong."""
+    """Waits until all processes are ready, then runs for this many seconds. Returns 1 if an error
+    was found."""
     print(f"seed {seed}, files in {home}", flush=True)
     chance = random.Random(seed)
     (home / "pause").write_text(str(pause))

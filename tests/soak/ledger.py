@@ -1,9 +1,10 @@
 """Records what each process did and when, and derives from these records which rows a query may
 see.
 
-Rows are written in batches of ROWS, each with one statement. While a statement runs, between the
-records before and after it, its progress is unknown. At all other times, all rows are known. Times
-are from the machine's monotonic clock, which all processes share.
+Rows are written in batches of ROWS rows. Each batch is written by one statement. A statement is
+recorded before and after it runs. Between these two records, its progress is unknown. While no
+statement runs, all rows are known. Times are from the machine's monotonic clock, which all
+processes share.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def batch_sql(op: int, p: int | None) -> list[str]:
 
 
 class Book:
-    """The file with the records of a process, which its threads share."""
+    """The file that contains the records of a process. All threads of the process write to it."""
 
     def __init__(self, folder: Path, name: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,8 +53,8 @@ class Book:
         self._lock = threading.Lock()
 
     def note(self, what: str, at: float | None = None, **fields: Any) -> None:
-        """Writes a complete line, which remains if the process is then killed. `at` defaults to the
-        current time."""
+        """Writes the record as one line. The line is not lost if the process is killed afterwards.
+        `at` defaults to the current time."""
         line = json.dumps({"at": time.monotonic() if at is None else at, "what": what, **fields})
         with self._lock:
             os.write(self._file, line.encode() + b"\n")
@@ -101,10 +102,11 @@ class Batch:
 @dataclass
 class Table:
     batches: dict[int, Batch] = field(default_factory=dict)
-    #: Intervals in which other processes moved, deleted or replaced files. A query may then fail,
-    #: as it may in plain Spark.
+    #: Intervals in which other processes moved, deleted or replaced files. During these intervals,
+    #: a query may fail, even in plain Spark.
     troubled: list[tuple[float, float]] = field(default_factory=list)
-    #: Intervals in which the whole table was moved. A query may then see any part of it.
+    #: Intervals in which the whole table was moved. During these intervals, a query may see any
+    #: part of the table.
     unclear: list[tuple[float, float]] = field(default_factory=list)
 
 
@@ -146,7 +148,7 @@ class Ledger:
 
     def judge(self, query: dict[str, Any]) -> str | None:
         """
-        What is wrong with a query's answer, or None if it is right.
+        Describes what is wrong with a query's answer. Returns None if the answer is right.
 
         The query selected its files between `since` and `until`, and finished reading them at
         `ended`.

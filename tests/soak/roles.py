@@ -1,8 +1,9 @@
 """The processes of the soak test: `python -m tests.soak.roles catalog|optimizer|reader HOME SEED`.
 
-Two processes append to the table `calm`, which is not changed in other ways and is accessed only by
-its path. `storm` is a catalog table that is changed with every kind of SQL statement for partitions
-and tables. `moved` is renamed, altered and dropped. The classes that write are in writers.py.
+Two processes append to the table `calm`. Its rows are not changed in any other way, and it is
+accessed only by its path. `storm` is a catalog table that is changed with every kind of SQL
+statement for partitions and tables. `moved` is renamed, altered and dropped. The classes that write
+are in writers.py.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ POINTS = ("after-markers", "after-index", "after-retire", "mid-retire", "before-
 
 
 class ByName(Worker):
-    """Runs OPTIMIZE and queries with table names, in the application that has the catalog."""
+    """Runs OPTIMIZE and queries that use table names, in the process that has the catalog."""
 
     def optimize(self) -> None:
         while self.goes_on():
@@ -71,8 +72,8 @@ class ByPath(Worker):
         self.statement(f"OPTIMIZE {place}{full}{where if table == 'calm' else ''} ZORDER BY (a)")
 
     def vacuum(self, table: str, place: str) -> None:
-        """Deletes replaced files. In `calm`, keeps those that a query may still need. In the other
-        tables, deletes all, so queries may fail."""
+        """Deletes replaced files. In `calm`, this keeps the files that a query may still need. In
+        the other tables, it deletes all replaced files, so queries may fail."""
         if table == "calm":
             self.statement(f"VACUUM {place}")
         else:

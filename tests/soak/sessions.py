@@ -1,5 +1,5 @@
-"""Code that all processes of the soak test use: sessions, timing, and statements and queries that
-are recorded."""
+"""Code that all processes of the soak test share. It creates sessions, and runs and records
+statements and queries."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.soak.ledger import SCHEMA, Book
 #: Errors that Spark raises while its JVM is running. Any other error means that the JVM has exited.
 FAILURES = (PySparkException, Py4JJavaError)
 
-#: Errors with which a query may fail if its files are deleted. Plain Spark fails in the same way.
+#: Errors that a query may raise if its files are deleted. Plain Spark also raises these errors.
 GONE = ("FILE_NOT_EXIST", "PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "FileNotFoundException",
         "NoSuchFileException", "does not exist")  # fmt: skip
 
-#: Errors with which pyzorder's statements may report changes by other processes.
+#: Errors with which pyzorder's statements may report concurrent changes.
 TYPED = re.compile(
     r"\[(ZORDER_(?:CONFLICT|CONCURRENT_OPTIMIZE|CANNOT_RESTORE|NO_FILES|PATH_NOT_FOUND|"
     r"UNDECLARED_COLUMNS)|TABLE_OR_VIEW_NOT_FOUND)\]"
@@ -70,7 +70,7 @@ class Worker:
         self.pause = float((home / "pause").read_text())
 
     def goes_on(self) -> bool:
-        """Pauses briefly, and returns whether to go on."""
+        """Pauses briefly, and returns whether to continue."""
         time.sleep(self.pause * self.random.random() * 2)
         return not (self.home / "stop").exists()
 
@@ -91,7 +91,8 @@ class Worker:
         return self.home / "warehouse" / table
 
     def question(self) -> dict[str, Any]:
-        """A random query for all rows or those in a few files, in all partitions or in one."""
+        """A random query, which selects either all rows or the rows in a few files, and either all
+        partitions or one partition."""
         low = self.random.choice([0, self.random.randrange(900)])
         high = 1000 if low == 0 else low + 100
         return {"low": low, "high": high, "p": self.random.choice([None, None, 0, 1, 2, 3])}
@@ -129,7 +130,7 @@ class Worker:
                        until=ended, ended=ended, **question, **seen)  # fmt: skip
 
     def frame(self, table: str) -> DataFrame:
-        """Reads the table by its path, with a new listing."""
+        """Reads the table by its path, so Spark lists the table's files again."""
         return self.spark.read.schema(SCHEMA).parquet(str(self.path(table)))
 
 
@@ -139,7 +140,7 @@ def failure(error: Exception) -> dict[str, Any]:
 
 
 def error_text(error: Exception) -> str:
-    """The text of an error, with a shortened stack trace."""
+    """The text of an error. Its stack trace is shortened."""
     text = str(error)
     causes = [line for line in text.split("\n") if line.startswith("Caused by")]
     return "\n".join([text[:1000], *causes])[:4000]

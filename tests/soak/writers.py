@@ -1,7 +1,7 @@
-"""The threads of the soak test that write, and record what they write.
+"""The soak test's writers. Each writer is a thread that records what it writes.
 
-Spark's own writes to a table take turns, because they share the folder `_temporary`, which the
-first write to finish deletes. pyzorder's statements run concurrently with them.
+Spark's own writes to a table run one at a time. They share the folder `_temporary`, and the first
+write that finishes deletes this folder. pyzorder's statements run concurrently with these writes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tests.soak.sessions import FAILURES, Worker, error_text
 
 
 class Writer(Worker):
-    """Writes batches, records them, and remembers which ones exist."""
+    """Writes batches, records them, and remembers which batches exist."""
 
     numbers = itertools.count(1)  # shared by all threads in the process
-    first = 0  # the process uses the numbers from this one to first + 999,999
+    first = 0  # the process uses the numbers from first to first + 999,999
 
     def step(self) -> int:
         return self.first + next(Writer.numbers)
 
     def add(self, table: str, p: int, write: Callable[[int], None]) -> int:
-        """Adds one batch. If the statement fails, some of its rows may exist."""
+        """Adds one batch. If the statement fails, some of the batch's rows may exist."""
         op = self.step()
         self.book.note("adding", table=table, op=op, p=p, step=op)
         if self.attempt(lambda: write(op), f"write into {table}"):
@@ -203,8 +203,8 @@ class MovedWriter(Writer):
 
     def placed(self, text: str) -> None:
         """Retries a statement while a deleted folder still exists. Deleting a folder takes several
-        steps, and a writer may recreate it in between. It can take the writer up to ten seconds to
-        notice this and remove the folder."""
+        steps, and a writer may recreate the folder between these steps. The writer may need up to
+        ten seconds to notice this and remove the folder."""
         until = time.monotonic() + 15
         while True:
             try:

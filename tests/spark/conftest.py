@@ -1,5 +1,5 @@
-"""Fixtures for tests that run statements: settings that are reset, a database for a test, and a
-Thrift server that all tests share."""
+"""Fixtures for tests that run statements. They reset settings, create a database for a test, and
+start a Thrift server that all tests share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def defaults(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def database(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
-    """Creates a database in `tmp_path / "db"`, which is the current database during the test."""
+    """Creates a database in `tmp_path / "db"`. It is the current database during the test."""
     spark.sql(f"CREATE DATABASE test_database LOCATION '{tmp_path / 'db'}'")
     spark.sql("USE test_database")
     yield "test_database"

@@ -1,5 +1,5 @@
-"""The advisor finds the best layout for workloads where it is known, and predicts how many bytes
-queries open with that layout."""
+"""The advisor finds the best layout for workloads whose best layout is known. It predicts how many
+bytes queries open with that layout."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def own(spark: SparkSession, database: str, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of `facts`, shared by all tests that do not change the table."""
+    """The folder of `facts`. All tests that do not change the table share this folder."""
     folder = tmp_path_factory.mktemp("advisor")
     make(spark, folder)
     yield folder / "facts"
@@ -126,8 +126,8 @@ def statements(questions: dict[Any, int], seed: int) -> list[str]:
 
 
 def bytes_opened(spark: SparkSession, asked: Sequence[str]) -> float:
-    """The average number of bytes in `facts` that these statements open, according to their
-    scans."""
+    """The average number of bytes in `facts` that a statement opens. `explain` reports these
+    numbers."""
     total = 0
     for statement in asked:
         df = spark.sql(statement)
@@ -206,7 +206,7 @@ def test_it_is_plain_data(spark: SparkSession, facts: str) -> None:
     assert "<pre>OPTIMIZE facts ZORDER BY (customer)</pre>" in advice._repr_html_()
 
 
-#: Settings with which Spark writes its event log in different ways.
+#: Settings that make Spark write its event log in different ways.
 LOGS = [
     {},
     {"compress": "true", "compression.codec": "lz4", "rolling.enabled": "true"},
@@ -287,8 +287,8 @@ spark.stop()
 
 
 def test_a_quote_that_is_never_closed(spark: SparkSession, facts: str, tmp_path: Path) -> None:
-    """The statements before an unclosed quote are counted, and so are those that begin on a later
-    line."""
+    """Statements before an unclosed quote are counted. Statements that begin on a later line are
+    also counted."""
     statements = tmp_path / "w.sql"
     one, other = "SELECT * FROM facts WHERE customer = 17;", "SELECT 'open FROM facts;"
     statements.write_text("\n".join([*[one] * 3, other, *[one] * 3]))
@@ -302,7 +302,7 @@ def test_the_log_of_another_spark(
     log = tmp_path / "log"
     log.mkdir()
     subprocess.run([sys.executable, "-c", OF_ITS_OWN, str(made), str(log)], check=True, timeout=240)
-    if spark.version >= "4":  # which writes rolling, compressed logs
+    if spark.version >= "4":  # Spark 4 writes rolling, compressed logs
         assert [path.suffix for path in log.glob("eventlog_v2_*/events_*")] == [".zstd"]
     advice = advise(spark, facts, event_log=log)
     assert advice.statement == "OPTIMIZE facts ZORDER BY (customer)" and advice.left_out == ()

@@ -24,8 +24,8 @@ from tests.support.tables import data_files, target_size
 SCHEMA = "id BIGINT, s STRING, x DOUBLE"
 LARGE = "spark.sql.zorder.index.driverLimit"
 
-#: What `ask` returns for the ids 0 to 99, which are also stored as text in `s`: the ids that a
-#: filter on each column finds, and aggregates for which the index is sufficient.
+#: What `ask` returns: the ids that a filter on each column finds, and aggregates for which the
+#: index is sufficient. The table contains the ids 0 to 99, and `s` contains them as text.
 ANSWERS = [12, *range(95, 100), (100, 0, 99)]
 
 
@@ -58,7 +58,7 @@ def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def copy(source: Path, table: Path) -> Path:
-    """Copies the table with hard links, which keeps the modification times of its files."""
+    """Copies the table with hard links, so its files keep their modification times."""
     shutil.copytree(source, table, copy_function=lambda a, b: os.link(a, b))
     return table
 
@@ -114,7 +114,7 @@ def strange_pointers(table: Path) -> None:
 
 
 def typed(data_type: str) -> Callable[[Path], None]:
-    """Gives the pointer a single column with this type, which is JSON text."""
+    """Gives the pointer a single column whose type is this JSON text."""
 
     def edit(table: Path) -> None:
         edited(columns=["@"])(table)
@@ -135,7 +135,7 @@ def user_defined(name: str) -> str:
 
 
 def padded(member: str, count: int) -> Callable[[Path], None]:
-    """Adds a field to the pointer that contains a list of `count` members."""
+    """Adds a field to the pointer. The field contains a list of `count` members."""
 
     def edit(table: Path) -> None:
         edited(more="@")(table)
@@ -208,7 +208,7 @@ DAMAGE: dict[str, Callable[[Path], None]] = {
     "a deep type": typed(deep(900)),
     "a type that is not atomic": typed(deep(1)),
     "a type of an unknown class": typed(user_defined("no.such.Class")),
-    # This class extends one from a library that Spark does not include.
+    # This class extends a class from a library that Spark does not include.
     "a type of a class that cannot be linked": typed(
         user_defined("org.apache.logging.log4j.core.async.RingBufferLogEventHandler")
     ),
@@ -283,8 +283,9 @@ def flipped(file: Path, part: float) -> bytes:
 
 @pytest.mark.parametrize("large", [False, True])
 def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: bool) -> None:
-    """Queries return the right answers if a bit is flipped in a pointer, a snapshot, a record or
-    the incarnation. A `large` index is read by Spark. In this case, only the snapshot is tested."""
+    """Queries return the right answers even if a bit is flipped in a pointer, a snapshot, a record
+    or the incarnation. Spark reads a `large` index. For such an index, only the snapshot is
+    tested."""
     wrong = []
     names = [snapshot(source)] if large else index_files(source)
     with scans.settings(spark, spark__sql__zorder__index__driverLimit="1" if large else "512m"):
@@ -299,7 +300,7 @@ def test_flipped_bits(spark: SparkSession, source: Path, tmp_path: Path, large: 
 
 
 def forge(table: Path, rows: Callable[[dict[str, list[object]]], object]) -> None:
-    """Changes the rows of the index table, and updates the checksum and the length."""
+    """Changes the rows of the index table, and updates the checksum and length in the pointer."""
     content = pq.read_table(pa.BufferReader(snapshot(table).read_bytes()))
     columns = content.to_pydict()
     rows(columns)
@@ -311,8 +312,8 @@ def forge(table: Path, rows: Callable[[dict[str, list[object]]], object]) -> Non
 
 
 def test_a_decimal_of_megabytes(spark: SparkSession, tmp_path: Path) -> None:
-    """A bound that is a decimal of 32 MiB does not make a query slow. Counting its digits would
-    take minutes."""
+    """A query is not slow even if a bound is a 32 MiB decimal. Counting the digits of this decimal
+    would take minutes."""
     table = tmp_path / "t"
     spark.range(0, 20, 1, 2).selectExpr("cast(id AS decimal(38, 0)) d").write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -330,8 +331,8 @@ def test_a_decimal_of_megabytes(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """Queries return the right answers and skip files if a forged index has 1.5 million more
-    entries."""
+    """Queries return the right answers and skip files even if a forged index has 1.5 million
+    additional entries."""
     table = copy(source, tmp_path / "t")
 
     def add(columns: dict[str, list[object]]) -> None:
@@ -349,7 +350,7 @@ def test_more_entries_than_memory(spark: SparkSession, source: Path, tmp_path: P
         assert spark.read.parquet(str(table)).where("id >= 98").count() == 3
 
 
-#: Paths that lead out of the table's folder, to the only file of another table.
+#: Paths that lead out of the table's folder. They point to the only file of another table.
 OUTSIDE = [
     "../other/{}",
     "x/../../other/{}",
@@ -395,8 +396,8 @@ def test_entries_that_leave_the_folder(
 
 @pytest.mark.parametrize("name", [".h/x.parquet", "_zorder/_index/x", "p=1/_h/x.parquet", "_x"])
 def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """If a table is planned without a listing, entries are ignored if a listing would hide their
-    files."""
+    """A query that is planned without a listing ignores the entries of files that a listing would
+    hide."""
     table = tmp_path / "t"
     rows = spark.range(0, 20, 1, 1).selectExpr("id", "id % 2 p")
     rows.write.partitionBy("p").parquet(str(table))
@@ -419,7 +420,8 @@ def test_entries_of_hidden_files(spark: SparkSession, tmp_path: Path, name: str)
 def test_a_journal_that_leaves_the_folder(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    """A forged run can neither make readers read another table's file nor delete that file."""
+    """A forged run can neither make readers read another table's file nor make a writer delete that
+    file."""
     table, other = copy(source, tmp_path / "t"), tmp_path / "other"
     spark.range(100, 101, 1, 1).selectExpr("id", "'x' AS s", "0D AS x").write.parquet(str(other))
     (file,) = data_files(other)
@@ -450,8 +452,8 @@ def test_a_journal_that_leaves_the_folder(
 
 
 def test_an_index_of_another_table(spark: SparkSession, tmp_path: Path) -> None:
-    """An index that was copied from another table is ignored, even if its entries match this
-    table's files by name, size and time. Only the incarnation is different."""
+    """An index that was copied from another table is ignored, even if the names, sizes and times in
+    its entries match this table's files. The two tables differ only in their incarnations."""
     folders = []
     for start in (0, 50):
         table = tmp_path / str(start)
@@ -477,7 +479,7 @@ def test_an_index_of_another_table(spark: SparkSession, tmp_path: Path) -> None:
 
 @contextmanager
 def times(table: Path, seconds: float) -> Iterator[None]:
-    """Sets the modification time of all files in the table's folder, including pyzorder's."""
+    """Sets the modification time of all files in the table's folder, including pyzorder's files."""
     for path in [*data_files(table), *index_files(table)]:
         os.utime(path, (seconds, seconds))
     yield
@@ -485,8 +487,8 @@ def times(table: Path, seconds: float) -> Iterator[None]:
 
 @pytest.mark.parametrize("seconds", [4_102_444_800, -86_400])
 def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: float) -> None:
-    """Queries and statements work even if the store's clock is wrong by decades, so that
-    modification times are far in the future or before 1970."""
+    """Queries and statements work even if the store's clock is wrong by decades. Modification times
+    are then far in the future or before 1970."""
     table = tmp_path / "t"
     shutil.copytree(source, table)
     with times(table, seconds):
@@ -501,8 +503,8 @@ def test_clock_skew(spark: SparkSession, source: Path, tmp_path: Path, seconds: 
 
 
 def test_a_lease_from_the_future(spark: SparkSession, source: Path, tmp_path: Path) -> None:
-    """If a lease has a modification time in the future, its writer counts as alive until a user
-    declares it dead. Readers are not affected."""
+    """If a lease has a modification time in the future, its writer is considered alive until a user
+    declares the writer dead. Readers are not affected."""
     table = copy(source, tmp_path / "t")
     journal = table / "_zorder" / "_journal"
     life = (table / "_zorder" / "_incarnation").read_text()

@@ -1,4 +1,5 @@
-"""pyzorder's extension works together with those of Delta and Iceberg (`make test-beside`)."""
+"""pyzorder's extension works together with the extensions of Delta and Iceberg (`make
+test-beside`)."""
 
 from __future__ import annotations
 
@@ -129,7 +130,7 @@ def settings(extensions: list[Any], home: Path) -> tuple[dict[str, str], str]:
         "spark.sql.zorder.optimize.targetFileSize": "16k",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
-        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # for Delta's VACUUM
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # Delta's VACUUM uses this
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -1,5 +1,5 @@
-"""Statements and queries work in the clients that BI tools are based on (JDBC, PyHive and
-SQLAlchemy), through Spark's Thrift server."""
+"""Statements and queries work through Spark's Thrift server with JDBC, PyHive and SQLAlchemy. BI
+tools are based on these clients."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ def test_statements(client: Client, table: str) -> None:
 
 @pytest.mark.bi
 def test_result_columns_by_jdbc(jdbc: Jdbc) -> None:
-    """ResultSetMetaData describes each result column with a name, a type and a size, and the client
-    can read every value as an object."""
+    """ResultSetMetaData contains the name, type and size of each result column, and the client can
+    read every value as an object."""
     jdbc.rows(create("by_jdbc"))
     for statement, _, least in STATEMENTS:
         found = jdbc.query(statement.format(t="by_jdbc"))
@@ -155,8 +155,8 @@ def test_prepared_statements(jdbc: Jdbc) -> None:
 
 
 def test_pandas_reads_a_query(thrift_server: int) -> None:
-    """pandas reads a query with `read_sql_query`. `read_sql` would look the text up as a table
-    name."""
+    """pandas can run a query with `read_sql_query`. With `read_sql`, it would look for a table
+    whose name is the text of the query."""
     client = SqlAlchemy(thrift_server)
     client.rows(create("of_pandas"))
     client.rows("OPTIMIZE of_pandas ZORDER BY (a, b)")

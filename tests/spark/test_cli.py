@@ -109,14 +109,14 @@ STOPPED = [
 
 
 def write(spark: SparkSession, rows: int, folder: Path) -> None:
-    """Writes rows whose column `id` counts from 0."""
+    """Writes rows in which the column `id` counts up from 0."""
     spark.range(0, rows, 1, FILES).selectExpr(
         "id", "xxhash64(id) % 1000 AS a", "xxhash64(id, 7) % 1000 AS `b, c`", "id % 9 AS day"
     ).write.parquet(str(folder))
 
 
 def ids(folder: Path) -> list[int]:
-    """The ids in the folder's files, as any other engine would read them."""
+    """The ids that an engine without pyzorder would read from the folder's files."""
     columns = [pyarrow.parquet.read_table(f, columns=["id"])["id"] for f in data_files(folder)]
     return sorted(value for column in columns for value in column.to_pylist())
 
@@ -337,7 +337,7 @@ def test_doctor_says_what_to_do(
     if not spark.version.startswith("3.5"):
         old.write_text(
             "#!/bin/sh\n"
-            "[ $1 = -version ] || exit 1\n"  # as Java does if a module of --add-modules is missing
+            "[ $1 = -version ] || exit 1\n"  # Java fails if a module is missing
             "echo 'openjdk version \"21.0.1\"' >&2\n"
         )
         with pytest.raises(pyzorder.ZOrderError, match="ZORDER_JAVA_INCOMPLETE.*incubator"):
@@ -408,7 +408,7 @@ def test_stopped_by_a_signal(
             line = process.stderr.readline()
             assert line, told
             told += line
-        if number == signal.SIGINT:  # a terminal also signals all processes in the group
+        if number == signal.SIGINT:  # a terminal signals all processes in the group
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)

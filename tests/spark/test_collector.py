@@ -22,7 +22,7 @@ from tests.support.scans import settings as conf
 
 FORMATS = ["parquet", "orc"]
 
-# (SQL type, values as SQL) for each indexed type, including extreme values and null.
+# For each indexed type: (SQL type, values as SQL). The values include extreme values and null.
 COLUMNS: list[tuple[str, list[str]]] = [
     ("boolean", ["true", "null", "true"]),
     ("tinyint", ["-128Y", "0Y", "127Y"]),
@@ -128,8 +128,8 @@ def test_nan_and_zero(
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize("last", ["a", "é", "\U0001f600", "\U0010ffff", "\x7f"])
 def test_long_strings(spark: SparkSession, tmp_path: Path, fmt: str, size: int, last: str) -> None:
-    """If strings are long, footers have truncated bounds or none. The index truncates its bounds to
-    about 256 bytes, and they must still enclose all values."""
+    """If strings are long, file footers contain truncated bounds or no bounds. The index truncates
+    bounds to about 256 bytes. These bounds must still enclose all values."""
     path = tmp_path / "t"
     spark.createDataFrame([(last * size,), ("b",), (None,)], "s string").coalesce(1).write.format(
         fmt
@@ -162,8 +162,8 @@ def test_bytes_that_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_missing_columns(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """If a file lacks a column or struct field, the index records it as null, or as unknown if it
-    has a default."""
+    """For a column or struct field that a file lacks, the index records that all values are null.
+    If there is a default, the index records that the values are unknown."""
     path = tmp_path / "t"
     write(spark, path, fmt, "SELECT 1 AS a, named_struct('x', 1) AS s")
     schema = indexes.schema(spark, "a int, b int, s struct<x: int, y: int>, d int")
@@ -246,7 +246,7 @@ OLD = [date(1500, 3, 1), date(2000, 1, 1)]
 @pytest.mark.parametrize("read", ["CORRECTED", "LEGACY", "EXCEPTION"])
 def test_old_dates_of_others(spark: SparkSession, tmp_path: Path, read: str) -> None:
     """In files from other writers, bounds of old dates depend on the setting that determines how
-    dates are read. Bounds of modern dates do not."""
+    dates are read. Bounds of modern dates do not depend on this setting."""
     path = tmp_path / "t"
     path.mkdir()
     stamps = [datetime(1500, 3, 1, tzinfo=timezone.utc), datetime(2000, 1, 1, tzinfo=timezone.utc)]
@@ -339,7 +339,8 @@ def test_orc_of_arrow(spark: SparkSession, tmp_path: Path) -> None:
     assert all(indexes.known(entry, c) for c in "isxdbn")
 
 
-# (stored type, declared type). Spark converts the values, truncates them or fails.
+# (stored type, declared type). Depending on the types, Spark converts the values, truncates them or
+# fails.
 WIDER: list[tuple[str, str]] = [
     ("int", "bigint"), ("bigint", "int"), ("int", "smallint"), ("float", "double"),
     ("decimal(5,2)", "decimal(12,2)"), ("decimal(5,2)", "decimal(12,4)"), ("string", "int"),
@@ -362,7 +363,7 @@ def test_files_of_another_type(
     indexes.build(spark, path, fmt, schema)
     try:
         spark.read.schema(schema).format(fmt).load(str(path)).collect()
-    except Exception:  # noqa: BLE001 - Spark itself cannot read it
+    except Exception:  # noqa: BLE001 - Spark itself cannot read the file
         return
     indexes.check_sound(spark, path, fmt, schema)
 
@@ -393,8 +394,8 @@ def test_unreadable_file_stays_unindexed(spark: SparkSession, tmp_path: Path, fm
 
 
 def test_positional_orc_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
-    """ORC files from old Hive versions have no statistics in the index. They lack column names, so
-    the columns depend on the reader's schema."""
+    """The index contains no statistics for ORC files from old Hive versions. These files lack
+    column names, so their columns depend on the reader's schema."""
     path = tmp_path / "t"
     write(spark, path, "orc", "SELECT 1 AS _col0, 2 AS _col1")
     indexes.build(spark, path, "orc", indexes.schema(spark, "a int, b int"))

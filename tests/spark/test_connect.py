@@ -1,5 +1,5 @@
 """With Spark Connect, statements and ZOrderTable work, and functions that need the driver's JVM
-fail with an error that says so."""
+fail with an error that names this cause."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ except pyzorder.ZOrderError as error:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a Connect server with pyzorder."""
+    """The port of a Connect server that runs with pyzorder."""
     port = free_port()
     main_class = "org.apache.spark.sql.connect.service.SparkConnectServer"
     settings = {

@@ -25,8 +25,8 @@ from tests.support.documents import ROOT
 
 pytestmark = pytest.mark.connect
 
-#: (name, a method of ZOrderTable, some of its result columns), in an order in which the methods can
-#: be called.
+#: (name, a method of ZOrderTable, some of its result columns). The methods can be called in this
+#: order.
 METHODS: list[tuple[str, Callable[[ZOrderTable], DataFrame], list[str]]] = [
     ("create", lambda t: t.createSkippingIndex("a"), []),
     ("describe", lambda t: t.describeSkippingIndex(), ["column", "files", "lookup_share"]),

@@ -1,7 +1,8 @@
 """Genuine records of a table have no effect in the journal of another table.
 
-An attacker who can read the journal of `victim`, but can write only to the folder of `thief`, copies
-records from the one to the other. Both tables are in the same folder.
+An attacker can read the journal of the table `victim`, but can write only to the folder of the
+table `thief`. The attacker copies records from the journal of `victim` to the journal of `thief`.
+Both tables are in the same parent folder.
 """
 
 from __future__ import annotations

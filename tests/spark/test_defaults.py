@@ -26,8 +26,8 @@ FILES = 16
 def target(
     request: pytest.FixtureRequest, spark: SparkSession, database: str, tmp_path: Path
 ) -> Iterator[tuple[str, Path]]:
-    """Creates a table with one file of about 8 MB. Returns its name in statements, and its
-    folder."""
+    """Creates a table with one file of about 8 MB. Returns the name that statements use for the
+    table, and the table's folder."""
     folder = tmp_path / "t"
     rows(spark).write.parquet(str(folder))
     if request.param == "table":
@@ -56,7 +56,7 @@ def optimize(spark: SparkSession, words: str, size: int | None = None) -> Any:
 
 
 def clustered(spark: SparkSession, target: tuple[str, Path]) -> list[Path]:
-    """Clusters the table by a and b into 16 files, and returns them."""
+    """Clusters the table by a and b into 16 files, and returns these files."""
     name, folder = target
     optimize(spark, f"{name} ZORDER BY (a, b)", size_of(folder) // FILES)
     return data_files(folder)

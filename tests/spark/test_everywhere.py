@@ -1,4 +1,5 @@
-"""Wherever a table occurs in a query, skipping opens fewer files and returns the same rows."""
+"""Wherever a table occurs in a query, the query opens fewer files with skipping and returns the
+same rows."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ QUERIES = [
     ("SELECT d FROM {t} WHERE CASE WHEN m = 0 THEN d < 1000 ELSE true END AND d = 42", 1),
 ]  # fmt: skip
 
-# Similar queries, written with DataFrames.
+# Similar queries that use the DataFrame API.
 FRAMES: list[tuple[Callable[[DataFrame], DataFrame], int]] = [
     (lambda t: t.where("d = 42"), 1),
     (lambda t: t.filter(F.col("d").isin(1, 99)), 2),

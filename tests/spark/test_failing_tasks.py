@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Child:
-    """A process that runs a statement, with the lines that it has printed so far."""
+    """A process that runs a statement, and the lines that it has printed so far."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -42,12 +42,12 @@ class Child:
         self.said.extend(self.process.stdout)
 
     def count(self, pattern: str) -> int:
-        """How many of the lines that it has printed match the pattern."""
+        """The number of printed lines that match the pattern."""
         return sum(1 for line in list(self.said) if re.search(pattern, line))
 
     def wait_for(self, happened: Callable[[], T]) -> T:
         """Waits until `happened` returns a true value, and returns this value. Fails if the process
-        ends first, or after five minutes."""
+        ends first or if five minutes have passed."""
         deadline = time.monotonic() + 300
         while not (found := happened()):
             assert self.process.poll() is None, "".join(self.said)[-3000:]
@@ -89,7 +89,8 @@ def two_executors(
 
 
 def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, set[str]]:
-    """The names of the new files that executors of these workers have open, by process id."""
+    """For each executor of these workers, its process id and the names of the new files that it has
+    open."""
     found: dict[int, set[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
@@ -109,8 +110,8 @@ def writers(workers: list[subprocess.Popen[bytes]], table: Path) -> dict[int, se
 
 
 def settled(spark: SparkSession, table: Path, expected: tuple[object, ...], files: int) -> None:
-    """Asserts that the table has its rows, with one file per leaf of the k-d tree, and that VACUUM
-    removes leftovers."""
+    """Asserts that the table has the expected rows, that there is one file per leaf of the k-d
+    tree, and that VACUUM removes leftover files."""
     rows = spark.read.parquet(str(table))
     assert summary(spark, table) == expected
     leaves = [re.match(r"part-(\d+)-", path.name) for path in data_files(table)]
@@ -135,7 +136,7 @@ def create(spark: SparkSession, table: Path, rows: int) -> tuple[object, ...]:
     """Writes this many rows, and sets a target size with which OPTIMIZE writes `FILES` files."""
     columns = ("id", "xxhash64(id) AS a", "concat('text-', hash(id), '-', id) AS text")
     frame = spark.range(0, rows, 1, 4).selectExpr(*columns)
-    frame.write.option("compression", "gzip").parquet(str(table))  # slow to write
+    frame.write.option("compression", "gzip").parquet(str(table))  # makes writing slow
     aim_at(spark, table, FILES)
     return summary(spark, table)
 

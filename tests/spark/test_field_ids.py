@@ -1,5 +1,5 @@
-"""Skipping is correct if Spark reads columns by field id, which Delta's extension turns on for the
-whole session."""
+"""Skipping is correct even if Spark reads columns by field id. Delta's extension makes Spark do
+this in the whole session."""
 
 from __future__ import annotations
 

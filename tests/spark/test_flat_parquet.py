@@ -85,7 +85,7 @@ def footer_of(file: Path) -> dict[str, Any]:
 
 
 def bound(chunks: list[Any], which: str) -> str | None:
-    """The "min" or "max" over the statistics of all row groups."""
+    """The least "min" or the greatest "max" in the statistics of the row groups."""
     values = [getattr(c.statistics, which) for c in chunks if c.statistics.has_min_max]
     return repr({"min": min, "max": max}[which](values)) if values else None
 

@@ -1,7 +1,7 @@
 """pyzorder leaves nothing behind if a table's folder is deleted, renamed or overwritten in the
 meantime.
 
-A file system deletes a folder file by file, and fails if a new file appears while it does so.
+A file system deletes a folder file by file, and fails if a new file appears before it has finished.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def test_nothing_is_in_the_way_of_a_new_table(
     spark: SparkSession, tmp_path: Path, new_life: bool
 ) -> None:
     """If a table is deleted while it is being rewritten, the writer leaves nothing that would
-    prevent the creation of a new table. It keeps the records of a new table in the same folder."""
+    prevent the creation of a new table. The writer does not delete the records of a new table in
+    the same folder."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -65,8 +66,8 @@ def test_nothing_is_in_the_way_of_a_new_table(
 
 
 def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer that starts while a table is being deleted leaves nothing behind. The data files
-    have been deleted, but the folder and some old records still exist."""
+    """A writer that starts while a table is being deleted leaves nothing behind. When the writer
+    starts, the data files have been deleted, but the folder and some old records still exist."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
     Rewrite(spark, table).publish()
@@ -83,8 +84,8 @@ def test_a_writer_of_a_table_that_is_being_deleted(spark: SparkSession, tmp_path
     [("moved-in", "day=1"), ("moved-in", ""), ("before-done", ""), ("after-done", "")],
 )
 def test_deleted_file_by_file(spark: SparkSession, tmp_path: Path, point: str, folder: str) -> None:
-    """If a table is deleted from a list of files that was made before the new files appeared, the
-    writer detects the deletion and removes its new files from the folders that are being
+    """A process may list a table's files, and delete only these files after a writer has added new
+    ones. The writer detects the deletion, and removes its new files from the folders that are being
     deleted."""
     table = tmp_path / "t"
     create(spark, table)
@@ -115,8 +116,8 @@ def test_no_marker_stays_in_a_folder_being_deleted(spark: SparkSession, tmp_path
 def test_no_folder_stays_that_is_emptied_from_both_sides(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """`_zorder` is removed even if the writer cannot remove it at first, because another file in it
-    is deleted later."""
+    """The writer removes `_zorder` even if its first attempt fails because the folder contains
+    another file. The other file is deleted later."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-verify", f"OPTIMIZE '{table}' FULL ZORDER BY (id)") as writer:
@@ -169,7 +170,8 @@ def test_no_record_of_another_stays_in_a_folder_being_deleted(
 
 @contextmanager
 def optimizing(spark: SparkSession, table: Path) -> Iterator[Future[DataFrame]]:
-    """Runs an OPTIMIZE that writes many files to a table. Starts the block after the first file."""
+    """Runs an OPTIMIZE that writes many files to a table. The block starts when the first file
+    exists."""
     spark.range(0, 4000, 1, 4).write.parquet(str(table))
     with (
         scans.settings(spark, spark__sql__zorder__optimize__targetFileSize="400"),
@@ -248,7 +250,7 @@ def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
     with optimizing(spark, table) as run:
         table.rename(away)
         time.sleep(0.2)
-        if table.exists():  # a task has recreated it, and would soon remove it
+        if table.exists():  # a task has recreated the folder and will soon remove it
             shutil.rmtree(table)
         away.rename(table)
         with pytest.raises(Exception, match="ZORDER_CONFLICT"):
@@ -257,7 +259,7 @@ def test_renamed_and_renamed_back(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    """If a file of the table is missing for a moment, OPTIMIZE reports a conflict. If a file
+    """If a file in the table is missing for a moment, OPTIMIZE reports a conflict. If a file
     outside the table is missing, OPTIMIZE reports the original error."""
     table = tmp_path / "t"
     spark.range(40).write.parquet(str(table))
@@ -292,7 +294,7 @@ def test_a_folder_that_is_gone_is_not_a_full_disk(spark: SparkSession, tmp_path:
 def test_a_folder_that_is_empty_for_a_moment(
     spark: SparkSession, tmp_path: Path, statement: str
 ) -> None:
-    """A statement does not report files as damaged if they disappear for a moment, as they do
+    """A statement does not report files as damaged if they disappear for a moment, for example
     during an overwrite."""
     folder = tmp_path / "t"
     spark.range(10).coalesce(1).write.parquet(str(folder))
@@ -303,8 +305,8 @@ def test_a_folder_that_is_empty_for_a_moment(
 
 @pytest.mark.crash
 def test_a_folder_that_is_away_for_a_moment(spark: SparkSession, tmp_path: Path) -> None:
-    """If the folder is renamed and renamed back while another statement holds the lock, a statement
-    reports a conflict or a missing folder."""
+    """If the table's folder is renamed and then renamed back while another statement holds the
+    lock, a statement reports a conflict or a missing folder."""
     table = tmp_path / "t"
     create(spark, table)
     with paused(table, "after-prepare", f"OPTIMIZE '{table}' FULL ZORDER BY (id)"):

@@ -1,5 +1,5 @@
-"""Forged records cannot refer to files and folders outside their table with unusual names, such as
-a scheme in upper case or a folder whose name looks like a scheme.
+"""Forged records cannot use unusual names to refer to files and folders outside their table.
+Examples are a scheme in upper case, and a folder whose name looks like a scheme.
 
 The user who forges the records may write only to the folder of the table `forger`.
 """
@@ -95,8 +95,8 @@ def names(folder: Path) -> list[str]:
 def test_a_staging_folder_that_is_a_link(
     spark: SparkSession, table: Path, tmp_path: Path, statement: str, scheme: str
 ) -> None:
-    """A staging folder that is a link is detected even if the record writes the scheme in upper
-    case, because Hadoop ignores the case."""
+    """A staging folder that is a link is detected even if the record contains the scheme in upper
+    case. Hadoop ignores the case of schemes."""
     outside = tmp_path / "outside"
     (outside / f"_{RUN}").mkdir(parents=True)
     (outside / f"_{RUN}" / "precious").touch()
@@ -115,8 +115,8 @@ def test_a_staging_folder_that_is_a_link(
 def test_a_previous_partition_that_is_a_link(
     spark: SparkSession, table: Path, tmp_path: Path, statement: str, scheme: str
 ) -> None:
-    """If a forged record says that the previous location of a partition is a link, the files behind
-    the link are not moved to the current location."""
+    """A forged record may name a link as the previous location of a partition. Files behind this
+    link are not moved to the partition's current location."""
     secret = tmp_path / "secret"
     write(secret / "secret.parquet", range(1000, 1005))
     (table / "p=1" / "link").symlink_to(secret)
@@ -205,7 +205,8 @@ def test_a_journal_that_names_files_of_another_table(
 def test_a_journal_of_a_table_with_a_partition_in_another_table(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
-    """In a query on both, the journal hides the partition's files from its own table only."""
+    """A table has a partition in the folder of another table. If a query reads both tables, the
+    journal of the first table does not hide any rows of the other table."""
     victim = tmp_path / "victim"
     spark.sql(f"CREATE TABLE victim (id BIGINT) USING parquet LOCATION '{victim}'")
     try:
@@ -227,7 +228,7 @@ def test_a_journal_of_a_table_with_a_partition_in_another_table(
         spark.sql("DROP TABLE victim")
 
 
-#: Columns for a forged pointer, which must not exceed the maximum size of a pointer.
+#: Columns that make a forged pointer large, but no larger than the maximum size of a pointer.
 COLUMNS = {
     "the same z-value": lambda i: {"path": ["zorder_value(id, p)"], "type": "binary"},
     "other z-values": lambda i: {"path": [f"zorder_value(id, c{i})"], "type": "binary"},

@@ -140,8 +140,8 @@ def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
-#: Statements that write. Three of them run after each attack, in random order. They may fail with
-#: one of pyzorder's errors, but not in any other way.
+#: Statements that write. After each attack, three of them run in random order. They may fail only
+#: with one of pyzorder's errors.
 STATEMENTS = [
     "VACUUM {} RETAIN 0 HOURS",
     "OPTIMIZE {} FULL ZORDER BY (other)",
@@ -231,7 +231,7 @@ COMMITTED = {"outcome": "COMMIT", "by": "x"}
 @pytest.fixture
 def forgeable(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     """An optimized table next to the folder `victim`. Leases are short, so commands can take over
-    its lock."""
+    the table's lock."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -281,8 +281,8 @@ def test_partitions_of_another_table(
     spark: SparkSession, tmp_path: Path, state: str, named: str, folder: str
 ) -> None:
     """A forged record cannot switch a partition of another table. A record of switched partitions
-    requires a marker in the new folder, which a user can create if a switch has created the folder
-    and the user may write to it."""
+    requires a marker in the new folder. A user can create this marker if a switch has created the
+    folder and the user may write to the folder."""
     table, far, to = tmp_path / folder, tmp_path / "far", tmp_path / "t-zorder-0badcafe"
     write_rows(spark, OWN, table)
     write_rows(spark, FOREIGN, far / "day=1")
@@ -320,8 +320,8 @@ def test_partitions_of_another_table(
 
 
 def test_partition_that_another_table_has_too(spark: SparkSession, tmp_path: Path) -> None:
-    """A forged record cannot switch a partition of another table, even if both tables share the
-    partition's folder and an OPTIMIZE of the first table created the target folder."""
+    """A forged record cannot switch a partition of another table, even if an OPTIMIZE of the
+    forger's table created the partition's folder and both tables use this folder."""
     table = tmp_path / "t"
     write_rows(spark, OWN, table / "day=1")
     columns = "(id BIGINT, other BIGINT, day INT) USING parquet PARTITIONED BY (day)"
@@ -418,8 +418,8 @@ def test_names_that_would_steer_a_terminal(spark: SparkSession, forgeable: Path)
 
 
 def test_retired_folder_of_links(spark: SparkSession, forgeable: Path) -> None:
-    """RESTORE does not copy a folder that has replaced a retired file, because it would follow the
-    links in this folder."""
+    """RESTORE does not copy a folder that has replaced a retired file, because the copy would
+    follow the links in this folder."""
     journal = forgeable / "_zorder" / "_journal"
     record = json.loads((journal / "_1.retire").read_text())
     for file in record["retire"]:
@@ -455,7 +455,7 @@ def test_links_of_another_owner(spark: SparkSession, tmp_path: Path, what: str) 
 
 
 def differences(world: World) -> str:
-    """Describes how the files of the targets have changed since before the attack."""
+    """Describes how the targets' files have changed since the start of the attack."""
     now, before = tree(*world.folders), world.before
     changed = [path for path in now.keys() & before.keys() if now[path] != before[path]]
     gone, new = before.keys() - now.keys(), now.keys() - before.keys()
@@ -463,7 +463,8 @@ def differences(world: World) -> str:
 
 
 def folder_above(victim: Path, file: Path, substitute: Path) -> None:
-    """Forges a run in the parent folder of the victim, which replaces one of the victim's files."""
+    """Forges a run that replaces one of the victim's files. The run's journal is in the victim's
+    parent folder."""
     above = victim.parent / "_zorder"
     staged = above / "_staging" / "_9" / f"_{victim.name}" / "_x.parquet.staged"
     retired = above / "_retired" / "_9" / f"_{victim.name}" / f"_{file.name}.retired"

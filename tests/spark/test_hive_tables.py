@@ -24,7 +24,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def cursor(thrift_server: int) -> Iterator[Any]:
-    """A PyHive cursor with its own session."""
+    """A PyHive cursor that has its own session."""
     with hive.connect("127.0.0.1", port=thrift_server, username="me") as connection:
         yield connection.cursor()
 
@@ -76,8 +76,8 @@ def test_optimize(
 def test_files_that_hive_writes_are_seen_at_once(
     cursor: Any, tmp_path: Path, partitioned: bool
 ) -> None:
-    """Queries immediately see files that Hive has written, even if they may be planned without a
-    listing."""
+    """Queries immediately see files that Hive has written, even if the settings allow planning
+    without a listing."""
     pq.write_table(pa.table({"id": pa.array([100, 102], pa.int64())}), tmp_path / "new.parquet")
     keys, partition = (" PARTITIONED BY (p INT)", " PARTITION (p = 1)") if partitioned else ("", "")
     cursor.execute("DROP TABLE IF EXISTS loaded")

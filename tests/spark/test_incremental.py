@@ -1,4 +1,4 @@
-"""A repeated OPTIMIZE rewrites only new files and clustered files that overlap with them."""
+"""A repeated OPTIMIZE rewrites only new files and the clustered files that overlap new files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ROWS, FILES, ROUNDS = 60_000, 32, 3
 
 
 def uniform(spark: SparkSession, rows: int, round_: int) -> DataFrame:
-    """Random rows from the whole space, which are different in each round. Round 0 is the initial
-    table."""
+    """Random rows from the whole range of values. The rows are different in each round, and round 0
+    is the initial table."""
     a, b = (f"CAST(rand({2 * round_ + i}) * 1000000 AS INT)" for i in (1, 2))
     return spark.range(0, rows, 1, 2).selectExpr(f"{a} AS a", f"{b} AS b", "uuid() AS payload")
 
@@ -83,8 +83,8 @@ def test_appends(spark: SparkSession, tmp_path: Path, rows: Any, limit: float) -
 
 
 def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> None:
-    """All new files are rewritten, and the limit `rewriteFactor` applies to the clustered files
-    that are rewritten with them. With a limit of 0, all clustered files are kept."""
+    """All new files are rewritten. `rewriteFactor` limits the total size of the clustered files
+    that are rewritten with them. If it is 0, all clustered files are kept."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 50_000, 0), 32)
     clustered = set(data_files(folder))
@@ -103,8 +103,8 @@ def test_new_files_join_what_they_spoil(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_files_that_gain_nothing_stay(spark: SparkSession, tmp_path: Path) -> None:
-    """If all new values are higher than the old ones, no clustered file is rewritten, even if the
-    limit would allow it."""
+    """If all new values are higher than the old ones, no clustered file is rewritten, even if
+    `rewriteFactor` would allow it."""
     folder = tmp_path / "t"
     uniform(spark, 50_000, 0).write.parquet(str(folder))
     aim_at(spark, folder, 32)
@@ -128,7 +128,7 @@ def test_tiny_appends_do_not_pile_up(spark: SparkSession, tmp_path: Path) -> Non
 def test_clustered_files_that_came_out_too_small_are_joined(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """OPTIMIZE joins clustered files that are too small. Such files occur because a write that
+    """OPTIMIZE merges clustered files that are too small. Such files occur because a write that
     clusters rows cannot predict the size of files on disk."""
     folder = tmp_path / "t"
     clustered_table(spark, folder, uniform(spark, 20_000, 0), 48)

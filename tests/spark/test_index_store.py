@@ -143,8 +143,8 @@ def test_publishers_at_the_same_time_lose_nothing(spark: SparkSession, folder: P
 def test_threads_that_load_at_the_same_time_see_the_same(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
-    """Threads that load an index at the same time all see the same entries, so they do not share
-    the state of a reader. Each thread loads the index of its own copy of the table."""
+    """Threads that load indexes at the same time all see the same entries, which shows that they do
+    not share a reader's state. Each thread loads the index of its own copy of the table."""
     indexes.build(spark, folder, "parquet")
     expected = indexes.loaded(spark, folder)
     copies = [tmp_path / f"copy {i}" for i in range(40)]
@@ -164,7 +164,7 @@ def test_threads_that_load_at_the_same_time_see_the_same(
 
 
 def test_the_row_groups_of_a_large_index(spark: SparkSession) -> None:
-    """Spark, which filters a large index by row group, selects the same files as the driver, which
+    """Spark filters a large index by row group. It selects the same files as the driver, which
     filters all entries at once."""
     helpers = jvm_loops.load(spark)
     made = helpers.skipping.files.PlanningBenchmark(spark._jsparkSession, 150_000)

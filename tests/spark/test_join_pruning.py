@@ -1,8 +1,9 @@
-"""The keys of a broadcast join side skip files, except in joins in which no file may be skipped.
+"""The keys on the broadcast side of a join skip files, except in joins for which all files must be
+read.
 
-To add a case, add a query to CASES, with the number of files that each scan of `fact` opens.
-`fact.k` and the other keys count from 0 to 199, ten per file. `dim` has the same keys, and a column
-`tag` with which queries select some of them. Every answer is compared with the answer without
+To add a case, add a query to CASES. Also add the number of files that each scan of `fact` opens.
+`fact.k` and the other keys count from 0 to 199, ten per file. `dim` has the same keys. Its column
+`tag` lets queries select some of these keys. Every answer is compared with the answer without
 skipping.
 """
 
@@ -70,7 +71,7 @@ def keeps(name: str, sql: str, *opened: int) -> Case:
 
 SOME = "(SELECT * FROM dim WHERE tag IN (5, 7, 105))"
 CASES = [
-    # Joins that drop rows of `fact` without a match.
+    # Joins that drop the rows of `fact` that have no match.
     prunes("inner", f"SELECT fact.k, fact.s FROM fact JOIN {SOME} q ON fact.k = q.k"),
     prunes("inner, fact on the right", f"SELECT fact.k FROM {SOME} q JOIN fact ON fact.k = q.k"),
     prunes("comma", f"SELECT fact.k FROM fact, {SOME} q WHERE fact.k = q.k AND fact.m >= 0"),
@@ -155,7 +156,7 @@ CASES = [
           "WHERE tag IN (3, 5)) q ON fact.n <=> q.n"),
     prunes("null-safe beside =",
            f"SELECT fact.k FROM fact JOIN {SOME} q ON fact.k = q.k AND fact.n <=> q.n"),
-    # Joins that keep rows without a match.
+    # Joins that keep the rows of `fact` that have no match.
     keeps("left outer, fact preserved", f"SELECT fact.k, q.k FROM fact LEFT JOIN {SOME} q ON fact.k = q.k"),
     keeps("right outer, fact preserved", f"SELECT fact.k, q.k FROM {SOME} q RIGHT JOIN fact ON fact.k = q.k"),
     keeps("left outer, fact supplies nulls: no broadcast",
@@ -171,8 +172,8 @@ CASES = [
     keeps("existence", f"SELECT k FROM fact WHERE m = 1 OR k IN (SELECT k FROM {SOME})"),
     keeps("the existence of a match as a value", f"SELECT k, k IN (SELECT k FROM {SOME}) AS found FROM fact"),
     keeps("scalar subquery", f"SELECT k, (SELECT max(l) FROM {SOME} q WHERE q.k = fact.k) AS v FROM fact"),
-    # Operators below which no file may be skipped, because their results depend on rows without a
-    # match.
+    # Operators below which no file may be skipped, because their results depend on rows that have
+    # no match.
     keeps("limit", f"SELECT k FROM (SELECT * FROM fact LIMIT 1000) JOIN {SOME} USING (k)"),
     keeps("ordered limit", f"SELECT k FROM (SELECT * FROM fact ORDER BY -k LIMIT 60) JOIN {SOME} USING (k)"),
     keeps("window", f"SELECT k, r FROM (SELECT k, row_number() OVER (ORDER BY k) AS r FROM fact) "
@@ -372,7 +373,7 @@ def test_explain_says_why_a_join_gives_no_keys(
 
 
 def metric(df: DataFrame, name: str) -> int:
-    """A metric of the scan of `fact`, from the final plan."""
+    """A metric of the scan of `fact` in the final plan."""
     nodes: list[Any] = [df._jdf.queryExecution().executedPlan()]
     while nodes:
         node = nodes.pop()
@@ -394,8 +395,8 @@ def test_a_cte_used_twice(spark: SparkSession, tables: Path) -> None:
         SELECT a.k, b.v FROM c a JOIN (SELECT m, count(*) AS v FROM c GROUP BY m) b ON a.m = b.m"""
     assert set(counts(checked(spark, query))) <= {2, ALL}
     # Spark estimates the hash table of 3 rows at 32 MiB. The join's result then seems too large to
-    # be broadcast, so Spark keeps the plan without a shuffle, in which no files are skipped. A hint
-    # avoids this plan.
+    # be broadcast, so Spark keeps the plan without a shuffle. In this plan, no files are skipped. A
+    # hint avoids this plan.
     hinted = query.replace("SELECT a.k", "SELECT /*+ BROADCAST(a) */ a.k")
     assert set(counts(checked(spark, hinted))) == {2}
 

@@ -22,7 +22,7 @@ from tests.support.tables import data_files, ids
 
 ALL = list(range(40))
 
-# The fail points, with the records that the run has written when it reaches them.
+# For each fail point, the records that the run has written when it reaches this point.
 POINTS = {
     "after-prepare": ["prepare"],
     "after-verify": ["prepare"],
@@ -78,8 +78,7 @@ def test_killed_at(spark: SparkSession, tmp_path: Path, point: str) -> None:
     assert not list(table.rglob("_zorder.*"))
 
 
-#: The fail points of a recovery, if the run was killed before COMMIT (UNDOING) or after COMMIT
-#: (COMPLETING).
+#: The fail points of a recovery after a kill before COMMIT (UNDOING) or after COMMIT (COMPLETING).
 UNDOING = ("recovery-decided", "recovery-undoing", "recovery-moved")
 COMPLETING = ("recovery-decided", "recovery-completing", "recovery-moved")
 TWICE = [
@@ -96,8 +95,8 @@ TWICE = [
 @pytest.mark.crash
 @pytest.mark.parametrize(("first", "second"), TWICE)
 def test_killed_twice(spark: SparkSession, tmp_path: Path, first: str, second: str) -> None:
-    """Each row exists exactly once if a second process is also killed, either while it recovers
-    from the first kill or afterwards."""
+    """Each row exists exactly once even if a second process is also killed, either while it
+    recovers from the first kill or afterwards."""
     table = tmp_path / "t"
     spark.range(0, 40, 1, 4).write.parquet(str(table))
     spark.sql(f"CREATE SKIPPING INDEX ON '{table}'")
@@ -216,8 +215,8 @@ def test_declared_dead_at(spark: SparkSession, tmp_path: Path, point: str, other
 def test_two_recover(
     spark: SparkSession, tmp_path: Path, first: str, point: str, other: str
 ) -> None:
-    """Two processes can recover the table from a dead writer at the same time, even if one of them
-    is stopped until the other has continued."""
+    """Two processes can recover a table from a dead writer at the same time. Here, the first
+    process is stopped until the second has finished."""
     table = tmp_path / "t"
     frame = create(spark, table)
     killed(table, first, f"OPTIMIZE '{table}' FULL ZORDER BY (id)")
@@ -250,7 +249,7 @@ def test_a_first_record_that_is_deleted(spark: SparkSession, tmp_path: Path, poi
 
 @pytest.mark.crash
 def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_path: Path) -> None:
-    """A writer does not undo its run if `_zorder` is deleted while it is stopped, because its new
+    """If `_zorder` is deleted while a writer is stopped, the writer does not undo its run. Its new
     files are then the only copy of the rows."""
     table = tmp_path / "t"
     create(spark, table)
@@ -262,7 +261,7 @@ def test_a_writer_that_wakes_up_in_another_incarnation(spark: SparkSession, tmp_
 
 
 def test_declared_dead_before_it_moves_files(spark: SparkSession, tmp_path: Path) -> None:
-    """Each row exists exactly once if a writer that was declared dead still writes RETIRE. The
+    """Each row exists exactly once even if a writer that was declared dead still writes RETIRE. The
     process that takes over its lock sees no RETIRE at first, and undoes the run afterwards."""
     table = tmp_path / "t"
     frame = create(spark, table)

@@ -1,8 +1,8 @@
 """OPTIMIZE can publish its result by filling a new folder and then switching the table's location
 in the catalog to this folder.
 
-The tests read the table not only with Spark but also with PyArrow, which reads all data files at
-the location in the catalog, as other engines do.
+The tests read the table with both Spark and PyArrow. Like other engines, PyArrow reads all data
+files at the location in the catalog.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def location(spark: SparkSession, table: str = "switched") -> Path:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows that an engine without pyzorder would read."""
+    """The ids that an engine without pyzorder would read."""
     folder = location(spark)
     form = "orc" if any(p.suffix == ".orc" for p in data_files(folder)) else "parquet"
     found = pyarrow.dataset.dataset(str(folder), format=form).to_table(columns=["id"])
@@ -177,8 +177,9 @@ def test_another_table_in_the_old_folder(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_path_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE of a path is refused. A path does not identify the catalog table whose location
-    would be switched, and after a switch, the table is no longer in its old folder."""
+    """OPTIMIZE is refused if a path is given instead of a table name. A path does not identify the
+    catalog table whose location would be switched. After a switch, the table is no longer in its
+    old folder."""
     home = make(spark, tmp_path)
     with (
         pytest.raises(PySparkException, match="ZORDER_CANNOT_SWITCH_LOCATION.*named by its path"),
@@ -227,8 +228,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows that others append during OPTIMIZE are neither lost nor duplicated, even if they are
-    written to a folder that has just been replaced."""
+    """Rows that other writers append during OPTIMIZE are neither lost nor duplicated, even if they
+    are written to a folder that has just been replaced."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []
@@ -279,7 +280,7 @@ def test_session_that_has_used_the_table(spark: SparkSession, tmp_path: Path) ->
 
 def test_rows_written_to_the_old_folder(spark: SparkSession, tmp_path: Path) -> None:
     """Rows that another session writes to the old folder are copied to the new folder exactly once.
-    Later statements in this session use the new location."""
+    Later statements in the other session use the new location."""
     make(spark, tmp_path)
     other = spark.newSession()
     old = location(spark)
@@ -293,7 +294,7 @@ def test_rows_written_to_the_old_folder(spark: SparkSession, tmp_path: Path) -> 
     assert read_there(spark) == ids(other.table("switched")) == [*ALL, 1000]
 
 
-#: The fail points, and whether the next writer switches the table after a kill at this point.
+#: For each fail point, whether the next writer switches the table after a kill at this point.
 POINTS = {
     "after-prepare": False,
     "switch-recorded": False,
@@ -384,7 +385,7 @@ def test_overwritten_behind(spark: SparkSession, tmp_path: Path, mode: str) -> N
     assert read_there(spark) == ALL
 
 
-#: The fail points, and whether the metastore has the new location after the kill and after
+#: For each fail point, whether the metastore has the new location after the kill and after
 #: recovery.
 IN_METASTORE = {
     "switch-recorded": (False, False),
@@ -399,8 +400,8 @@ IN_METASTORE = {
 @pytest.mark.parametrize("table", ["USING parquet", "STORED AS PARQUET"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """After a kill, and also after the next writer has run, Spark without pyzorder sees each row
-    once."""
+    """Spark without pyzorder sees each row once, both after a kill and after the next writer has
+    run."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 8).write.parquet(str(home))
     external = "EXTERNAL " if "STORED" in table else ""

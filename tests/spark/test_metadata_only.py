@@ -1,5 +1,4 @@
-"""COUNT, MIN and MAX have the right answers when the index is used, and few files are still
-read."""
+"""COUNT, MIN and MAX return the right answers and read few files if the index is used."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from tests.support.tables import ids
 NO_INDEX = "ZORDER_INDEX_NOT_FOUND"
 NOTHING_TO_UNDO = "ZORDER_CANNOT_RESTORE"
 
-#: Statements on a table without a folder, with the condition of the error, or None if the statement
-#: succeeds. No statement creates the folder.
+#: Statements on a table without a folder. Each statement has the condition of its error, or None if
+#: it succeeds. No statement creates the folder.
 STATEMENTS: dict[str, str | None] = {
     "OPTIMIZE {}": None,
     "OPTIMIZE {} DRY RUN": None,
@@ -147,8 +147,8 @@ def test_python_without_a_folder(
     assert [row["column"] for row in table.describeSkippingIndex().collect()] == ["a"]
 
 
-#: Statements on a table of which only some partitions have no folder, with the same results as
-#: above.
+#: Statements on a table in which only some partitions have no folder. Each statement has the
+#: condition of its error, or None if it succeeds.
 OF_OTHERS = {
     **{s: None for s in (*STATEMENTS, *OF_PARTITIONS) if "INDEX" not in s and "index" not in s},
     "RESTORE {} TO BEFORE OPTIMIZE": None,  # undoes the OPTIMIZE above

@@ -42,7 +42,7 @@ PLACES = [
                   "/_retired/_1", "/_staging/_2", "/_carried/_1")
 ]  # fmt: skip
 
-#: Names that do not belong to any run. Each of them caused a failure in the past.
+#: Names that do not belong to any run. Each name caused a failure in the past.
 ODD = [
     "_zorder/_journal/_99999999999999999999.done",
     "_zorder/_journal/_9223372036854775807.done",
@@ -67,7 +67,8 @@ def source(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def rows(spark: SparkSession, table: Path) -> list[int]:
-    """Returns the ids, and asserts that reads with and without skipping and the journal agree."""
+    """Returns the ids. Asserts that reads return the same ids if skipping or the journal is turned
+    off."""
     found = ids(spark.read.parquet(str(table)).where("id >= 0"))
     for switch in ("skipping.enabled", "journal.overlay"):
         name = f"spark__sql__zorder__{switch.replace('.', '__')}"
@@ -186,8 +187,8 @@ def test_any_names(
 def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, instead: str) -> None:
     """No row is lost if one of pyzorder's files is replaced with a folder or a dangling link.
 
-    DONE is not replaced with a dangling link. Listings do not show such a link, so this would be
-    the same as deleting DONE, which is the only record that the run has ended.
+    DONE is not replaced with a dangling link. Listings do not show such a link, so replacing DONE
+    would have the same effect as deleting it. DONE is the only record that the run has ended.
     """
     files = [path for path in (source / "_zorder").rglob("*") if path.is_file()]
     kept = [path for path in files if instead == "folder" or path.suffix != ".done"]
@@ -217,8 +218,8 @@ def test_files_replaced(spark: SparkSession, source: Path, tmp_path: Path, inste
     b'{"record": "retire", "incarnation": "a/../..", "add": [], "folders": [], "retire": []}',
 ])  # fmt: skip
 def test_texts_that_are_no_records(tmp_path: Path, text: bytes) -> None:
-    """Python ignores a record with deep nesting, infinities, lone surrogates or a path as its
-    incarnation. The JSON parser raises different errors for these texts."""
+    """Python ignores a record that is deeply nested, contains infinities or lone surrogates, or has
+    a path as its incarnation. The JSON parser raises different errors for these texts."""
     table = tmp_path / "t"
     (table / "_zorder" / "_journal").mkdir(parents=True)
     (table / "a.parquet").write_bytes(b"abc")
@@ -303,8 +304,8 @@ def test_texts_that_would_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize("instead", ["a folder", "no id", "not text"])
 def test_incarnations_that_python_cannot_make(tmp_path: Path, instead: str) -> None:
-    """If `_incarnation` is a folder or has no valid content, Python's writer fails immediately
-    instead of waiting until it changes."""
+    """If `_incarnation` is a folder or has no valid content, Python's writer fails immediately. It
+    does not wait for `_incarnation` to change."""
     path = tmp_path / "_zorder" / "_incarnation"
     path.parent.mkdir()
     if instead == "a folder":
@@ -363,7 +364,7 @@ def test_snapshot_that_grows_in_python(tmp_path: Path, what: str) -> None:
 @pytest.mark.parametrize("what", ["entries", "list"])
 def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
     """A small snapshot that would expand to more than the driver's memory does not make queries
-    fail. Parquet stores repeated values only once, so such a file is possible."""
+    fail. Such a file is possible, because Parquet stores repeated values only once."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     said = json.loads(pointer.read_text())
@@ -391,8 +392,8 @@ def test_snapshot_that_grows(spark: SparkSession, source: Path, tmp_path: Path, 
 def test_snapshot_with_holes(
     spark: SparkSession, source: Path, tmp_path: Path, entries: int
 ) -> None:
-    """A sparse snapshot, which takes no space on the disk but would take half of the driver's
-    memory, does not make queries fail."""
+    """A sparse snapshot does not make queries fail. It takes no space on the disk but would take
+    half of the driver's memory."""
     table = shutil.copytree(source, tmp_path / "t")
     pointer = sorted((table / "_zorder" / "_index").glob("_v*.json"))[-1]
     heap = spark._jvm.java.lang.Runtime.getRuntime().maxMemory()
@@ -408,8 +409,8 @@ def test_snapshot_with_holes(
 
 @pytest.mark.parametrize("what", ["folders", "something"])
 def test_record_that_grows(spark: SparkSession, source: Path, tmp_path: Path, what: str) -> None:
-    """A record of 48 MB does not make queries fail, although Jackson would expand it to a tree that
-    does not fit into a driver with 1 GiB of memory."""
+    """A 48 MB record does not make queries fail, although Jackson would expand the record to a tree
+    that does not fit into a driver with 1 GiB of memory."""
     table = shutil.copytree(source, tmp_path / "t")
     life = (table / "_zorder" / "_incarnation").read_text()
     inner = b",".join([b'"a"' if what == "folders" else b"[]"] * (12 << 20))
@@ -541,7 +542,8 @@ def test_pipe_as_checksum_of_a_retired_file(
     assert rows(spark, table) == ROWS
 
 
-#: The folders that are replaced with a link to a folder that contains the same names.
+#: The folders that are replaced with links. Each link leads to a folder that contains the same
+#: names.
 LINKED = ["_zorder", *(place for place in PLACES if place != "_zorder")]
 
 

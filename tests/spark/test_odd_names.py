@@ -26,8 +26,8 @@ FOLDERS = [
     "a:b",
 ]
 
-#: A sibling of the folder "[a-c]{x,y}*?". Its name would match if that folder's name were used as a
-#: pattern.
+#: The name of a folder next to "[a-c]{x,y}*?". If "[a-c]{x,y}*?" were used as a pattern, it would
+#: match this name.
 NEIGHBOUR = "axaz"
 
 
@@ -58,8 +58,8 @@ def ids(df: DataFrame) -> set[int]:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders(spark: SparkSession, tmp_path: Path, others: Path, name: str) -> None:
-    """Statements work on folders with unusual names, which are given by their paths. OPTIMIZE is
-    refused if a name contains `=`, because the folder could belong to a partition."""
+    """Statements that give the path of a folder work even if its name is unusual. OPTIMIZE is
+    refused if the name contains `=`, because the folder could belong to a partition."""
     folder = tmp_path / "in" / name
     expected = filled(spark, folder)
     # By default, Spark interprets the path of a table or DataFrame as a pattern.
@@ -129,8 +129,8 @@ VALUES = ["a/b=c", "50% %2F", "ü 🦆", "", None, """it's "b" `c`""", " ", "a:b
 
 
 def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> None:
-    """OPTIMIZE and RESTORE work if the names of a file and a partition's folder have 255 bytes. In
-    this case, pyzorder derives shorter names from them."""
+    """OPTIMIZE and RESTORE work even if a file and a partition's folder have names of 255 bytes.
+    pyzorder then derives shorter names from these names."""
     folder = tmp_path / "t"
     filled(spark, folder / f"p={'ü' * 126}x")
     first = data_files(folder)[0]
@@ -150,8 +150,8 @@ def test_names_of_the_greatest_length(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_partition_values(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """OPTIMIZE works on a table with unusual partition values, and with a condition on one of these
-    values, it rewrites only this partition."""
+    """OPTIMIZE works on a table with unusual partition values. With a condition on one of these
+    values, OPTIMIZE rewrites only the partition with this value."""
     spark.sql("CREATE TABLE t (id BIGINT, p STRING) USING parquet PARTITIONED BY (p)")
     rows = [(10 * i + k, p) for i, p in enumerate(VALUES) for k in range(4)]
     frame = spark.createDataFrame(rows, "id BIGINT, p STRING")

@@ -1,5 +1,5 @@
-"""A plan that is older than a table's first OPTIMIZE returns every row once, even while that OPTIMIZE
-is moving files."""
+"""A plan that is older than a table's first OPTIMIZE returns every row once, even while this
+OPTIMIZE moves files."""
 
 from __future__ import annotations
 

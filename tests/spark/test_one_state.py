@@ -1,9 +1,9 @@
 """All scans of a table in the same plan see the same state of its files, even if the table changes
-in the meantime (G1).
+in the meantime.
 
 The function `slow` in a query blocks one scan while another session changes the table. The result
-has two numbers, one from each scan, which must be equal. Both must be from the state before the
-change or both from the state after it.
+contains one number from each of two scans. The two numbers must be equal, so they must come from
+the same state, either before or after the change.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.support.scans import FAILURES, settings
 from tests.support.tables import data_files
 
-#: Queries on the table {t}, which has 20 rows with an `id`, half of them in each partition `p`. 10
-#: rows are added while the query runs.
+#: Queries on the table {t}. The table has 20 rows with an `id`. Each of its two partitions `p`
+#: contains ten rows. Ten more rows are added while the query runs.
 PAIRS = {
     "a join": "SELECT count(*), max(c) FROM {t} JOIN (SELECT count(slow(id)) c FROM {t}) ON true",
     "an outer join": "SELECT count(*), count(k) FROM {t} LEFT JOIN (SELECT slow(id) k FROM {t}) ON id = k",
@@ -73,7 +73,7 @@ class Table:
 
 @pytest.fixture(params=["table", "partitioned table", "partitioned path"])
 def table(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
-    """An optimized and indexed table of 20 rows, which a single task reads."""
+    """An optimized and indexed table of 20 rows. A single task reads all rows."""
     folder = tmp_path / "t"
     by = "PARTITIONED BY (p)" if "partitioned" in request.param else ""
     named = "table" in request.param
@@ -160,8 +160,8 @@ def test_a_dataframe_executed_twice(spark, table) -> None:
 
 
 #: Queries on the views `old` and `new`, whose DataFrames were created before and after ten rows
-#: were added. Each has the answer without a journal, which is also that of plain Spark, and the
-#: answer with a journal.
+#: were added. Each query has two answers: the answer without a journal, which plain Spark also
+#: returns, and the answer with a journal.
 READS = {
     "SELECT count(*) FROM (SELECT id FROM new EXCEPT ALL SELECT id FROM old)": (10, 0),
     "SELECT count(*) FROM new LEFT ANTI JOIN old USING (id)": (10, 0),
@@ -215,7 +215,7 @@ def test_each_batch_of_a_stream_sees_one_state(spark, table, held, tmp_path) -> 
 
 @pytest.fixture
 def parts(spark: SparkSession, tmp_path: Path) -> Iterator[Table]:
-    """A partitioned catalog table whose partition 1 has a different location."""
+    """A partitioned catalog table whose partition 1 is stored outside the table's folder."""
     made = Table("one_state", tmp_path / "t", "PARTITIONED BY (p)")
     spark.sql(
         f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet {made.columns} LOCATION '{made.path}'"
@@ -265,8 +265,8 @@ def test_a_partition_elsewhere_by_its_path(spark, parts, held, turned, filtered)
 
 
 def test_around_a_location_switch(spark, tmp_path) -> None:
-    """A DataFrame that was created before the table's location was switched reads the old folder,
-    as in plain Spark."""
+    """As in plain Spark, a DataFrame that was created before the table's location was switched
+    reads the old folder."""
     made = Table("one_state", tmp_path / "t", "")
     spark.sql(
         f"CREATE TABLE one_state (id BIGINT, p INT) USING parquet LOCATION '{made.path}'"
@@ -285,8 +285,8 @@ def test_around_a_location_switch(spark, tmp_path) -> None:
 
 
 def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
-    """Two listings of a table show the same state even if an option excludes some files from one of
-    them, so that the listings always differ."""
+    """Two listings of a table show the same state even if they always differ because an option
+    excludes some files from one of the listings."""
     made = Table(f"parquet.`{tmp_path / 't'}`", tmp_path / "t", "")
     made.write(spark, 0, 20)
     spark.sql(f"OPTIMIZE {made.name} ZORDER BY (id)").collect()
@@ -318,8 +318,8 @@ def test_a_path_that_leaves_files_out(spark, tmp_path) -> None:
 @pytest.mark.parametrize("journaled", [False, True])
 @pytest.mark.parametrize("read", ["table", "cached table", "view", "cached DataFrame"])
 def test_a_file_replaced_before_a_refresh(spark, tmp_path, read, journaled) -> None:
-    """A refresh makes queries see a file that another engine has replaced with a new file of the
-    same name."""
+    """If another engine has replaced a file with a new file of the same name, queries see the new
+    file after a refresh."""
     folder = tmp_path / "t"
     spark.range(20).write.parquet(str(folder))
     if journaled:
@@ -355,7 +355,8 @@ def test_a_file_replaced_before_a_refresh(spark, tmp_path, read, journaled) -> N
 def test_a_partition_added_to_a_table_without_a_journal(
     spark, held, tmp_path, buckets, where
 ) -> None:
-    """OPTIMIZE refuses tables with buckets, which can still have an index."""
+    """All scans see the same partitions. A bucketed table can have an index, but has no journal,
+    because OPTIMIZE refuses such tables."""
     spark.sql(
         f"CREATE TABLE plain_state (id BIGINT, p INT) USING parquet PARTITIONED BY (p) {buckets}"
         f" LOCATION '{tmp_path / 't'}'"

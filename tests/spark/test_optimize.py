@@ -314,8 +314,8 @@ def test_no_more_files_than_rows(spark: SparkSession, database: str, tmp_path: P
 
 
 def test_rows_stay_in_their_folders(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows remain in their folders if a table is read recursively and its folders are not
-    partitions."""
+    """If a table is read recursively and its folders are not partitions, rows remain in their
+    folders."""
     folder = tmp_path / "t"
     for name in ("x", "x/y", "z"):
         spark.range(100).selectExpr("id", f"'{name}' AS name").write.parquet(str(folder / name))

@@ -28,7 +28,7 @@ def utc(*parts: int) -> datetime:
 
 
 # For each column, its type, its values in three files, and predicates. Each predicate must skip at
-# least one of the files.
+# least one of these files.
 COLUMNS: dict[str, tuple[pa.DataType, list[list[Any]], list[str]]] = {
     "i8": (pa.int8(), [[-128, None], [0, 5], [127, 6]], ["{} < -5", "{} = 127"]),
     "u8": (pa.uint8(), [[0, 1], [127, 128], [255, None]], ["{} > 200", "{} IN (0, 3)"]),

@@ -151,8 +151,8 @@ def test_two_partitions_in_one_folder(spark: SparkSession, tmp_path: Path, metho
 
 @pytest.mark.parametrize("way", ["SET LOCATION", "DROP and ADD"])
 def test_a_partition_that_comes_back(spark: SparkSession, tmp_path: Path, way: str) -> None:
-    """If a user moves a partition back to the folder from which it was switched, rows that are then
-    inserted are not copied to the folder to which it was switched."""
+    """OPTIMIZE has switched a partition to a new folder, and a user moves it back to the old
+    folder. Rows that are inserted afterwards are not copied to the new folder."""
     make(spark, tmp_path)
     old = places(spark)["1"]
     optimize(spark)
@@ -216,8 +216,8 @@ def test_others_read(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_others_append(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows that others append during OPTIMIZE are neither lost nor duplicated, even if they are
-    written to a folder that has just been replaced."""
+    """Rows that other writers append during OPTIMIZE are neither lost nor duplicated, even if they
+    are written to a folder that has just been replaced."""
     make(spark, tmp_path)
     ended = threading.Event()
     appended: list[int] = []

@@ -1,5 +1,5 @@
-"""If an OPTIMIZE that switches partitions is killed, and also the next writer, each row still
-exists exactly once, even for readers without pyzorder."""
+"""If an OPTIMIZE that switches partitions is killed and the next writer is also killed, each row
+still exists exactly once, even for readers without pyzorder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.tables import ids
 
 pytestmark = pytest.mark.usefixtures("parted")
 
-#: The fail points, and whether the next writer switches the partitions after a kill at this point.
+#: For each fail point, whether the next writer switches the partitions after a kill at this point.
 POINTS = {
     "switch-recorded": False,
     "after-markers": False,
@@ -96,7 +96,7 @@ def test_changed_meanwhile(spark: SparkSession, tmp_path: Path, case: str) -> No
     assert {day for day, place in places(spark).items() if place == before[day]} == unmoved
 
 
-#: The fail points, and whether the metastore has the new locations after the kill and after
+#: For each fail point, whether the metastore has the new locations after the kill and after
 #: recovery.
 IN_METASTORE = {
     "switch-filled": (False, False),
@@ -115,8 +115,8 @@ TABLES = [
 @pytest.mark.parametrize("table", TABLES, ids=["Spark's", "Hive's"])
 @pytest.mark.parametrize("point", IN_METASTORE)
 def test_killed_in_metastore(spark: SparkSession, tmp_path: Path, point: str, table: str) -> None:
-    """After a kill, and also after the next writer has run, Spark without pyzorder sees each row
-    once."""
+    """Spark without pyzorder sees each row once, both after a kill and after the next writer has
+    run."""
     home = tmp_path / "t"
     spark.range(0, 400, 1, 4).selectExpr("id", "id % 2 AS day").write.partitionBy("day").parquet(
         str(home)

@@ -1,5 +1,5 @@
-"""Commands follow no links that an attacker has created where they write, read or move files. The
-links are in the table's folder or in the folder of a partition that is stored elsewhere."""
+"""Commands do not write, read or move files through links that an attacker has created. The links
+are in the table's folder or in the folder of a partition that is stored elsewhere."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def put(journal: Path, run: int, **records: dict[str, Any]) -> None:
 
 
 def refs(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The data files in a folder, as a record would list them if it used this name for the
-    folder."""
+    """The data files in a folder, in the form in which a record lists them. The record uses this
+    name for the folder."""
     return [
         {"path": f"{name}/{file.name}", "size": file.stat().st_size,
          "modificationTime": file.stat().st_mtime_ns // 1_000_000}
@@ -100,8 +100,8 @@ def parted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("kind", ["symbolic", "to nothing", "hard", "checksum"])
 def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """RESTORE does not write through links that have the names of its copies. An attacker can
-    derive these names from the journal and create the links first."""
+    """RESTORE does not write through links that have the names of the files that it creates. An
+    attacker can derive these names from the journal and create the links first."""
     table, precious = tmp_path / "t", tmp_path / "precious"
     write_rows(spark, OWN, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -125,8 +125,9 @@ def test_where_restore_copies_to(spark: SparkSession, tmp_path: Path, kind: str)
 def test_where_late_files_are_copied_to(
     spark: SparkSession, parted: Path, tmp_path: Path, kind: str
 ) -> None:
-    """Late files are not copied through links. Here, a forged record claims that a partition was
-    switched away from a folder, so the files in this folder are treated as late files."""
+    """Files that were added to a partition's old folder after a switch are copied to the new
+    folder, but not through links. Here, a forged record claims that a partition was switched away
+    from a folder, so the files in this folder are copied."""
     precious = tmp_path / "precious"
     precious.write_text("theirs")
     (parted / "day=7").mkdir()
@@ -162,7 +163,8 @@ def test_whole_paths_through_links(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, place: str, state: str
 ) -> None:
     """A forged record cannot refer to a file through a link in a partition's folder. Records may
-    contain absolute paths in such a folder, and anyone who can write to it can create links."""
+    contain absolute paths of files in such a folder, and anyone who can write to the folder can
+    create links in it."""
     link = tmp_path / place
     if "switched" in place:
         link = switch(spark, parted) / place.removeprefix("switched/")
@@ -230,7 +232,7 @@ def test_links_in_a_partition(
     spark: SparkSession, parted: Path, victim: Path, tmp_path: Path, method: str, place: str
 ) -> None:
     """No command moves or changes files through a link in a partition's folder, although Spark
-    reads them."""
+    reads files through the link."""
     before, link = tree(victim), linked(spark, parted, place)
     link.symlink_to(victim)
     spark.sql(f"ALTER TABLE linked SET TBLPROPERTIES ('zorder.publish.method' = '{method}')")
@@ -266,8 +268,8 @@ def test_strange_links_in_a_partition(
 
 @pytest.mark.parametrize("field", ["retire", "add"])
 def test_files_in_no_folder(spark: SparkSession, field: str) -> None:
-    """Records with the path `file:/x` are rejected. A simple split would return the folder `file:`,
-    which could exist in the table's folder."""
+    """Records with the path `file:/x` are rejected. If the path were split at its last slash, the
+    folder would be `file:`, which could exist in the table's folder."""
     records = spark._jvm.io.pyzorder.publish.journal.Records
     for path, is_one in (("file:/x", False), ("file:/..", False), ("file:/a/x", True)):
         said = {"retire": [], "add": [], "folders": []}

@@ -23,7 +23,7 @@ ROWS = """SELECT id, 'ssn-' || id AS ssn, named_struct('name', 'secret-' || id, 
 
 
 def recorded(table: Path) -> str:
-    """The content of all snapshots and pointers as text."""
+    """Returns the content of all snapshots and pointers as text."""
     index = table / "_zorder" / "_index"
     rows = [str(pq.read_table(path).to_pydict()) for path in sorted(index.glob("_snapshot-*"))]
     return "".join(rows) + "".join(path.read_text() for path in sorted(index.glob("_v*")))
@@ -93,8 +93,8 @@ def mode(path: Path) -> int:
 
 @pytest.mark.parametrize("given", [0o700, 0o711, 0o777])
 def test_permissions(spark: SparkSession, tmp_path: Path, given: int) -> None:
-    """pyzorder's folders have the same permissions as the table's folder, and its files have these
-    permissions without the permission to execute."""
+    """pyzorder's folders have the same permissions as the table's folder, and its files have the
+    same permissions except the permission to execute."""
     table = tmp_path / "t"
     spark.range(0, 20, 1, 2).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(
         str(table)

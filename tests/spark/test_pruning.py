@@ -1,5 +1,5 @@
-"""Queries open all files with matching rows and few other files, for every kind of predicate on
-every type, in Parquet and ORC."""
+"""For every kind of predicate on every type, queries on Parquet and ORC open all files with
+matching rows and few other files."""
 
 from __future__ import annotations
 
@@ -271,8 +271,8 @@ ODD_ELSEWHERE = [
 def relation(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
-    """A view of a folder with 8 indexed files. Each query on the folder itself would infer the
-    schema again."""
+    """A view of a folder with 8 indexed files. Without the view, each query would infer the schema
+    again."""
     fmt = str(request.param)
     view = f"pruning_{fmt}"
     indexed(spark, tmp_path_factory.mktemp("pruning") / fmt, view, COLUMNS, FILES * ROWS, fmt)
@@ -292,7 +292,8 @@ def odd(
 
 
 def rebased(spark: SparkSession) -> AbstractContextManager[None]:
-    """Writes timestamps during the block so that their values depend on the time zone."""
+    """During the block, timestamps are written in a form in which their values depend on the time
+    zone."""
     return settings(
         spark,
         spark__sql__parquet__outputTimestampType="INT96",
@@ -310,7 +311,7 @@ def indexed(
 
 
 def _split(columns: str) -> list[str]:
-    """Splits the text into expressions, of which there is one per line."""
+    """Splits the text into expressions. Each line contains one expression."""
     return [line.strip().rstrip(",") for line in columns.splitlines() if line.strip()]
 
 
@@ -352,8 +353,8 @@ def test_sets_of_booleans(spark: SparkSession, odd: str) -> None:
 
 
 def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -> None:
-    """The rules handle comparisons with NULL and empty lists, which the optimizer normally
-    simplifies."""
+    """The rules handle LIKE, a comparison with NULL, and IN with an empty list, even if the
+    optimizer has not simplified these predicates."""
     rules = ("NullPropagation", "OptimizeIn", "LikeSimplification")
     excluded = ",".join(f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in rules)
     expected = {
@@ -377,7 +378,8 @@ def test_what_the_optimizer_would_have_left_out(spark: SparkSession, odd: str) -
 
 def test_constant_files_that_do_not_tell_all(spark: SparkSession, tmp_path: Path) -> None:
     """In files with a constant column, no matching row is skipped if a predicate also uses a column
-    that is not indexed or not constant. A file is not skipped if the predicate fails on it."""
+    that is not indexed or not constant. A file is not skipped if evaluating the predicate on its
+    rows fails."""
     path = tmp_path / "t"
     for a, b in ((9, "3, 4"), (8, "4")):
         rows = spark.sql(f"SELECT {a} AS a, explode(array({b})) AS b")

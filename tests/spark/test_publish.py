@@ -71,8 +71,9 @@ def test_a_query_planned_before_still_answers(spark: SparkSession, table: Path, 
 
 
 def test_a_folder_that_got_other_partitions(spark: SparkSession, tmp_path: Path) -> None:
-    """A DataFrame that was created when the folder had no partitions or different ones reads the
-    same rows as in plain Spark."""
+    """The folder's partition columns change after a DataFrame was created. The DataFrame returns no
+    rows or fails, as in plain Spark. If Spark lists the folder again, the DataFrame may return all
+    rows."""
     table = tmp_path / "t"
     table.mkdir()
     schema = "id BIGINT, day BIGINT"
@@ -162,7 +163,7 @@ def test_an_explicit_takeover_undoes_the_other(spark: SparkSession, table: Path,
         second = Rewrite(spark, table, fmt)
     finally:
         spark.conf.unset("spark.sql.zorder.journal.takeOver")
-    with pytest.raises(Exception):  # its staged files are deleted
+    with pytest.raises(Exception):  # the takeover deleted its staged files
         first.publish()
     second.publish()
     assert ids(read(spark, table, fmt)) == ALL

@@ -1,4 +1,4 @@
-"""The reference pages contain every list that the jar provides, and no other lists."""
+"""The reference pages contain exactly the lists that the jar generates."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ from tests.support.tables import aim_at, metrics, target_size
 
 ODD = "<script>alert(1)</script>"
 
-# (name, the values as an expression of `id`, which counts from 0 to 599, the form of the bounds)
+# (name, an expression that computes the values from `id`, the form of the bounds). `id` counts from
+# 0 to 599.
 COLUMNS = [
     ("a", "cast(id * 7919 % 600 AS int)", "{}"),
     ("b", "id * 104729 % 600", "{}"),
@@ -66,8 +67,8 @@ NUMBERS = "nullif(f, double('NaN'))"
 
 @pytest.fixture(scope="module")
 def rows_say(spark: SparkSession, reported: str) -> dict[str, dict[str, Any]]:
-    """The minimum and maximum of each column in each file, ignoring NaN and null, from a single
-    scan."""
+    """The minimum and maximum of each column in each file, ignoring NaN and null. A single scan
+    computes all of them."""
     ends = [
         kept.format(f"{end}({NUMBERS if name == 'f' else sql_of(name)})")
         for name, _, kept in COLUMNS
@@ -243,7 +244,7 @@ def test_without_an_index(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_a_first_optimize_that_pays(spark: SparkSession, tmp_path: Path) -> None:
-    """The report and DRY RUN report the same benefit of a first OPTIMIZE."""
+    """The report and DRY RUN predict the same benefit for a table's first OPTIMIZE."""
     folder = str(tmp_path / "t")
     spark.range(0, 200_000, 1, 4).selectExpr(
         "id * 7919 % 200000 AS a", "id * 104729 % 200000 AS b", "sha2(CAST(id AS STRING), 512) AS s"
@@ -346,7 +347,8 @@ def health(column: str, **more: Any) -> report.Health:
     return dataclasses.replace(known, **more)
 
 
-# (rows of DESCRIBE SKIPPING INDEX, whether all is well, the verdict on a table with one file)
+# (rows of DESCRIBE SKIPPING INDEX, whether the table is healthy, the verdict on a table with one
+# file)
 VERDICTS: list[tuple[list[report.Health], bool, str]] = [
     ([], False, "The table has no index: every query opens 1 of 1 file."),
     ([health("a"), health("b", lookup_share=0.125)], False,

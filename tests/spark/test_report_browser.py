@@ -71,7 +71,8 @@ def browser() -> Iterator[Any]:
 def page_file(
     browser: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """A report on a table with an unusual column name and a file of nulls, and on a query.
+    """A report on a table and a query. The table has a column with an unusual name and a file with
+    only nulls.
 
     Starts Spark only if a browser is available.
     """

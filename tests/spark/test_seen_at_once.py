@@ -27,7 +27,8 @@ INSERT = "INSERT INTO stale SELECT id, cast(id % 2 as int) FROM range(40, 45)"
 OVERWRITE = "INSERT OVERWRITE stale SELECT id, cast(id % 2 as int) FROM range(3)"
 OVERWRITE_1 = "INSERT OVERWRITE stale PARTITION (p = 1) SELECT id FROM range(3)"
 
-#: Adds partition 9 with two rows, in a folder that is in the table's folder but is not named `p=9`.
+#: Adds partition 9 with two rows. The partition's folder is in the table's folder but is not named
+#: `p=9`.
 ODD_PARTITION = (
     "ALTER TABLE stale ADD PARTITION (p = 9) LOCATION '{t}/nine';"
     " INSERT INTO stale VALUES (90, 9), (91, 9)"
@@ -104,7 +105,7 @@ CASES = {
 }
 
 
-#: A partitioned table with an index, which is not changed.
+#: A partitioned table with an index. The test does not change the table.
 OPTIMIZED = Case(PARTITIONED, OPTIMIZE, "", 40)
 
 

@@ -33,7 +33,7 @@ def refused(condition: str) -> Iterator[None]:
 @pytest.fixture
 def outer(spark: SparkSession, database: str, tmp_path: Path) -> Path:
     """Creates the table `outer`, with one file per partition, and the table `inner` in the folder
-    of the partition day=1. Returns the folder of `outer`."""
+    of its partition day=1. Returns the folder of `outer`."""
     table = tmp_path / "t"
     rows = spark.range(0, ROWS, 1, 1).selectExpr("id", "int(id % 2) AS day")
     rows.write.partitionBy("day").option("path", str(table)).saveAsTable("outer")
@@ -82,7 +82,7 @@ def test_two_tables_on_one_location(spark: SparkSession, database: str, tmp_path
 
 def test_another_default(spark: SparkSession, database: str, tmp_path: Path) -> None:
     """OPTIMIZE is refused if two tables declare different defaults for a column that some files
-    lack. Here, one table returns 5 for the rows in these files, and the other returns null."""
+    lack. For the rows in these files, one table returns 5, and the other returns null."""
     table = tmp_path / "t"
     spark.range(0, ROWS, 1, 2).write.option("path", str(table)).saveAsTable("one")
     spark.sql("ALTER TABLE one ADD COLUMN c INT DEFAULT 5")
@@ -124,8 +124,8 @@ def test_a_table_with_a_partition_that_is_optimized(spark: SparkSession, outer: 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_both_at_once(spark: SparkSession, outer: Path, tmp_path: Path, elsewhere: bool) -> None:
-    """If both tables are optimized at the same time, one of the runs must fail, although each has
-    its own lock."""
+    """If both tables are optimized at the same time, one of the runs must fail, although each table
+    has its own lock."""
     inner = outer / "day=1"
     if elsewhere:
         inner = tmp_path / "elsewhere"
@@ -236,8 +236,8 @@ def test_vacuum_of_a_table_that_shares_a_partition(
 def test_a_switch_of_a_partition_that_another_table_uses(
     spark: SparkSession, neighbours: Path
 ) -> None:
-    """OPTIMIZE refuses to switch the partition. If the other table uses the folder only afterwards,
-    VACUUM leaves it."""
+    """OPTIMIZE does not switch a partition if another table uses its folder. If the other table
+    starts to use the folder after the switch, VACUUM does not delete the folder's files."""
     spark.sql("ALTER TABLE first SET TBLPROPERTIES ('zorder.publish.method' = 'location')")
     with refused("ZORDER_CANNOT_SWITCH_LOCATION"):
         spark.sql("OPTIMIZE first ZORDER BY (id)").collect()

@@ -1,9 +1,10 @@
-"""Predicates have the index filters that sql/skipping lists, after Spark's optimizer has run.
+"""After Spark's optimizer has run, predicates have the index filters that sql/skipping lists.
 
-A line is `predicate | filter | FALSE | NULL`. The first filter is the one on the index for WHERE,
-as EXPLAIN shows it. The second selects files in which the predicate may be FALSE, and the third
-files in which it may be NULL. If neither the second nor the third selects a file, all of its rows
-match. To add a line, write `predicate |`, run this test, and paste the line that it prints.
+A line is `predicate | filter | FALSE | NULL`. The first filter is the index filter for WHERE, which
+EXPLAIN shows. The second filter selects the files in which the predicate may be FALSE. The third
+filter selects the files in which the predicate may be NULL. If neither the second nor the third
+filter selects a file, all rows in the file match. To add a line, write `predicate |`, run this
+test, and paste the line that it prints.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ FIXTURES = Path(__file__).parents[2] / "sql" / "skipping"
 PAGE = Path(__file__).parents[2] / "docs" / "how-skipping-is-proved.md"
 RULES = Path(__file__).parents[2] / "jvm/src/main/scala/io/pyzorder/skipping/predicate"
 
-#: Expressions that need no rule, which are leaves and the base class.
+#: Expressions that need no rule: leaves and the base class.
 LEAVES = {"AttributeReference", "BoundReference", "Expression", "Literal", "PrettyAttribute"}
 
 
@@ -64,7 +65,7 @@ def test_fixtures(spark: SparkSession, path: Path) -> None:
         for fixture, judgement in zip(fixtures, judged, strict=True):
             opened = index_filter(spark, table, fixture.predicate)
             found = [
-                re.sub(r"_common_expr_\d+", "_common_expr_0", text)  # numbered across the JVM
+                re.sub(r"_common_expr_\d+", "_common_expr_0", text)  # a JVM-wide number
                 for text in (opened, judgement["mayBeFalse"], judgement["mayBeNull"])
             ]
             if len(fixture.filters) != len(found) or not all(

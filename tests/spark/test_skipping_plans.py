@@ -16,8 +16,8 @@ from tests.support.scans import explain, opened, plain, settings
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An indexed catalog table with 10 files of ten rows each, with d from 0 to 99 and a wide
-    column `weight`."""
+    """An indexed catalog table with 10 files of ten rows each. The column d contains 0 to 99, and
+    the column `weight` is wide."""
     path = Path(tmp_path_factory.mktemp("plans")) / "t"
     spark.range(0, 100, 1, 10).selectExpr(
         "CAST(id AS INT) AS d", "id % 7 AS m", "repeat(uuid(), 200) AS weight"

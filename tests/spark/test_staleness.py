@@ -1,8 +1,8 @@
 """Queries can be planned from the index without a listing (spark.sql.zorder.index.maxStaleness).
 
-By default, queries immediately see files that another engine writes to a table's folder. With a
-bound on the staleness, they may see them only when this time has passed. Queries always see
-immediately what sessions with pyzorder write.
+By default, queries immediately see files that another engine writes to a table's folder. If a
+maximum staleness is set, queries may see these files only after this time has passed. Changes that
+sessions with pyzorder make are always visible immediately.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def test_what_others_append(spark: SparkSession, table: Path) -> None:
     hour = bound(fresh(spark), "1h")
     assert count(hour) == 40
     append(table, [100, 102])
-    assert count(fresh(spark)) == 42  # immediately by default
+    assert count(fresh(spark)) == 42  # by default, the rows are visible immediately
     assert count(hour) == 40
     assert count(bound(fresh(spark), "1h")) == 40  # a new session does not list the folder either
     assert hour.sql("SELECT count(*) FROM stale").collect() == [(40,)]
@@ -157,8 +157,8 @@ def test_a_selected_file_that_has_gone(spark: SparkSession, table: Path) -> None
     assert count(reader, "id >= 0") == 2
 
 
-#: Queries that scan a table several times after one of its files has disappeared, with their
-#: answers.
+#: Queries that scan a table several times, with their answers. One of the table's files has
+#: disappeared before each query.
 SEVERAL_SCANS = {
     "SELECT (SELECT count(*) FROM stale), (SELECT sum(1) FROM stale WHERE id % 2 >= 0)": (42, 42),
     "SELECT n, m FROM (SELECT count(*) n FROM stale)"
@@ -180,8 +180,8 @@ SEVERAL_SCANS = {
 def test_several_scans_and_a_file_that_has_gone(
     spark: SparkSession, table: Path, tmp_path: Path, query: str, adaptive: str
 ) -> None:
-    """All scans in a query see the same state if another engine has replaced a file, either with a
-    file of a different name or with a file of the same name."""
+    """All scans in a query see the same state even if another engine has replaced a file. The new
+    file has either a different name or the same name."""
     spark.sql(f"CREATE TABLE other (id BIGINT) USING parquet LOCATION '{tmp_path / 'other'}'")
     try:
         spark.sql("INSERT INTO other VALUES (100), (102)")

@@ -22,7 +22,7 @@ from tests.support.tables import data_files, ids
 ROOT = Path(__file__).parents[2]
 ALL = list(range(40))
 
-#: Commands, each with the statements that prepare the table for it. `{}` is the table.
+#: Commands, and the statements that prepare the table for each command. `{}` is the table.
 COMMANDS = {
     "optimize": ("OPTIMIZE '{}' ZORDER BY (id)", []),
     "compact": ("OPTIMIZE '{}'", []),
@@ -69,8 +69,8 @@ def leftovers(table: Path) -> list[Path]:
 
 
 def refused(spark: SparkSession, statement: str, condition: str) -> bool:
-    """Runs a statement and returns whether it fails. Asserts that an error is short and has this
-    condition."""
+    """Runs a statement and returns whether it fails. If it fails, asserts that the error is short
+    and has this condition."""
     try:
         spark.sql(statement).collect()
     except AnalysisException as error:
@@ -119,8 +119,9 @@ def test_full(spark: SparkSession, disk: Disk, command: str, kind: str, step: in
 
 
 def test_vacuum_makes_room_for_itself(spark: SparkSession, disk: Disk) -> None:
-    """VACUUM works on a completely full disk, and keeps files that are younger than the retention
-    time."""
+    """VACUUM works on a completely full disk if it can delete files. It keeps files that were
+    replaced within the retention time, and reports a full disk if there are no other files to
+    delete."""
     table = disk.folder / "t"
     create(spark, table)
     spark.sql(f"OPTIMIZE '{table}' ZORDER BY (id)")
@@ -214,8 +215,8 @@ def test_read_only(spark: SparkSession, disk: Disk) -> None:
 
 @pytest.mark.crash
 def test_another_user(spark: SparkSession) -> None:
-    """If a user may read the table but not write to it, queries work, and statements that write
-    report that they may not."""
+    """If a user may read the table but not write to it, queries work. Statements that write report
+    that the user lacks permission."""
     if os.geteuid() != 0:
         pytest.skip("only root can run a process as another user")
     stranger = 65534

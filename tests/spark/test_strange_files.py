@@ -49,7 +49,7 @@ def write(folder: Path, provider: str, *columns: object) -> None:
 
 
 def narrowed(array: pa.Array) -> pa.Array:
-    """Casts integers to 32 bits, because PyArrow converts Python integers to 64 bits."""
+    """Casts integers to 32 bits, because PyArrow stores Python integers with 64 bits."""
     narrow = {
         pa.int64(): pa.int32(),
         pa.list_(pa.int64()): pa.list_(pa.int32()),

@@ -20,7 +20,7 @@ ROWS = list(range(60))
 
 
 def summarize(folder: Path, files: list[Path] | None = None) -> None:
-    """Writes both summary files for the files below a folder, as PyArrow and Dask do."""
+    """Writes both summary files for the files below a folder, as PyArrow and Dask would."""
     collected = []
     for path in files or data_files(folder):
         footer = pq.read_metadata(path)
@@ -112,7 +112,7 @@ def test_restore_takes_newer_ones_away(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_writes_leave_them(spark: SparkSession, tmp_path: Path) -> None:
-    """An append keeps summaries and an overwrite deletes them, as in plain Spark."""
+    """As in plain Spark, an append keeps summaries and an overwrite deletes them."""
     folder = made(spark, tmp_path / "t")
     spark.sql(f"CREATE SKIPPING INDEX ON '{folder}'")
     rows = spark.range(60, 70, 1, 1).selectExpr("id", "id AS a", "id AS p", "id AS q")

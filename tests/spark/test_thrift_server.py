@@ -1,5 +1,5 @@
-"""Statements and queries work through Spark's Thrift server, to which BI tools connect. The clients
-are beeline and PyHive."""
+"""Statements and queries work through Spark's Thrift server, to which BI tools connect. The tests
+use beeline and PyHive as clients."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ def beeline(port: int, *statements: str) -> str:
 
 
 def create(name: str) -> str:
-    """A statement that creates a table with 16 files, over which the rows are distributed
-    evenly."""
+    """A statement that creates a table whose rows are distributed evenly over 16 files."""
     return (
         f"CREATE TABLE {name} USING parquet AS SELECT /*+ REPARTITION({FILES}) */ id % 400 AS a, "
         "id div 400 * 7 % 50 AS b, id FROM range(20000)"

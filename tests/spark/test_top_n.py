@@ -1,4 +1,4 @@
-"""ORDER BY c LIMIT n and LIMIT n return the right rows and open few files."""
+"""Queries with LIMIT n, with or without ORDER BY c, return the right rows and open few files."""
 
 from __future__ import annotations
 

@@ -92,8 +92,8 @@ def test_what_a_dead_writer_left(spark: SparkSession, database: str, tmp_path: P
 
 
 def test_halves_of_records(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """VACUUM deletes temporary files of a process that died while writing. It keeps new ones,
-    because they may be in use."""
+    """VACUUM deletes temporary files of a process that died while writing. It keeps recent
+    temporary files, because they may be in use."""
     created(spark)
     spark.sql("OPTIMIZE t ZORDER BY (a)")
     zorder = tmp_path / "db" / "t" / "_zorder"
@@ -121,7 +121,7 @@ def test_optimize_deletes_what_has_expired(
     done = folder / "_zorder" / "_journal" / "_1.done"
     eight_days_ago = time.time() - 8 * 24 * 3600
     os.utime(done, (eight_days_ago, eight_days_ago))
-    spark.sql("OPTIMIZE t ZORDER BY (a)")  # nothing else to do
+    spark.sql("OPTIMIZE t ZORDER BY (a)")  # no files need to be rewritten
     assert set(old) & set(retired(folder)) == set() != set(retired(folder))
 
 
@@ -144,8 +144,8 @@ def test_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path
 
 
 def test_all_partitions_elsewhere(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Statements work if all partitions are stored outside the table's folder, which then contains
-    only pyzorder's files."""
+    """Statements work even if all partitions are stored outside the table's folder. This folder
+    then contains only pyzorder's files."""
     home = tmp_path / "home"
     spark.sql(
         f"CREATE TABLE t (id BIGINT, day INT) USING parquet PARTITIONED BY (day) LOCATION '{home}'"

@@ -1,5 +1,5 @@
-"""sql/walkthrough.sql runs in a session, in the spark-sql of a Spark distribution that was not
-installed with pip, and in beeline."""
+"""sql/walkthrough.sql runs in a session, in beeline, and in the `spark-sql` of a Spark distribution
+that was not installed with pip."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ EXTENSION = f"spark.sql.extensions={session.EXTENSION}"
 
 
 def spark_home(folder: Path, defaults: str) -> Path:
-    """Creates a Spark home like that of an unpacked distribution, with this spark-defaults.conf."""
+    """Creates a Spark home that looks like an unpacked distribution and has this
+    spark-defaults.conf."""
     home = folder / "spark"
     (home / "conf").mkdir(parents=True)
     for part in ("bin", "jars"):

@@ -105,8 +105,8 @@ def test_files_are_indexed(
 def test_partitions_that_lie_elsewhere(
     spark: SparkSession, database: str, tmp_path: Path, write: Callable[[SparkSession, Path], None]
 ) -> None:
-    """New files are indexed if two of three partitions are stored outside the table's folder. A
-    single task writes files with the same name to all partitions."""
+    """New files are indexed even if two of three partitions are stored outside the table's folder.
+    A single task writes files with the same name to all partitions."""
     sales(spark, 300).write.format("parquet").partitionBy("day").saveAsTable("t")
     for day in (1, 2):
         place = (tmp_path / f"elsewhere {day}").as_uri()
@@ -177,7 +177,7 @@ def test_a_table_without_an_index_gets_none(
 def test_an_overwrite_beside_an_optimize(
     spark: SparkSession, database: str, tmp_path: Path, write: Callable[[SparkSession, Path], None]
 ) -> None:
-    """An overwrite does not fail if new files appear in a folder while it is being deleted."""
+    """An overwrite does not fail if new files appear in a folder that is being deleted."""
     folder = tmp_path / "db" / "t"
     sales(spark, 300).write.partitionBy("day").format("parquet").saveAsTable("t")
     sales(spark, 90).createOrReplaceTempView("new")
@@ -377,11 +377,12 @@ def test_old_dates(spark: SparkSession, database: str, tmp_path: Path, mode: str
         assert rows_of(spark.sql(query)) == expected
 
 
-#: Names of partition columns that look like folders of committers, engines or pyzorder.
+#: Names of partition columns that look like the names of folders that committers, engines or
+#: pyzorder create.
 FOLDER_NAMES = ["attempt_day", "_temporary", "task_0", "_zorder", "_zorder.1.x", "part-0", "p.parquet",
                 "_metadata", "__magic", "_staging", ".spark-staging-1", "a b", "100%", "a=b"]  # fmt: skip
 
-#: Partition values that look like such folders, and values that Spark escapes in folder names.
+#: Partition values that look like such names, and values that Spark escapes in folder names.
 FOLDER_VALUES = ["attempt_1", "_temporary", "task_0", "_zorder", "part-0.parquet", "a=b", "a/b", "50%",
                  "x y", "x:y", "é", ".b", "", None]  # fmt: skip
 
@@ -409,8 +410,8 @@ def test_partitions_named_like_folders_of_others(
 
 
 def test_several_partition_columns(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    """Files in several levels of partition folders are indexed, including after writes to static
-    partitions and writes by path."""
+    """Files in several levels of partition folders are indexed, even if they were written to static
+    partitions or by path."""
     spark.sql("CREATE TABLE t (id INT, attempt_a INT, attempt_b STRING) USING parquet "
               "PARTITIONED BY (attempt_a, attempt_b)")  # fmt: skip
     spark.sql("CREATE SKIPPING INDEX ON t")

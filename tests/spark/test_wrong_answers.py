@@ -1,5 +1,5 @@
-"""Queries return the right answers in cases in which other projects have returned wrong ones, such
-as NaN, added columns and changed files."""
+"""Queries return the right answers in cases in which other projects have returned wrong answers.
+Examples are NaN, added columns and changed files."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_an_added_column_reads_as_its_default(spark: SparkSession) -> None:
         location = spark.sql("DESCRIBE FORMATTED added").where("col_name = 'Location'")
         path = Path(location.first()["data_type"].removeprefix("file:"))  # type: ignore[index]
         predicates = ["c = 5", "c IS NULL", "c = 7", "c IS NOT NULL", "e IS NULL", "e = 8", "c < 6"]
-        # The files are indexed with a schema that has the default and with a schema that does not.
-        # Each time, they are read with both schemas.
+        # The files are indexed with a schema that declares the default, and then with one that does
+        # not. Each time, queries read the files with both schemas.
         for schema in (spark.table("added").schema, spark.read.parquet(str(path)).schema):
             build(spark, path, "parquet", schema)
             check_sound(spark, "added", predicates)
@@ -170,7 +170,7 @@ def test_files_changed_after_indexing(spark: SparkSession, tmp_path: Path, fmt: 
     old = read.where("id > 100")
     assert len(opened(read.where("id = 35"))) == 1 and opened(old) == set()
 
-    # Another writer appends a file, which is not indexed and must be read.
+    # Another writer appends a file. The file is not indexed, so it must be read.
     spark.range(100, 110, 1, 1).write.format(fmt).save(str(other))
     (new,) = other.glob(f"part-*.{fmt}")
     shutil.copy(new, path / f"part-foreign.{fmt}")
@@ -264,7 +264,7 @@ def test_names_of_another_case_and_strange_names(spark: SparkSession, tmp_path: 
         query = spark.sql(f"SELECT * FROM names WHERE {predicate}")
         assert query.count() == 1 and len(opened(query)) == 1, predicate
     reader = spark.read.schema("ID INT").parquet(str(path))
-    assert len(opened(reader.where("ID = 5"))) == 4  # not the indexed type
+    assert len(opened(reader.where("ID = 5"))) == 4  # the type is not the indexed type
     with settings(spark, spark__sql__caseSensitive="true"):
         reader = spark.read.schema("iD LONG").parquet(str(path))
         assert reader.where("iD IS NULL").count() == 40
@@ -283,8 +283,8 @@ def test_a_broken_index_breaks_no_query(spark: SparkSession, tmp_path: Path) -> 
     assert query.count() == 1 and len(opened(query)) == 4
 
 
-#: (time zone, three instants in ascending order). The local day advances and then goes back between
-#: them.
+#: (time zone, three instants in ascending order). Between these instants, the local day advances
+#: and then goes back.
 REPEATED_DAYS = [
     ("America/St_Johns", ["2010-11-07 02:30:30", "2010-11-07 02:31:30", "2010-11-07 03:31:00"]),
     ("America/Juneau", ["1867-10-18 08:57:41", "1867-10-18 10:00:00", "1867-10-19 08:57:41"]),
@@ -336,8 +336,8 @@ def test_a_day_that_comes_twice(
 
 @FORMATS
 def test_days_beyond_timestamps(spark: SparkSession, tmp_path: Path, fmt: str) -> None:
-    """If a bound is a day that has no timestamp, the file is not skipped, and the query then fails
-    as in plain Spark."""
+    """If a bound is a day that a timestamp cannot represent, the file is not skipped. The query
+    then fails, as it does in plain Spark."""
     path = tmp_path / "t"
     before, beyond = (f"date_add(DATE'2000-01-01', {days})" for days in (-110000000, 110000000))
     files = {
@@ -435,8 +435,8 @@ def attempt(df: DataFrame) -> list[Row] | None:
 
 @pytest.mark.parametrize("limit", ["512m", "1"])
 def test_settings_that_functions_read(spark: SparkSession, tmp_path: Path, limit: str) -> None:
-    """No matching row is skipped if the result of a function on the only value in a file depends on
-    session settings."""
+    """No matching row is skipped if a file has only one value and the result of a function on this
+    value depends on session settings."""
     for i, text in enumerate(["2020-1-1", "2021-01-01"]):
         _write(spark, tmp_path / "t", "parquet", f"SELECT '{text}' AS s, {i} AS k")
     build(spark, tmp_path / "t", "parquet")

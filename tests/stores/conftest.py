@@ -1,4 +1,4 @@
-"""A new folder for each test, on the store that PYZORDER_TEST_STORE names."""
+"""Provides a new folder for each test on the store that PYZORDER_TEST_STORE names."""
 
 from __future__ import annotations
 

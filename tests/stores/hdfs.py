@@ -17,7 +17,7 @@ from tests.support.processes.servers import free_port, process, wait
 
 MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
 
-#: The replication factor, with one copy of each block per DataNode.
+#: The replication factor. Each DataNode has one copy of each block.
 SETTINGS = {"spark.hadoop.dfs.replication": "2"}
 
 

@@ -1,4 +1,4 @@
-"""Hadoop's jars for a store, in the same version as PySpark's Hadoop client."""
+"""Provides Hadoop's jars for a store, in the version of PySpark's Hadoop client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 
 
 def hadoop_version() -> str:
-    """The version of the Hadoop client among PySpark's jars."""
+    """The version of the Hadoop client that ships with PySpark."""
     (client,) = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
     return client.stem.removeprefix("hadoop-client-api-")
 

@@ -1,4 +1,4 @@
-"""Runs tests on S3: a moto server, accessed through S3A.
+"""Runs tests on S3. Spark accesses a moto server through S3A.
 
 python -m tests.stores.s3 tests/stores …
 """

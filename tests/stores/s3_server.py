@@ -1,10 +1,10 @@
-"""An S3 server for tests: moto's server, with a way for tests to make a request fail.
+"""An S3 server for tests. It is moto's server, extended so that tests can make a request fail.
 
     python tests/stores/s3_server.py PORT
 
-The server handles one request at a time, because moto checks whether an object exists and writes it
-in two steps, whereas conditional requests are atomic in S3. It keeps a log for tests that count
-requests.
+The server handles one request at a time. Otherwise, conditional requests would not be atomic as in
+S3, because moto first checks whether an object exists and then writes it. The server also logs
+requests for tests that count them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from urllib.request import Request, urlopen
 
 BUCKET = "tests"
 
-#: A POST to this path determines which request fails next, and how.
+#: A POST to this path determines which request fails next, and how it fails.
 FAIL = "/_fail"
 
-#: A GET of this path returns the requests since the previous GET of it, one per line, including
-#: their query strings.
+#: A GET of this path returns the requests since the previous GET of this path, one per line. Each
+#: line includes the query string.
 REQUESTS = "/_requests"
 
 #: The request is executed, but its response is lost.
@@ -36,7 +36,7 @@ CONFLICT = "conflict"
 
 
 def fail(endpoint: str, how: str, request: str) -> None:
-    """Makes the next request that matches a pattern such as `PUT .*prepare` fail in this way."""
+    """Makes the next request that matches a pattern, such as `PUT .*prepare`, fail in this way."""
     urlopen(Request(endpoint + FAIL, f"{how} {request}".encode(), method="POST")).close()
 
 
@@ -48,7 +48,7 @@ def requests(endpoint: str) -> list[str]:
 
 
 class Failing:
-    """A WSGI application that wraps another one, makes requests fail, and logs them."""
+    """A WSGI application that wraps another one. It logs requests and can make a request fail."""
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""A small table for the tests of stores, with statements and checks."""
+"""A small table for the tests of stores, and methods that change and check the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL = list(range(ROWS))
 
 
 class Table:
-    """A table of 40 rows in four files, each of which has low and high ids. It may have two
+    """A table of 40 rows in four files. Each file has low and high ids. The table may have two
     partitions."""
 
     def __init__(
@@ -28,7 +28,7 @@ class Table:
         self.files = folder.data()
 
     def append(self, start: int, end: int) -> None:
-        """Appends the rows with ids from `start` to `end`, exclusive."""
+        """Appends the rows with ids from `start` up to but not including `end`."""
         step = self.spark.range(start, end, 1, 4).selectExpr(
             f"(id - {start}) * 17 % {end - start} + {start} AS id"
         )
@@ -42,7 +42,7 @@ class Table:
 
     def write_partitions(self, rows: DataFrame) -> None:
         """Overwrites the partitions of these rows with Spark. Several such writes may run at the
-        same time, unlike appends, whose committers share a folder."""
+        same time. Several appends may not, because their committers share a folder."""
         writer = rows.write.mode("overwrite").format(self.provider).partitionBy("day")
         writer.option("partitionOverwriteMode", "dynamic").save(self.folder.url)
 
@@ -58,8 +58,8 @@ class Table:
             return self.ids()
 
     def opened(self, condition: str = "id = 7") -> set[str]:
-        """Returns the files that a lookup opens, and asserts that it returns the same rows as plain
-        Spark."""
+        """Returns the files that a lookup opens, and asserts that the lookup returns the same rows
+        as plain Spark."""
         found = self.rows().where(condition)
         with scans.plain(self.spark):
             rows = ids(self.rows().where(condition))

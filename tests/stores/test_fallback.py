@@ -1,4 +1,4 @@
-"""On any store, the fallback writes copies of tables, and its queries use their index."""
+"""On any store, the fallback can copy tables, and its queries use the indexes of the copies."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.stores
 
 OPTIMIZE = "OPTIMIZE {} FULL ZORDER BY (id)"
 
-#: The points at which OPTIMIZE is killed, and whether it has committed by then.
+#: For each point at which OPTIMIZE is killed, whether OPTIMIZE has committed by then.
 POINTS = {
     "after-prepare": False,
     "after-markers": False,
@@ -29,8 +29,8 @@ POINTS = {
 }
 
 
-#: The points that `make test-cluster` tests, which does not run crash tests. `make test-hdfs` and
-#: `make test-s3` test all points.
+#: The points that `make test-cluster` tests, because it does not run crash tests. `make test-hdfs`
+#: and `make test-s3` test all points.
 SAMPLE = ("mid-retire", "before-commit", "mid-move-in", "before-done")
 
 
@@ -67,7 +67,7 @@ def test_killed_at(folder: Folder, point: str) -> None:
     ],
 )
 def test_killed_twice(folder: Folder, first: str, second: str) -> None:
-    """A table recovers even if the process that recovers it from a kill is itself killed."""
+    """A table can be recovered even if the first process that recovers it is also killed."""
     table = Table(folder)
     table.run("CREATE SKIPPING INDEX ON {}")
     for point in (first, second):

@@ -1,5 +1,5 @@
-"""A query returns every row once even if OPTIMIZE moves its files away after it was planned or
-while it runs."""
+"""A query returns every row once even if OPTIMIZE moves files away after the query was planned or
+while the query runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMATS = pytest.mark.parametrize("provider", ["parquet", "orc"])
 
 
 def planned(df: DataFrame) -> DataFrame:
-    """Plans the query, which fixes its list of files."""
+    """Plans the query, so its list of files no longer changes."""
     df._jdf.queryExecution().toRdd().getNumPartitions()
     return df
 

@@ -1,4 +1,4 @@
-"""Every statement works on a table on a store."""
+"""Every statement works on a table that is stored on any store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_round_trip(folder: Folder, provider: str, partitioned: bool) -> None:
     assert not set(optimized) & set(created)
     assert table.ids() == table.plain_ids() == ALL
     assert table.unindexed() == 0 and len(table.opened()) == alone
-    assert table.optimize()["numFilesRemoved"] == 0  # it recognizes its own files
+    assert table.optimize()["numFilesRemoved"] == 0  # OPTIMIZE recognizes its own files
     assert len(folder.pyzorder_files(".retired")) == len(created)
     assert folder.pyzorder_files(".staged") == []
 

@@ -40,8 +40,8 @@ FAULTS = [
 
 @pytest.mark.parametrize(("how", "record"), FAULTS)
 def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
-    """OPTIMIZE succeeds even if a put conflicts with another put or its response is lost. In the
-    second case, S3A does not learn that the put succeeded, and repeats it."""
+    """OPTIMIZE succeeds even if a put conflicts with another put or the response to a put is lost.
+    If the response is lost, S3A does not know that the put succeeded, and repeats the put."""
     table = Table(folder)
     s3_server.fail(folder.conf.get("fs.s3a.endpoint"), how, f"PUT .*{record}$")
     assert table.optimize()["numFilesAdded"] > 0
@@ -53,7 +53,7 @@ def test_a_put_that_fails(folder: Folder, how: str, record: str) -> None:
 
 
 #: (the point at which OPTIMIZE is killed, the files that were copied but not yet deleted, the
-#: targets of the copies)
+#: folders to which they were copied)
 HALF_MOVES = [
     ("after-retire", "part-", "_zorder/_retired/_1/_{}.retired"),
     ("after-commit", ".staged", "{}"),
@@ -98,7 +98,7 @@ def test_refused_without_conditional_puts(folder: Folder) -> None:
 
 
 def parquet(numbers: list[int]) -> bytes:
-    """The bytes of a Parquet file as another engine would write it."""
+    """The bytes of a Parquet file like those that other engines write."""
     content = io.BytesIO()
     pq.write_table(pa.table({"id": pa.array(numbers, pa.int64())}), content)
     return content.getvalue()
@@ -113,7 +113,7 @@ def put(folder: Folder, name: str, content: bytes) -> None:
 
 
 def listings(folder: Folder) -> list[str]:
-    """Those requests since the last call that listed the table's folder itself."""
+    """The listings of the table's folder itself that were requested since the last call."""
     said = s3_server.requests(folder.conf.get("fs.s3a.endpoint"))
     return [one for one in said if re.search(r"list-type=2.*prefix=[^&]*%2Ft%2F(&|$)", one)]
 

@@ -76,7 +76,7 @@ def test_two_optimize_at_once(folder: Folder) -> None:
             table.run("OPTIMIZE {} FULL ZORDER BY (id)")
             return "done"
         except Exception as failure:
-            assert "ZORDER_CON" in str(failure), failure  # CONCURRENT_OPTIMIZE or CONFLICT
+            assert "ZORDER_CON" in str(failure), failure  # either CONCURRENT_OPTIMIZE or CONFLICT
             return "refused"
 
     assert "done" in at_once(2, optimize)
@@ -85,8 +85,8 @@ def test_two_optimize_at_once(folder: Folder) -> None:
 
 
 def test_entries_of_all_who_write_at_once(folder: Folder) -> None:
-    """If several writers publish index snapshots at the same time, each keeps the entries of those
-    that published before."""
+    """If several writers publish index snapshots at the same time, each writer keeps the entries
+    that the other writers have already published."""
     table = Table(folder, partitioned=True)
     table.run("CREATE SKIPPING INDEX ON {}")
     at_once(4, lambda n: table.write_partitions(folder.spark.sql(f"SELECT 10{n}L id, 10{n}L day")))
@@ -117,7 +117,8 @@ def delete_a_file(table: Table) -> list[int]:
 
 
 def rewrite_a_file(table: Table) -> list[int]:
-    """Rewrites a file with the same bytes. S3A caches the metadata of objects that it has read."""
+    """Rewrites a file with the same bytes. S3A caches the metadata of objects that it has read, so
+    it could miss this change."""
     name = table.files[0]
     table.folder.write(name, table.folder.read(name))
     return ALL
@@ -155,7 +156,7 @@ def test_overwritten_rows_do_not_come_back(
     folder: Folder, point: str, change: Callable[[Table], list[int]]
 ) -> None:
     """If another writer overwrites the files that a killed run was about to replace, recovery does
-    not bring back their rows."""
+    not bring back the rows of these files."""
     table = Table(folder, partitioned=True)
     journal_driver.killed(folder.url, point, f"OPTIMIZE {table.name} FULL ZORDER BY (id)")
     expected = change(table)

@@ -53,7 +53,7 @@ def selection(spark: SparkSession, table: str, predicate: str, **options: Any) -
 def written(
     spark: SparkSession, table: Path, parts: Sequence[str], format: str = "parquet"
 ) -> None:
-    """Writes one file for each SELECT list, which is evaluated on range(0, 20)."""
+    """Writes one file for each SELECT list. Each list is evaluated on range(0, 20)."""
     for part in parts:
         rows = spark.range(0, 20, 1, 1).selectExpr(*part.split("; "))
         rows.write.format(format).mode("append").save(str(table))

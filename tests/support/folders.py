@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 
 class Folder:
-    """A folder, with the operations of programs other than pyzorder."""
+    """A folder on any store. Its methods do what programs other than pyzorder do."""
 
     def __init__(self, spark: SparkSession, url: str) -> None:
         self.spark = spark
@@ -27,7 +27,8 @@ class Folder:
         return self._hadoop.fs.Path(f"{self.url}/{name}") if name else self._root
 
     def everything(self) -> dict[str, tuple[int, int]]:
-        """The size and modification time of each file below the folder, by relative name."""
+        """The size and modification time of each file below the folder. The keys are the files'
+        relative names."""
         if not self._fs.exists(self._root):
             return {}
         prefix = self._fs.makeQualified(self._root).toString() + "/"
@@ -39,7 +40,7 @@ class Folder:
         return found
 
     def data(self) -> list[str]:
-        """The names of the data files, as any engine would list them."""
+        """The names of the data files that any engine would list."""
         return sorted(
             name
             for name in self.everything()
@@ -47,11 +48,11 @@ class Folder:
         )
 
     def pyzorder_files(self, suffix: str = "") -> list[str]:
-        """The names of pyzorder's files with this suffix."""
+        """The names of pyzorder's files, or only those names that end in `suffix`."""
         return sorted(n for n in self.everything() if "_zorder" in n and n.endswith(suffix))
 
     def copy(self, name: str, to: str) -> None:
-        """Copies a file, which is the first step of a rename on S3."""
+        """Copies a file. A copy is the first step of a rename on S3."""
         copied = self._hadoop.fs.FileUtil.copy(
             self._fs, self.path(name), self._fs, self.path(to), False, True, self.conf
         )
@@ -72,7 +73,7 @@ class Folder:
         stream.close()
 
     def move(self, name: str, to: Any) -> None:
-        """Moves a file to a path. Creates the folder if it does not exist."""
+        """Moves a file to a path. Creates the path's folder if it does not exist."""
         self._fs.mkdirs(to.getParent())
         assert self._fs.rename(self.path(name), to)
 

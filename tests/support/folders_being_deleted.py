@@ -17,8 +17,8 @@ def delete_all_but(table: Path, left: list[str]) -> None:
 
 
 def delete_all_but_record(table: Path, record: str) -> None:
-    """Deletes everything except for one record, as if the record had been written after the process
-    that deletes the table listed the journal."""
+    """Deletes everything except for one record. This simulates a record that is written after the
+    process that deletes the table has listed the journal."""
     delete_all_but(table, ["_journal"])
     for path in (table / "_zorder" / "_journal").iterdir():
         if path.name != record:
@@ -26,7 +26,8 @@ def delete_all_but_record(table: Path, record: str) -> None:
 
 
 def deleter_behind(table: Path) -> threading.Thread:
-    """A thread that waits until the journal is deleted, and then deletes the last other file."""
+    """A thread that waits until the journal is deleted, and then deletes the last file in
+    `_zorder`."""
     last = table / "_zorder" / "last"
     last.touch()
 

@@ -1,5 +1,5 @@
-"""Forged records in a table's journal, as an attacker could create them from genuine records. The
-attacker can write only to the table's folder.
+"""Forged records in a table's journal. They are like those that an attacker could create from
+genuine records. The attacker can write only to the table's folder.
 
 The fields to forge are found by walking the JSON of genuine records, so the tests also cover fields
 that are added to records later.
@@ -51,8 +51,8 @@ class Target:
         yield self.folder.name
 
     def files(self, name: str) -> list[dict[str, Any]]:
-        """The target's data files, as a record would list them if it used this path for the
-        folder."""
+        """The target's data files in the form in which a record lists them. The paths of the files
+        begin with `name`."""
         return [
             {
                 "path": f"{name}/{file.relative_to(self.folder)}",
@@ -70,8 +70,8 @@ def records(journal: Path, run: int = 1) -> dict[str, dict[str, Any]]:
 
 
 def mark_of(record: Path) -> str:
-    """The mark with which a run that wrote this record into its journal marks the folders that it
-    fills."""
+    """The mark of a run whose journal contains this record. A run writes its mark to the folders
+    that it fills."""
     table = record.parents[2].name
     return hashlib.sha256(f"{table}\n".encode() + record.read_bytes()).hexdigest()
 
@@ -95,7 +95,7 @@ def fields(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def forge(record: dict[str, Any], field: tuple[Any, ...], target: Target, name: str) -> None:
-    """Changes a field so that it refers to the target."""
+    """Makes a field refer to the target."""
     for step in field[:-1]:
         if isinstance(record, list) and not record:
             return
@@ -138,7 +138,7 @@ def write(
     name: int,
     number: int,
 ) -> None:
-    """Adds a forged run to the journal of the table in `home`, with this number."""
+    """Adds a forged run with this number to the journal of the table in `home`."""
     outcome, done, days = STATES[state]
     life = (home / "_zorder" / "_incarnation").read_text().strip()
     called = list(target.names(home))[name]

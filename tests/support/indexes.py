@@ -59,7 +59,7 @@ def version(spark: SparkSession, path: Path) -> int:
 
 
 def table(spark: SparkSession, path: Path) -> list[Row]:
-    """The rows of the index table, as Spark reads them from the snapshot file, ordered by path."""
+    """The rows of the index table, ordered by path. Spark reads them from the snapshot file."""
     return sorted(
         _frame(spark, _api(spark).table(spark._jsparkSession, str(path))).collect(),
         key=lambda row: row["path"],
@@ -72,7 +72,7 @@ def loaded_frame(spark: SparkSession, path: Path) -> DataFrame:
 
 
 def loaded(spark: SparkSession, path: Path) -> list[Row]:
-    """The rows of the index table, as loaded into the driver's arrays, ordered by path."""
+    """The rows of the index table, ordered by path. They come from the driver's arrays."""
     return sorted(loaded_frame(spark, path).collect(), key=lambda row: row["path"])
 
 

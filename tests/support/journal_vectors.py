@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 FOLDER = Path(__file__).parents[2] / "sql" / "journal"
 
-#: The modification time of all files, except for those with "other", in seconds since 1970.
+#: The modification time, in seconds since 1970, of all files except for files with "other".
 TIME = 1_700_000_000
 
 

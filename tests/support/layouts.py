@@ -13,8 +13,8 @@ def layout(
     columns: Sequence[tuple[str, str]] = (("a", "INT"), ("b", "INT")),
     **more: Any,
 ) -> Layout:
-    """A layout of files with these bounds, which are one pair per column. None stands for unknown
-    bounds, and () for a column that is null in every row."""
+    """A layout whose files have these bounds. Each file has one pair of bounds per column. None
+    stands for unknown bounds, and () stands for a column that is null in every row."""
     told = [
         DataFile(
             path=f"file:/t/{i}",

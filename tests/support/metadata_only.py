@@ -15,7 +15,7 @@ FORMATS = pytest.mark.parametrize("fmt", ["parquet", "orc"])
 
 def same(spark: SparkSession, query: str) -> DataFrame:
     """Asserts that the query has the same answer without skipping, and returns a new DataFrame for
-    it."""
+    the query."""
     with plain(spark):
         expected = repr(sorted(spark.sql(query).collect(), key=repr))
     assert repr(sorted(spark.sql(query).collect(), key=repr)) == expected, query
@@ -28,7 +28,7 @@ def read(df: DataFrame) -> int:
 
 
 def answered(df: DataFrame) -> int:
-    """The number of files for which the index is used instead of reading them."""
+    """The number of files that are not read because the index is used instead."""
     return sum(scan["answered"] for scan in explain(df))
 
 
@@ -47,9 +47,9 @@ def view(spark: SparkSession, path: Path, fmt: str, name: str) -> str:
 def check_strict(spark: SparkSession, relation: str, predicates: list[str]) -> int:
     """Checks the strict filter against plain Spark.
 
-    If count(*) does not open a file, the predicate must be TRUE for all of its rows or for none.
-    The index must be used for exactly those files in which the predicate is TRUE for all rows.
-    Returns the number of these files.
+    If count(*) does not open a file, the predicate must be TRUE for all rows in the file or for
+    none. The index must be used for exactly those files in which the predicate is TRUE for all
+    rows. Returns the number of these files.
     """
     wrong, count = [], 0
     for predicate, files in zip(predicates, truth(spark, relation, predicates), strict=True):

@@ -23,7 +23,7 @@ DAY = "element_at(array('1', 'a b/c:%', NULL, '4'), 1 + int(id % 4)) AS day"
 
 
 def places(spark: SparkSession) -> dict[str, Path]:
-    """The location of each partition in the catalog, by value."""
+    """The location of each partition in the catalog. The keys are partition values."""
     catalog: Any = spark._jsparkSession.sharedState().externalCatalog()
     nothing: Any = getattr(spark._jvm.scala, "None$")
     listed = catalog.listPartitions("default", "parted", getattr(nothing, "MODULE$"))
@@ -32,7 +32,7 @@ def places(spark: SparkSession) -> dict[str, Path]:
 
 
 def read_there(spark: SparkSession) -> list[int]:
-    """The rows that an engine without pyzorder would read."""
+    """The ids that an engine without pyzorder would read."""
     found: list[int] = []
     for place in places(spark).values():
         form = "orc" if any(p.suffix == ".orc" for p in data_files(place)) else "parquet"
@@ -75,7 +75,7 @@ def vacuumed(spark: SparkSession) -> set[str]:
 
 
 def append(place: Path, row: int) -> None:
-    """Adds a file with one row to a partition's folder, as another engine would."""
+    """Adds a file with one row to a partition's folder without pyzorder."""
     file = place / f"_by-hand-{row}.parquet"
     pyarrow.parquet.write_table(pyarrow.table({"id": [row], "other": [row]}), file)
     file.rename(file.with_name(file.name[1:]))

@@ -1,4 +1,4 @@
-"""Helpers that find the files that a query opens, and compare them with the rows in the files."""
+"""Helpers that find the files that a query opens, and check them against the rows in the files."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def truth(
 ) -> list[dict[str, set[str]]]:
     """For each predicate, the files with rows for which it is TRUE, FALSE or NULL in plain Spark.
 
-    A single scan evaluates all predicates. If it fails, two scans evaluate one half each, and so
-    on. It may fail because Spark evaluates a shared subexpression on rows for which no predicate
-    needs its value.
+    A single scan evaluates all predicates. If this scan fails, two scans evaluate half of the
+    predicates each, and so on. A scan may fail because Spark evaluates a shared subexpression on
+    rows for which no predicate needs the subexpression's value.
     """
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     try:
@@ -98,8 +98,8 @@ def truth(
 def judgements(
     spark: SparkSession, relation: str, predicates: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The judgement of each predicate, which contains its three filters and, in `files`, the
-    possible outcomes by file name."""
+    """The judgement of each predicate. It contains the predicate's three filters. Its field `files`
+    contains the possible outcomes by file name."""
     columns = ", ".join(f"({p}) AS p{i}" for i, p in enumerate(predicates))
     df = spark.sql(f"SELECT {columns} FROM {relation}")
     jvm: Any = spark._jvm

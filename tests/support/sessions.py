@@ -1,9 +1,9 @@
 """Creates small Spark sessions with pyzorder, which are local by default.
 
-Three environment variables change this, including in processes that tests start.
-PYZORDER_TEST_MASTER is the Spark master (set by `make test-cluster`). PYZORDER_TEST_REMOTE is the
-address of a Spark Connect server to use instead (`make test-connect`). PYZORDER_TEST_SETTINGS
-contains additional settings as JSON (`make test-hdfs` and `make test-s3`).
+Three environment variables change how sessions are created. They also apply to processes that tests
+start. PYZORDER_TEST_MASTER is the Spark master (set by `make test-cluster`). PYZORDER_TEST_REMOTE
+is the address of a Spark Connect server to use instead (`make test-connect`).
+PYZORDER_TEST_SETTINGS contains additional settings as JSON (`make test-hdfs` and `make test-s3`).
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def zorder_settings(spark: SparkSession) -> dict[str, str]:
 
 
 def initial_settings(spark: SparkSession) -> dict[str, str]:
-    """The pyzorder settings with which the session was created. None for Spark Connect."""
+    """The pyzorder settings with which the session was created. With Spark Connect, the result is
+    empty."""
     if bridge.is_connect(spark):
         return {}
     settings = dict(spark.sparkContext.getConf().getAll())

@@ -1,5 +1,5 @@
-"""Creates the table `stale`, and sessions that plan queries on it from the index, without a
-listing."""
+"""Creates the table `stale`, and sessions that plan queries on this table from the index and
+without a listing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def insert(spark: SparkSession, first: int, end: int) -> None:
 
 
 def append(folder: Path, numbers: list[int]) -> Path:
-    """Adds rows to partition 0, as an engine without pyzorder would."""
+    """Adds rows to partition 0 without pyzorder."""
     place = folder / "p=0" if (folder / "p=0").exists() else folder
     columns = {"id": pa.array(numbers, pa.int64())}
     if place == folder:

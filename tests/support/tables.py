@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 
 def rows_of(df: DataFrame) -> Counter[str]:
-    """The rows as a multiset of strings, in which NaN equals itself. Year-month intervals are cast
-    to strings, because PySpark cannot collect them."""
+    """The rows as a multiset of strings. As a string, NaN equals itself. Year-month intervals are
+    cast to strings, because PySpark cannot collect them."""
     names = [(f"`{f.name.replace('`', '``')}`", f.dataType.simpleString()) for f in df.schema]
     readable = [
         F.col(name).cast("string") if "year" in data_type else name for name, data_type in names
@@ -21,7 +21,7 @@ def rows_of(df: DataFrame) -> Counter[str]:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """The data files below a folder, as any engine would list them."""
+    """The data files below a folder that any engine would list."""
     return sorted(
         path
         for path in folder.rglob("*")

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for values of every type, in Spark's internal form, and functions that
-convert the values for Spark."""
+"""Hypothesis strategies for values of every type, and functions that convert these values for
+Spark. The values have Spark's internal form."""
 
 from __future__ import annotations
 
@@ -49,8 +49,7 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "binary": st.one_of(st.binary(max_size=12), st.binary(max_size=3).map(lambda b: bytes(8) + b)),
 }
 
-#: For each type, the PyArrow type with which its values are passed to Spark, and Spark's name for
-#: the type.
+#: For each type, the PyArrow type that passes its values to Spark, and Spark's name for the type.
 TRANSPORT: dict[str, tuple[pa.DataType, str]] = {
     "boolean": (pa.bool_(), "boolean"),
     "tinyint": (pa.int8(), "tinyint"),

@@ -1,4 +1,4 @@
-"""The command line says so if a package that it needs is missing."""
+"""If a package that the command line needs is missing, the error message names the package."""
 
 from __future__ import annotations
 

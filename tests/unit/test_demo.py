@@ -1,4 +1,4 @@
-"""The queries that `make demo` runs select the shares of rows that their names say."""
+"""Each query that `make demo` runs selects the share of rows that its name states."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_the_committed_picture_is_what_is_drawn(path: Path, draw: Callable[[], s
 
 
 def test_the_filter_that_is_shown_keeps_the_files_that_are_shown() -> None:
-    """The index filter from sql/skipping selects the same files as the diagram."""
+    """The index filter from sql/skipping selects the files that the diagram shows as kept."""
     names = "path, day_minValue, day_maxValue, day_num_nulls, store_minValue, store_maxValue, store_num_nulls"
     with duckdb.connect() as engine:
         engine.execute("CREATE TABLE s(path TEXT, a DATE, b DATE, c INT, d INT, e INT, f INT)")
@@ -103,7 +103,7 @@ class Place(NamedTuple):
 
 
 def places(svg: str) -> list[Place]:
-    """All texts in a diagram, as rendered in DejaVu fonts."""
+    """All texts in a diagram, with their positions in DejaVu fonts."""
     found = []
     for element in ElementTree.fromstring(svg).iter(f"{SVG}text"):
         style = dict(part.split(": ", 1) for part in element.attrib["style"].split("; "))

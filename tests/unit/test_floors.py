@@ -1,4 +1,4 @@
-"""The layers in docs/architecture.md match the sources: no package imports one from a higher
+"""The layers in docs/architecture.md match the sources. No package imports a package from a higher
 layer."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""benchmarks/gate.py reports which results are worse than the committed ones."""
+"""benchmarks/gate.py reports which results are worse than the committed results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Any:
         (4, "0.110", "gain"),
         (6, "0.050", "loss"),
         (7, "0.050", "loss"),
-        (3, "65", "loss"),  # with more files, the share is smaller but no fewer files are opened
+        (3, "65", "loss"),  # shares are comparable only for the same number of files
         (2, "hilbert", "loss"),  # there is no committed result to compare with
     ],
 )

@@ -1,4 +1,4 @@
-"""The rows of optimize_history are converted to runs, with a summary of what each run did."""
+"""The rows of optimize_history are converted to runs, and each run has a summary of what it did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a notebook shows results as a table, text in them is not interpreted as HTML."""
+"""When a notebook shows results as a table, text in the results is not interpreted as HTML."""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ def test_no_spark_is_imported() -> None:
 
 
 def test_no_file_speaks_of_the_fallback() -> None:
-    """No module of this package mentions the fallback, which depends on this package."""
+    """No module of this package imports Spark or the fallback. The fallback depends on this
+    package."""
     assert len(list(PACKAGE.rglob("*.py"))) > 10
     for path in PACKAGE.rglob("*.py"):
         lines = path.read_text().splitlines()

@@ -1,4 +1,5 @@
-"""Every module has a test of the same name, or a row in tests/README.md that names its tests."""
+"""Every module has either a test of the same name or a row in tests/README.md that lists its
+tests."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ SUITES = sorted(
 
 
 def rows() -> dict[str, list[str]]:
-    """The table in tests/README.md: the tests by module, or by package if the name ends in `/`."""
+    """The table in tests/README.md as a dictionary. A key is a module, or a package if it ends in
+    `/`. The value is the list of its tests."""
     page = (TESTS / "README.md").read_text(encoding="utf-8")
     section = re.search(
         r"^## Modules without a test of their name$(.*?)(?=^## |\Z)", page, re.M | re.S

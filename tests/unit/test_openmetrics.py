@@ -44,7 +44,8 @@ def run(number: int, kept: int) -> Run:
 
 
 def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
-    """The samples by metric family. Both of Prometheus' parsers must agree on them."""
+    """The samples by metric family. Asserts that both of Prometheus' parsers return the same
+    samples."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     for family in text_string_to_metric_families(text):
         assert family.type == "gauge" and family.documentation

@@ -1,4 +1,4 @@
-"""Tests pyzorder.ordered_bytes with the shared vectors, and its errors for types without an
+"""Tests pyzorder.ordered_bytes with the shared vectors. Also tests its errors for types without an
 order."""
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ SPARKS = build.spark_versions().sections()
 
 
 def profile(spark: str) -> dict[str, str]:
-    """The properties in the profile for a Spark version."""
+    """The properties in the Maven profile for a Spark version."""
     found = POM.find(f"m:profiles/m:profile[m:id='spark-{spark}']/m:properties", NAMES)
     assert found is not None, f"no profile spark-{spark}"
     both = [*POM.findall("m:properties/*", NAMES), *found]

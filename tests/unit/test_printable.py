@@ -1,5 +1,5 @@
-"""Text from a table's folder is sanitized before it is printed or logged, because others can write
-to the folder."""
+"""Text from a table's folder is sanitized before it is printed or logged, because other users can
+write to the folder."""
 
 from __future__ import annotations
 

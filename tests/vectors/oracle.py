@@ -37,7 +37,7 @@ def parse(text: str | None, data_type: str) -> Any:
 
 
 def bias(number: int, width: int) -> str:
-    """A signed number in `width` bits, offset so that the least number becomes 000…0."""
+    """A signed number in `width` bits. An offset makes the least number 000…0."""
     return format(number + 2 ** (width - 1), f"0{width}b")
 
 
@@ -66,7 +66,7 @@ def decimal_width(precision: int) -> int:
 
 
 def whole_bits(value: Any, data_type: str) -> str:
-    """All bits of a value, in sortable form."""
+    """All bits of a value in sortable form."""
     if data_type == "boolean":
         return "1" if value else "0"
     if data_type in WIDTHS:
@@ -101,8 +101,8 @@ def ordered_bits(value: Any, data_type: str) -> str:
 
 
 def interleave(columns: list[str]) -> str:
-    """Takes one bit from each column in turn, or '0' if the column has no more bits, up to 8192
-    bits."""
+    """Takes one bit from each column in turn, or '0' if the column has no more bits. The result has
+    at most 8192 bits."""
     longest = max(map(len, columns))
     return "".join(c[i] if i < len(c) else "0" for i in range(longest) for c in columns)[:8192]
 
@@ -119,7 +119,8 @@ def from_hex(text: str) -> str:
 
 
 def rank(value: Any, boundaries: list[Any], data_type: str) -> int:
-    """The range id, which is found by comparing the bits with those of each boundary."""
+    """The range id. It is computed by comparing the bits of the value with the bits of each
+    boundary."""
     if value is None:
         return 0
     keys = {whole_bits(b, data_type) for b in boundaries if b is not None}

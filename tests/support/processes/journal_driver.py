@@ -2,8 +2,8 @@
 
 `python journal_driver.py TABLE FAIL_POINT [STATEMENTS [KEY=VALUE …]]` rewrites the table or runs
 the statements, which are separated by `; `, and kills itself at the fail point. The last arguments
-are settings. `killed` runs this program. `paused` runs it too, but it then stops at fail points
-instead of killing itself.
+are settings. `killed` runs this program. `paused` also runs this program, which then stops itself
+at fail points instead of killing itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.processes import kill_matrix
 
 
 class Publish:
-    """The JVM classes for publishing, as attributes."""
+    """An object whose attributes are the JVM classes for publishing."""
 
     READING = ("JournaledListing", "ZOrderParquetFileFormat", "ZOrderOrcFileFormat")
     STORAGE = ("CreateIfAbsent$", "FileRef", "TableFolder")
@@ -44,7 +44,7 @@ class Publish:
 
 
 def package(spark: SparkSession) -> Any:
-    """The JVM classes for publishing, for this session."""
+    """The JVM classes for publishing in this session."""
     return Publish(spark)
 
 
@@ -66,12 +66,13 @@ def none(spark: SparkSession) -> Any:
 
 
 def read(spark: SparkSession, table: Path | str, fmt: str = "parquet") -> DataFrame:
-    """Reads the table through the journal, as the skipping rule does."""
+    """Reads the table through the journal. The skipping rule also reads tables through the
+    journal."""
     return through_journal(spark, spark.read.format(fmt).load(str(table)), fmt)
 
 
 def through_journal(spark: SparkSession, df: DataFrame, fmt: str = "parquet") -> DataFrame:
-    """The same DataFrame, but with its files listed through the journal."""
+    """The same DataFrame, but Spark lists its files through the journal."""
     session = spark._jsparkSession
     conf = session.sessionState().newHadoopConf()
     relation = df._jdf.queryExecution().analyzed().relation()
@@ -161,7 +162,7 @@ def killed(table: Path | str, point: str, *statement: str) -> None:
 
 
 class Paused:
-    """A stopped process. After it has ended, `said` is its output, and `succeeded` is whether it
+    """A stopped process. After it has ended, `said` is its output, and `succeeded` tells whether it
     succeeded."""
 
     said = ""

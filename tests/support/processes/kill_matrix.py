@@ -1,5 +1,5 @@
-"""Counts kills by fail point, and the reads after them. pytest prints the table at the end of a
-run.
+"""Counts the kills at each fail point, and the reads after these kills. pytest prints the table at
+the end of a run.
 
 Each cell contains the number of reads that returned every row exactly once, and the number of all
 other reads.

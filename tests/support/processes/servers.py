@@ -77,8 +77,8 @@ def process(command: list[str], folder: Path, log: str) -> Iterator[subprocess.P
 
 
 def wait(ready: Callable[[], bool], server: subprocess.Popen[bytes], log: Path) -> None:
-    """Waits until the server is ready. If it exits or takes too long, fails with the end of its
-    log."""
+    """Waits until the server is ready. If the server exits or takes too long, fails with the end of
+    the server's log."""
     deadline = time.monotonic() + 240
     while not ready():
         assert server.poll() is None, log.read_text()[-3000:]

@@ -1,9 +1,10 @@
-"""Archives the classes that Spark loads, so that the JVMs of tests start in half the time.
+"""Archives the classes that Spark loads. With the archive, the JVMs of tests start in about half
+the time.
 
     python -m tests.support.programs.archive
 
-Each Python environment has its own archive. A JVM build other than the one that created an archive
-ignores it.
+Each Python environment has its own archive. A JVM ignores an archive that a different JVM build has
+created.
 """
 
 from __future__ import annotations

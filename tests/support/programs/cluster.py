@@ -3,8 +3,8 @@
     python -m tests.support.programs.cluster tests/spark/test_optimize.py …
 
 On a cluster, the tasks of a session run outside the driver's process. A session uses one core on
-each worker. Each worker has cores for two more sessions: for example, if a test stops a process and
-another process takes over its lock.
+each worker. Each worker has cores for two more sessions. Tests need these cores if, for example,
+they stop a process and another process takes over its lock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs tests in the environment of a Spark Connect client, with a server that this program starts.
+"""Starts a Spark Connect server, and runs tests in the environment of a Spark Connect client.
 
     python -m tests.support.programs.connect .venv-4.3-connect/bin/python tests/spark/test_table.py …
 

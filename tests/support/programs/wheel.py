@@ -1,10 +1,10 @@
-"""Installs the wheel with every PySpark version, and the sdist with the newest one. Optimizes a
-table with each of them.
+"""Installs the wheel with every PySpark version, and the sdist with the newest PySpark version.
+Each installation then optimizes a table.
 
     PYTHONPATH=jvm python -m tests.support.programs.wheel dist
 
-Each PySpark version has its own environment, in which only PySpark and the wheel are installed.
-Commands run in an empty folder, so they cannot import anything from the source tree.
+Each installation uses a new virtual environment. Commands run in an empty folder, so they cannot
+import anything from the source tree.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ print("FOUND", spark.version, loaded, session.jar().name, scan.selected, scan.to
 
 
 def run(folder: Path, *command: str) -> str:
-    """Runs a command of an environment in an empty folder, with some environment variables removed.
-    Returns its output."""
+    """Runs a command of an environment in an empty folder, without environment variables that could
+    affect it. Returns the command's output."""
     ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "SPARK_HOME", "SPARK_CONF_DIR")
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(
@@ -60,7 +60,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def install(folder: Path, *packages: str) -> None:
-    """Creates an environment, and installs packages with pip as users would."""
+    """Creates an environment, and installs packages in it with pip."""
     venv.create(folder, with_pip=True, clear=True)
     python = folder / "bin" / "python"
     environment.require(environment.pip_install(python, *packages), " ".join(packages))
@@ -80,8 +80,8 @@ def check(folder: Path, spark: str, what: str) -> None:
 
 
 def check_jars(wheel: Path) -> None:
-    """Checks that the wheel contains a jar for each Spark version, built from the current
-    sources."""
+    """Checks that the wheel contains a jar for each Spark version, and that each jar was built from
+    the current sources."""
     sparks = build.spark_versions().sections()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)

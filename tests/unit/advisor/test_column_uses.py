@@ -1,4 +1,4 @@
-"""The advisor recognizes which columns a predicate uses, and how."""
+"""The advisor recognizes which columns a predicate uses and how it uses them."""
 
 from __future__ import annotations
 

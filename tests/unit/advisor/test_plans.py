@@ -1,4 +1,4 @@
-"""Filters in the text of Spark plans, as event logs contain it, are converted to SQL."""
+"""Filters in the Spark plans that event logs contain are converted to SQL."""
 
 from __future__ import annotations
 

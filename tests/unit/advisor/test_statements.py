@@ -43,9 +43,9 @@ def read(*statements: str, database: str = "db") -> Workload:
     return workload
 
 
-#: (a statement, the filters on each scan of the table with how they use each column, the joins).
-#: A join is written as `column < query`, where the query selects the keys of the other side. The
-#: query is empty if that side has no filter.
+#: (a statement, the filters on each scan of the table and how they use each column, the joins). A
+#: join is written as `column < query`, where the query selects the keys of the other side. The
+#: query is empty if the other side has no filter.
 READINGS: list[tuple[str, list[list[str]]]] = [
     ("SELECT * FROM sales", [[]]),
     ("SELECT * FROM dim", []),

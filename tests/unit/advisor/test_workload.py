@@ -1,4 +1,5 @@
-"""A workload is counted correctly, and names that refer to the advised table are recognized."""
+"""The counts of two workloads are added correctly, and names that refer to the advised table are
+recognized."""
 
 from __future__ import annotations
 

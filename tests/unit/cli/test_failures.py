@@ -1,4 +1,4 @@
-"""Exceptions are reported as one sentence, with an exit code."""
+"""Each exception is reported as one sentence, and determines the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pyzorder optimize` parses target sizes, and rejects invalid ones before Spark starts."""
+"""`pyzorder optimize` parses target sizes, and rejects invalid target sizes before Spark starts."""
 
 from __future__ import annotations
 

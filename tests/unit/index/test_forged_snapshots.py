@@ -1,4 +1,4 @@
-"""Snapshots that pyzorder would never write, with pointers that match them, do no harm."""
+"""Snapshots that pyzorder would never write do no harm, even if their pointers match them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def forge(
     replaced: tuple[bytes, bytes] = (b"", b""),
     **options: Any,
 ) -> None:
-    """Publishes a snapshot with these rows, after replacing some bytes of its file."""
+    """Publishes a snapshot with these rows. `replaced` contains a sequence of bytes in the
+    snapshot's file, and the bytes that replace it."""
     publish(STORE, folder, lambda _: columns)
     (file,) = Path(folder.index).glob("_snapshot-*")
     sink = io.BytesIO()
@@ -65,8 +66,8 @@ def warnings(folder: TableFolder, caplog: pytest.LogCaptureFixture) -> Callable[
 def test_rows_that_take_too_much_memory(
     folder: TableFolder, warnings: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Columns that the pointer does not list are not decoded. If the listed columns would take too
-    much memory, the snapshot is ignored."""
+    """Columns that the pointer does not list are not decoded. A snapshot is ignored if its listed
+    columns would take too much memory."""
     wide = [A, *(IndexedColumn((f"c{i}",), "long") for i in range(20))]
     rows = table_of(wide, entries(*map(str, range(1000))))
     monkeypatch.setattr(snapshots, "MOST_MEMORY", 300_000)
@@ -184,7 +185,7 @@ def test_bounds_of_another_type(
     folder: TableFolder, warnings: Callable[[], list[str]], bounds: pa.Array | None
 ) -> None:
     """If the bounds of one column are unusable, only that column is ignored. The next snapshot
-    includes it again."""
+    includes the column again."""
     rows = table_of([A, D], entries("x"))
     at = rows.column_names.index("d_maxValue")
     rows = rows.remove_column(at) if bounds is None else rows.set_column(at, "d_maxValue", bounds)
@@ -215,7 +216,7 @@ def test_decimals_of_too_many_bytes(folder: TableFolder, warnings: Callable[[], 
 
 
 def _digits(precision: int) -> bytes:
-    """The scale 0 and this precision, as encoded in a Parquet footer."""
+    """Encodes the scale 0 and this precision as in a Parquet footer."""
     return bytes([0x15, 0, 0x15, 2 * precision])
 
 

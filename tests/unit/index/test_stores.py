@@ -26,7 +26,7 @@ def test_links_lead_nowhere(tmp_path: Path, link: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_file_that_is_too_long_is_not_read(tmp_path: Path, scheme: str) -> None:
-    """A file that is too large is not read. Such a file may be sparse, so it need not take any
+    """A file that is too large is not read. Such a file may be sparse, so it may take almost no
     space on the disk."""
     long = tmp_path / "_v1.json"
     long.touch()

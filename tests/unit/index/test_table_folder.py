@@ -36,5 +36,6 @@ def test_inside(name: str) -> None:
     ],
 )
 def test_names(root: str, path: str, name: str) -> None:
-    """A folder in the table whose name looks like a URL scheme does not lead elsewhere."""
+    """If a folder in the table has a name that looks like a URL scheme, a path through this folder
+    stays in the table's folder."""
     assert TableFolder(root).relative(path) == name

@@ -1,4 +1,4 @@
-"""Readers see the files that the journal determines. The cases are in sql/journal."""
+"""Readers see the files that the cases in sql/journal require."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_vector(tmp_path: Path, vector: Vector) -> None:
 
 
 class Moving(LocalStore):
-    """A local store on which a file is moved after each folder listing."""
+    """A local store that moves a file after each listing of a folder."""
 
     def __init__(self, moves: list[tuple[Path, Path]]) -> None:
         self.moves = moves
@@ -42,8 +42,8 @@ class Moving(LocalStore):
 
 @pytest.mark.parametrize("case", ["retire, half moved", "commit, half moved in", "abort"])
 def test_files_move_meanwhile(tmp_path: Path, case: str) -> None:
-    """A file that is moved during the listing is read exactly once, even if the listing found both
-    of its names or neither."""
+    """A file that is moved during the listing is read exactly once, even if the listing contains
+    both the old and the new name or neither of them."""
     (vector,) = (v for v in vectors() if v.name == case)
     table = tmp_path / "t"
     vector.make(table)

@@ -1,4 +1,4 @@
-"""Pictures show the right counts and values, as read back from the drawn elements."""
+"""Pictures show the right counts and values. The tests read them back from the drawn elements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def faces(picture: Picture, colour: str) -> int:
     return sum(len(c.get_paths()) for c in filled)
 
 
-# (files, indexes of the highlighted ones, whether axes show ranks)
+# (files, indexes of the highlighted files, whether axes show ranks)
 DRAWN: list[tuple[Layout, set[int], bool]] = [
     (GRID, set(), False),
     (GRID, {1, 4}, False),
@@ -104,7 +104,7 @@ def test_notes_of_several_panels() -> None:
 
 
 def stored(unindexed: set[int], opened: set[int] | None, **more: Any) -> Layout:
-    """A grid layout in which some files are not indexed and some are opened by a query."""
+    """A grid layout in which some files are not indexed and a query opens some files."""
     files = [replace(f, indexed=i not in unindexed) for i, f in enumerate(GRID.files)]
     lit = None if opened is None else frozenset(f"file:/t/{i}" for i in opened)
     return replace(GRID, files=tuple(files), opened=lit, **more)

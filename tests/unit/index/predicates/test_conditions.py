@@ -1,4 +1,4 @@
-"""The parser of SQL text supports some conditions, and rejects all others."""
+"""The parser of SQL text supports some conditions and rejects all other conditions."""
 
 from __future__ import annotations
 
