@@ -69,6 +69,24 @@ def optimize(spark: SparkSession, how: str = "ZORDER BY (id, other)") -> DataFra
     return spark.sql(f"OPTIMIZE switched {how}")
 
 
+@pytest.mark.parametrize("name", [" leading", "trailing ", "two\nlines"])
+def test_odd_folder_names(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    make(spark, tmp_path)
+    spark.sql("DROP TABLE switched")
+    home = tmp_path / name
+    (tmp_path / "t").rename(home)
+    entry = f"CREATE TABLE switched (id BIGINT, other BIGINT) USING parquet LOCATION '{home}'"
+    spark.sql(f"{entry} TBLPROPERTIES ({BY_LOCATION})")
+    optimize(spark)
+    assert location(spark).name.startswith(f"{name}-zorder-")
+    late = home / "late.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"id": [1000], "other": [1]}), late)
+    spark.sql("VACUUM switched")
+    assert ids(spark.table("switched")) == [*ALL, 1000]
+    spark.sql("RESTORE switched TO BEFORE OPTIMIZE")
+    assert ids(spark.table("switched")) == [*ALL, 1000]
+
+
 @pytest.mark.parametrize("provider", ["parquet", "orc"])
 def test_switch(spark: SparkSession, tmp_path: Path, provider: str) -> None:
     """OPTIMIZE leaves the old folder unchanged, and the new folder has its own index."""

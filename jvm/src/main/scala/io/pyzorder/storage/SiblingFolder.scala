@@ -14,7 +14,7 @@ import org.apache.hadoop.fs.{FileStatus, Path}
  */
 private[pyzorder] object SiblingFolder {
 
-  private val Switched = "(.+)-zorder-[0-9a-f]{8}".r
+  private val Switched = "(?s)(.+)-zorder-[0-9a-f]{8}".r
 
   /** A new, unused name for a folder beside `folder`. */
   def newName(folder: TableFolder): String =
@@ -50,7 +50,7 @@ private[pyzorder] object SiblingFolder {
    */
   def origin(hadoopConf: Configuration, folder: TableFolder): Option[TableFolder] = {
     val file = originFile(folder)
-    try Some(new String(FileSystems.readFully(file.getFileSystem(hadoopConf), file), UTF_8).trim)
+    try Some(new String(FileSystems.readFully(file.getFileSystem(hadoopConf), file), UTF_8))
         .filterNot(name => TableFolder.leaves(name) || name.contains("/"))
         .filter(name => baseOf(name) == baseOf(folder.root.getName)).map(of(folder, _))
     catch { case _: FileNotFoundException => None }
