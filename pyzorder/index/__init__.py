@@ -7,6 +7,7 @@ The package needs PyArrow but neither Spark nor pandas, so any engine can build 
     journal              the records of OPTIMIZE runs
     visible_files        the data files of a table, from a listing and the journal
     snapshots            snapshots of the index, and the pointers to them
+    coverage             which data files a snapshot knows
     entries              rows of the index, one per data file
     snapshot_pages       checks of the pages of a snapshot, before it is decoded
     snapshot_statistics  the statistics of a snapshot that hold for a scan's settings
