@@ -75,8 +75,7 @@ def schema_of(table: Table, file_format: ds.FileFormat) -> pa.Schema:
         reason = str(failure).splitlines()[0].rstrip(".")
         raise failures.unreadable(first.path, reason) from failure
     partitions = {
-        column.name.lower(): pa.field(column.name, column.arrow_type)
-        for column in table.partitions
+        column.name.lower(): pa.field(column.name, column.arrow_type) for column in table.partitions
     }
     fields = [partitions.pop(field.name.lower(), field) for field in own]
     return pa.schema([*fields, *partitions.values()])

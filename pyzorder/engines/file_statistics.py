@@ -154,10 +154,8 @@ def _where(condition: Any, data: Any) -> Any:
     return pc.if_else(condition, data, pa.scalar(None, data.type))
 
 
-def _named(
-    number: int, low: Value, high: Value, flags: list[Any]
-) -> dict[tuple[str, ...], Value]:
-    found = {(f"m{number}",): low, (f"x{number}",): high}
+def _named(number: int, low: Value, high: Value, flags: list[Any]) -> dict[tuple[str, ...], Value]:
+    found: dict[tuple[str, ...], Value] = {(f"m{number}",): low, (f"x{number}",): high}
     for letter, flag in zip("bequv", flags, strict=True):
         found[(f"{letter}{number}",)] = Value(flag, "boolean")
     is_float = low.data_type in FLOATS

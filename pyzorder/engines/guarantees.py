@@ -122,9 +122,7 @@ def _add_bounds(
     for place in np.flatnonzero(bounded):
         low, high = ends[0][place], ends[1][place]
         if low.is_valid and high.is_valid:
-            parts[place].append(
-                ((reference >= low) | is_null) & ((reference <= high) | is_null)
-            )
+            parts[place].append(((reference >= low) | is_null) & ((reference <= high) | is_null))
 
 
 def bounds(

@@ -67,4 +67,3 @@ def _check_zone(time_zone: str) -> None:
         ZoneInfo(time_zone)
     except (ValueError, KeyError, OSError):
         raise failures.not_a_zone(time_zone) from None
-

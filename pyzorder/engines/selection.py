@@ -26,6 +26,7 @@ from pyzorder.index.snapshots import IndexedColumn
 #: A time zone that no rule takes for one with a fixed offset.
 _UNKNOWN_ZONE = "unknown"
 
+
 @dataclass(frozen=True)
 class Selection:
     """The files of a table that may have rows for which a condition is TRUE.
@@ -89,9 +90,7 @@ def select_files(
         reasons += [f"{condition.sql('spark')}: {said}" for said in evaluator.problems]
         names.problem = ""
         evaluator.problems.clear()
-    return Selection(
-        kept, int((~statistics.is_indexed).sum()), tuple(dict.fromkeys(reasons))
-    )
+    return Selection(kept, int((~statistics.is_indexed).sum()), tuple(dict.fromkeys(reasons)))
 
 
 def _mask(found: Any, count: int) -> Flags:

@@ -39,7 +39,7 @@ def seconds_of(staleness: str | float | timedelta | None) -> float:
 
 def covered_files(
     store: Store, folder: TableFolder, staleness: float
-) -> tuple[list[VisibleFile], Snapshot] | None:
+) -> tuple[list[VisibleFile], Snapshot | None] | None:
     """Returns the files that the index knows, with the index itself.
 
     Returns None if the index is older than `staleness` seconds, does not cover the whole table, or

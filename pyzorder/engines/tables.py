@@ -72,11 +72,11 @@ def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) 
     location = _located(os.fspath(path), filesystem)
     store = _store(location, filesystem)
     folder = _folder(store, location)
-    found = covered_files(store, folder, staleness) if staleness else None
-    if found is None:
+    known = covered_files(store, folder, staleness) if staleness else None
+    if known is None:
         _check(store, folder.root, location)
-        found = visible_files(store, folder), latest(store, folder)
-    files, snapshot = found
+        known = visible_files(store, folder), latest(store, folder)
+    files, snapshot = known
     if not files and not isinstance(store, LocalStore) and not store.names(location):
         raise failures.path_not_found(location)
     inside = folder.relative(location) + "/" if location != folder.root else ""

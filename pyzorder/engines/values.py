@@ -118,9 +118,7 @@ def decimal(exact: Decimal) -> Value:
     precision = max(len(digits) + max(0, exponent), scale, 1)
     if precision > _MOST_DIGITS:
         raise NotUnderstood("a decimal has more than 38 digits")
-    return Value(
-        pa.scalar(exact, pa.decimal128(precision, scale)), f"decimal({precision},{scale})"
-    )
+    return Value(pa.scalar(exact, pa.decimal128(precision, scale)), f"decimal({precision},{scale})")
 
 
 def text(characters: str) -> Value:
@@ -313,8 +311,10 @@ def common_type(a: Value, b: Value) -> str | None:
         if one.data_type == "float" and constant in INTEGRAL and _fits_float(other):
             return "double"  # whether Spark uses FLOAT or DOUBLE makes no difference here
         days = ("date", "timestamp", "timestamp_ntz")
-        if constant == "string" and isinstance(other.data, pa.Scalar) and (
-            one.data_type in days or one.data_type in INTEGRAL
+        if (
+            constant == "string"
+            and isinstance(other.data, pa.Scalar)
+            and (one.data_type in days or one.data_type in INTEGRAL)
         ):
             return one.data_type
         if one.data_type == "date" and constant in ("timestamp", "timestamp_ntz"):

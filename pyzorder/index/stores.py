@@ -137,7 +137,7 @@ class ArrowStore:
         Raises PyArrow's error if PyArrow does not support the store, or cannot reach it.
         """
         self.scheme = ""
-        self.system = system
+        self.system: Any = system
         if system is None:
             self.system, path = pyarrow.fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", root))
             if not root.endswith(path):

@@ -86,7 +86,9 @@ def test_reasons(table: Path) -> None:
     assert "depends on a time zone" in second
 
 
-@pytest.mark.parametrize("where", ["", "i = = 3", "SELECT 1", "i = 1; i = 2", "DROP TABLE t", "i x"])
+@pytest.mark.parametrize(
+    "where", ["", "i = = 3", "SELECT 1", "i = 1; i = 2", "DROP TABLE t", "i x"]
+)
 def test_no_conditions(table: Path, where: str) -> None:
     with pytest.raises(ZOrderError) as raised:
         pyzorder.files(table, where)
@@ -202,7 +204,9 @@ def test_many_files_agree_with_a_scan(tmp_path: Path) -> None:
     """Random bounds: a file is kept if, and only if, its range meets the condition's."""
     random = np.random.default_rng(5)
     files = {
-        f"f{k:02}.parquet": pa.table({"a": random.integers(lo := int(random.integers(90)), lo + 9, 4)})
+        f"f{k:02}.parquet": pa.table(
+            {"a": random.integers(lo := int(random.integers(90)), lo + 9, 4)}
+        )
         for k in range(40)
     }
     make(tmp_path, files)
