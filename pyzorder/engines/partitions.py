@@ -75,7 +75,8 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
     found = {folder: levels for folder in folders if (levels := _levels(root, folder))}
     if not found:
         return []
-    if len({base for base, _ in found.values()}) > 1:
+    others = {folder.lower() for folder in folders if folder not in found}
+    if len({base for base, _ in found.values()} | others) > 1:
         raise failures.partition_folders(root)
     names = {tuple(name.lower() for name, _ in levels) for _, levels in found.values()}
     if len(names) > 1:
@@ -85,7 +86,7 @@ def partition_columns(root: str, folders: Sequence[str]) -> list[PartitionColumn
     for place, (name, _) in enumerate(first):
         texts = {folder: levels[place][1] for folder, (_, levels) in found.items()}
         data_type = reduce(_wider, map(_inferred, dict.fromkeys(texts.values())))
-        data_type = "string" if data_type == "void" else data_type
+        data_type = "string" if data_type == "void" else data_type  # any type holds nulls
         values = {folder: _value(text, data_type) for folder, text in texts.items()}
         columns.append(PartitionColumn(name, data_type, values))
     return columns

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.parquet as pq
 
+import pyzorder
 from pyzorder.index.entries import ColumnStatistics, FileEntry
 from pyzorder.index.snapshot_writer import publish
 from pyzorder.index.snapshots import IndexedColumn
@@ -84,8 +87,6 @@ def make(folder: Path, files: Mapping[str, pa.Table], columns: Sequence[str] = (
 
 def spoil(folder: Path, kept: Sequence[str]) -> None:
     """Overwrites all data files except these with garbage of the same size and time."""
-    import os
-
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         hidden = any(part[0] in "_." and "=" not in part for part in name.split("/"))
@@ -93,6 +94,16 @@ def spoil(folder: Path, kept: Sequence[str]) -> None:
             seen = path.stat()
             path.write_bytes(b"x" * seen.st_size)
             os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+
+
+def ids_by_engines(folder: Path) -> list[list[int]]:
+    """The values of the column `id`, in order, as PyArrow, DuckDB and Polars read the table."""
+    table = pyzorder.dataset(folder)
+    with duckdb.connect() as connection:
+        connection.register("ds", table)
+        by_duckdb = [row[0] for row in connection.sql("SELECT id FROM ds").fetchall()]
+    by_polars = pyzorder.scan_polars(folder).select("id").collect().to_series().to_list()
+    return [sorted(found) for found in (table.to_table()["id"].to_pylist(), by_duckdb, by_polars)]
 
 
 def leaves(schema: Any, above: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], pa.DataType]]:
