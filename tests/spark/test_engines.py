@@ -96,13 +96,17 @@ def _split(columns: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("sql", "in_duckdb", "arrow", "polars"), CONDITIONS, ids=lambda v: str(v)[:20])
+@pytest.mark.parametrize(
+    ("sql", "in_duckdb", "arrow", "polars"), CONDITIONS, ids=lambda v: str(v)[:20]
+)
 def test_answers(
     spark: SparkSession, optimized: Path, tmp_path: Path, sql: str, in_duckdb: str, arrow: Any,
     polars: Any,
 ) -> None:  # fmt: skip
     """The answers stay the same when the skipped files are overwritten with garbage."""
-    count, least = spark.read.parquet(str(optimized)).where(sql).selectExpr("count(*)", "min(l)").first()  # type: ignore[misc]
+    count, least = (
+        spark.read.parquet(str(optimized)).where(sql).selectExpr("count(*)", "min(l)").first()
+    )  # type: ignore[misc]
     copied = tmp_path / "t"
     shutil.copytree(optimized, copied)
     table, frame = pyzorder.dataset(copied), pyzorder.scan_polars(copied)
@@ -208,7 +212,14 @@ def test_old_dates_and_timestamps(
         spark__sql__parquet__outputTimestampType=unit,
         spark__sql__session__timeZone="America/Los_Angeles",
     ):
-        for day in ("1400-02-28", "1582-10-04", "1582-10-15", "1883-11-18", "1900-01-01", "2024-03-10"):
+        for day in (
+            "1400-02-28",
+            "1582-10-04",
+            "1582-10-15",
+            "1883-11-18",
+            "1900-01-01",
+            "2024-03-10",
+        ):
             row = f"SELECT DATE'{day}' AS d, TIMESTAMP'{day} 02:30:00' AS ts"
             spark.sql(row).coalesce(1).write.mode("append").parquet(str(table))
         indexes.build(spark, table, "parquet")
