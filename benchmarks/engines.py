@@ -2,8 +2,8 @@
 
     python benchmarks/engines.py [--files 10000,100000] [--times 5]
 
-The tables have real files: hard links to one small Parquet file, each with an entry of its own in an
-index of three columns. A fresh process opens each table once for every figure, without Java. The
+The tables have real files: hard links to one small Parquet file, each with an entry of its own in
+an index of three columns. A fresh process opens each table once for every figure, without Java. The
 figures are medians; the folder and the index are in the operating system's cache.
 """
 
@@ -67,9 +67,8 @@ def make(folder: Path, count: int) -> None:
         pq.write_table(rows, source)
         for number in range(first, min(count, first + _LINKS)):
             os.link(source, folder / f"part-{number:06}.parquet")
-    columns = [
-        IndexedColumn(("a",), "long"), IndexedColumn(("d",), "date"), IndexedColumn(("s",), "string"),
-    ]  # fmt: skip
+    types = {"a": "long", "d": "date", "s": "string"}
+    columns = [IndexedColumn((name,), data_type) for name, data_type in types.items()]
     entries = [entry(folder, f"part-{number:06}.parquet", number) for number in range(count)]
     publish(LocalStore(), TableFolder(str(folder)), lambda _: columns, entries=entries)
     cover(folder)

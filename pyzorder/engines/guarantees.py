@@ -27,7 +27,7 @@ from pyzorder.engines.tables import Table
 from pyzorder.index.snapshots import IndexedColumn
 
 #: The most bounds of columns in all guarantees together. Building one takes some microseconds.
-MOST_BOUNDS = 40_000
+MOST_BOUNDS = 20_000
 
 _SIGNED = {"byte", "short", "integer", "long"}
 

@@ -6,6 +6,9 @@ import re
 import time
 from datetime import timedelta
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from pyzorder.engines import failures
 from pyzorder.index import JournalState, Snapshot, Store, TableFolder, VisibleFile, latest
 from pyzorder.index.stores import is_whole
@@ -54,15 +57,21 @@ def covered_files(
     if JournalState(store, folder).token != state.token:
         return None
     rows = snapshot.rows
-    listed = zip(
-        *(rows[name].to_pylist() for name in ("path", "size", "modification_time")), strict=True
-    )
+    columns = ("path", "size", "modification_time")
+    listed = zip(*(rows[name].to_pylist() for name in columns), _are_plain(rows), strict=True)
     files = [
-        VisibleFile(path, folder.resolve(path), size, modified)
-        for path, size, modified in listed
-        if not is_forged(path)
+        VisibleFile(path, f"{folder.root}/{path}", size, modified)
+        for path, size, modified, is_plain in listed
+        if is_plain or not is_forged(path)
     ]
-    return sorted(files, key=lambda file: file.path), snapshot
+    return sorted(files), snapshot
+
+
+def _are_plain(rows: pa.Table) -> list[bool]:
+    """Whether each path is obviously not forged: all its parts begin with a letter or digit."""
+    part = r"[0-9A-Za-z][^/:\x00]*"
+    found = pc.match_substring_regex(rows["path"], rf"^({part}/)*{part}$")
+    return [bool(one) for one in found.to_pylist()]
 
 
 def is_forged(path: str) -> bool:

@@ -80,9 +80,10 @@ def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) 
     if not files and not isinstance(store, LocalStore) and not store.names(location):
         raise failures.path_not_found(location)
     inside = folder.relative(location) + "/" if location != folder.root else ""
-    files = [f for f in files if f.size > 0 and f.path.startswith(inside)]
-    if any(f.path.endswith(_COPYING) for f in files):
-        files = [f for f in files if not f.path.endswith(_COPYING)]
+    files = [
+        f for f in files
+        if f.size > 0 and f.path.startswith(inside) and not f.path.endswith(_COPYING)
+    ]  # fmt: skip
     table = Table(location, folder, store, files, [], snapshot)
     partitions = partition_columns(location, list(dict.fromkeys(table.folders)))
     wanted = set(partitions[0].values) if partitions else {""}

@@ -8,6 +8,7 @@ import os
 import stat
 import uuid
 from collections.abc import Iterator
+from operator import attrgetter
 
 #: Prefix of the names of incomplete files.
 TEMPORARY = "_temporary-"
@@ -66,8 +67,8 @@ def strange(root: str, path: str) -> bool:
     )
 
 
-def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yields the files below a folder.
+def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[os.DirEntry[str]]:
+    """Yields the entries of the files below a folder.
 
     Follows links to folders, as Spark does, but not in cycles.
 
@@ -77,11 +78,11 @@ def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
     here = os.path.realpath(folder)
     if here in above or not os.path.isdir(here):
         return
-    for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+    for entry in sorted(os.scandir(folder), key=attrgetter("name")):
         if _is_folder(entry):
             yield from walk(f"{folder}/{entry.name}", above | {here})
         else:
-            yield f"{folder}/{entry.name}"
+            yield entry
 
 
 def is_missing(failure: OSError) -> bool:
