@@ -88,7 +88,7 @@ class _Source:
             kept = list(select_files(self._table, conditions).kept)
         left = n_rows
         for folder, files in self._groups(kept):
-            rows = self._scan(folder, files)
+            rows = self._scan(folder, files, trust_footers=not self._has_floats(predicate))
             if left is not None:
                 rows = rows.head(left)
             if predicate is None:
@@ -134,13 +134,20 @@ class _Source:
             size += file.size
         yield current, group
 
-    def _scan(self, folder: str, files: list[VisibleFile]) -> pl.LazyFrame:
+    def _has_floats(self, predicate: pl.Expr | None) -> bool:
+        """Whether a filter refers to columns whose minima and maxima in footers leave out NaN."""
+        names = [] if predicate is None else predicate.meta.root_names()
+        found = (self.schema.get(name, pl.Null()) for name in names)
+        return any(t.is_float() or t.is_nested() for t in found)
+
+    def _scan(self, folder: str, files: list[VisibleFile], trust_footers: bool) -> pl.LazyFrame:
         if not files:
             return pl.LazyFrame(schema=self.schema)
         rows = pl.scan_parquet(
             [file.place for file in files],
             glob=False,
             hive_partitioning=False,
+            use_statistics=trust_footers,
             schema=self._own,
             missing_columns="insert",
             extra_columns="ignore",
