@@ -6,7 +6,10 @@ of a table with partition columns, and subfolders of a table without them.
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -57,6 +60,19 @@ class Table:
         return [file.path.rpartition("/")[0][cut:] for file in self.files]
 
 
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Pauses the collector, which would visit all files again and again while they are listed."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_no_garbage_collection()
 def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) -> Table:
     """Finds the files of a table.
 

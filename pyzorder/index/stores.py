@@ -83,12 +83,11 @@ class LocalStore:
             return []
 
     def files(self, folder: str) -> dict[str, Stat]:
-        found = {}
-        for entry in local_files.walk(folder):
-            seen = self._stat(entry.path, entry)
-            if seen is not None:
-                found[entry.path] = seen
-        return found
+        return {
+            path: Stat(seen.st_size, seen.st_mtime_ns // 1_000_000)
+            for path, seen in local_files.walk(folder)
+            if "_zorder" not in path or not local_files.linked(path)
+        }
 
     def read(self, path: str) -> bytes:
         if local_files.linked(path):
@@ -101,22 +100,19 @@ class LocalStore:
         return data
 
     def stats(self, paths: Iterable[str]) -> dict[str, Stat]:
-        seen = ((path, self._stat(path)) for path in paths)
-        return {path: stat for path, stat in seen if stat is not None}
-
-    @staticmethod
-    def _stat(path: str, entry: os.DirEntry[str] | None = None) -> Stat | None:
-        if "_zorder" in path and local_files.linked(path):
-            return None
-        try:
-            seen = os.stat(path) if entry is None else entry.stat()
-        except OSError as failure:
-            if local_files.is_missing(failure):
-                return None
-            raise
-        if not stat.S_ISREG(seen.st_mode):
-            return None
-        return Stat(seen.st_size, seen.st_mtime_ns // 1_000_000)
+        found = {}
+        for path in paths:
+            if local_files.linked(path):
+                continue
+            try:
+                seen = os.stat(path)
+            except OSError as failure:
+                if local_files.is_missing(failure):
+                    continue
+                raise
+            if stat.S_ISREG(seen.st_mode):
+                found[path] = Stat(seen.st_size, seen.st_mtime_ns // 1_000_000)
+        return found
 
     def create(self, path: str, data: bytes) -> bool:
         if local_files.linked(path):
