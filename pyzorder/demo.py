@@ -24,7 +24,8 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import pyzorder
-from pyzorder import bridge, demo_engines, plot
+from pyzorder import bridge, plot
+from pyzorder.engines import demo_lookups
 from pyzorder.pictures.themes import themed_svg
 from pyzorder.wording import counted, size
 
@@ -213,7 +214,7 @@ def print_others(asked: list[Query], after: list[Answer]) -> bool:
         table.add_column(name, justify="left" if name == "WHERE" else "right", no_wrap=True)
     same = True
     for query, answer in zip(asked, after, strict=True):
-        found = demo_engines.ask(OUTPUT / "warehouse" / "store_sales", query.predicate)
+        found = demo_lookups.ask(OUTPUT / "warehouse" / "store_sales", query.predicate)
         opened = [f"[bold]{one.opened}[/bold] of {answer.total}" for one in found]
         table.add_row(query.name, *opened, f"{found[0].rows:,}")
         same &= all(one.rows == answer.rows for one in found)

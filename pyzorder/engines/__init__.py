@@ -15,6 +15,7 @@ The package reads the index and the journal through `pyzorder.index`. Its module
     arrow_dataset     `pyzorder.dataset`
     polars_filters    from a filter of Polars to a condition
     polars_source     `pyzorder.scan_polars`
+    demo_lookups      the last step of `make demo`
 """
 
 from pyzorder.engines.api import dataset, files, scan_polars

@@ -20,6 +20,7 @@ from pyzorder.engines import failures
 from pyzorder.engines.partitions import PartitionColumn, partition_columns
 from pyzorder.engines.staleness import covered_files
 from pyzorder.index import Snapshot, Store, TableFolder, VisibleFile, latest, visible_files
+from pyzorder.index.fsspec_store import FsspecStore
 from pyzorder.index.stores import ArrowStore, LocalStore, is_whole, plain, store_of
 from pyzorder.index.table_folder import folders_above
 
@@ -118,9 +119,9 @@ def _store(location: str, filesystem: Any) -> Store:
     try:
         if filesystem is None:
             return store_of(location)
-        if not isinstance(filesystem, pyarrow.fs.FileSystem):
-            filesystem = pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(filesystem))
-        return ArrowStore(location, filesystem)
+        if isinstance(filesystem, pyarrow.fs.FileSystem):
+            return ArrowStore(location, filesystem)
+        return FsspecStore(filesystem)
     except Exception as failure:  # each file system raises errors of its own
         raise failures.unreachable(location, str(failure).rstrip(".")) from failure
 
@@ -149,4 +150,6 @@ def arrow_system(table: Table) -> tuple[pyarrow.fs.FileSystem, int]:
     """Returns PyArrow's file system of a table, and the length of the scheme to cut from paths."""
     if isinstance(table.store, ArrowStore):
         return table.store.system, len(table.store.scheme)
+    if isinstance(table.store, FsspecStore):
+        return pyarrow.fs.PyFileSystem(pyarrow.fs.FSSpecHandler(table.store.system)), 0
     return pyarrow.fs.LocalFileSystem(), 0

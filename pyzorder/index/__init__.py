@@ -3,6 +3,7 @@
 The package needs PyArrow but neither Spark nor pandas, so any engine can build on it. Its modules:
 
     stores               access to folders and files
+    fsspec_store         the same, through fsspec
     table_folder         the layout of pyzorder's files in a table's folder
     journal              the records of OPTIMIZE runs
     visible_files        the data files of a table, from a listing and the journal

@@ -67,9 +67,7 @@ def strange(root: str, path: str) -> bool:
     )
 
 
-def walk(
-    folder: str, above: frozenset[str] = frozenset()
-) -> Iterator[tuple[str, os.stat_result]]:
+def walk(folder: str, above: frozenset[str] = frozenset()) -> Iterator[tuple[str, os.stat_result]]:
     """Yields the path and the status of each regular file below a folder.
 
     Follows links to folders, as Spark does, but not in cycles.

@@ -24,6 +24,10 @@ _WHOLE = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 LONGEST = 256 << 20
 
 
+#: The modification time of a file whose store does not tell it. No entry of an index has it.
+UNKNOWN_TIME = -1
+
+
 def check_length(path: str, length: int) -> None:
     """Raises FileNotFoundError if a file is longer than any that pyzorder writes."""
     if length > LONGEST:
@@ -186,9 +190,12 @@ class ArrowStore:
     @staticmethod
     def _stats(found: Iterable[tuple[str, Any]]) -> dict[str, Stat]:
         return {
-            path: Stat(info.size, info.mtime_ns // 1_000_000)
+            path: Stat(
+                info.size,
+                UNKNOWN_TIME if info.mtime_ns is None else info.mtime_ns // 1_000_000,
+            )
             for path, info in found
-            if info.is_file and info.mtime_ns is not None
+            if info.is_file
         }
 
 

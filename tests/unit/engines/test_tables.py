@@ -68,13 +68,6 @@ def test_file_systems(tmp_path: Path) -> None:
     assert pyzorder.dataset("t", filesystem=below).to_table().num_rows == 4
 
 
-def test_fsspec(tmp_path: Path) -> None:
-    fsspec = pytest.importorskip("fsspec")
-    make(tmp_path, {"a.parquet": ROWS, "b.parquet": pa.table({"a": [8, 9]})})
-    local = fsspec.filesystem("file")
-    assert pyzorder.files(str(tmp_path), "a = 8", filesystem=local) == [f"{tmp_path}/b.parquet"]
-
-
 @pytest.mark.parametrize(
     ("made", "condition"),
     [
