@@ -14,7 +14,10 @@ import pytest
 import pyzorder
 from pyzorder import ZOrderError
 from pyzorder.engines.staleness import is_forged, seconds_of
-from tests.support.engine_tables import make
+from pyzorder.index import LocalStore, TableFolder
+from pyzorder.index.entries import FileEntry
+from pyzorder.index.snapshot_writer import publish
+from tests.support.engine_tables import SETTINGS, make
 
 DURATIONS = [
     (None, 0), (0, 0), (90, 90), ("0s", 0), ("90", 90), ("30s", 30), ("30 min", 1800), ("2h", 7200),
@@ -84,6 +87,21 @@ def test_an_unfinished_run(table: Path) -> None:
     journal.mkdir()
     (journal / "_1.prepare").touch()
     assert listed(table, max_staleness="1h") == "abc"
+
+
+def test_an_index_that_names_files_elsewhere(tmp_path: Path) -> None:
+    """Its claims about files outside the folder, or hidden in it, are not believed."""
+    rows = {"a.parquet": pa.table({"a": [1]})}
+    table = make(tmp_path / "t", rows)
+    for place in ("secret.parquet", "t/_zorder/x.parquet", "t/.x.parquet"):
+        (tmp_path / place).write_bytes((table / "a.parquet").read_bytes())
+    names = ["../secret.parquet", f"file:{tmp_path}/secret.parquet", "_zorder/x.parquet", ".x.parquet"]
+    entries = [FileEntry(name, 1, 1, 1, (), SETTINGS) for name in names]
+    publish(LocalStore(), TableFolder(str(table)), lambda _: [], entries=entries)
+    (table / "_zorder" / "_index" / "_v00000000000000000001.json").unlink()
+    cover(table, age=60)
+    assert listed(table, max_staleness="1h") == "a"
+    assert listed(table) == "a"
 
 
 @pytest.mark.parametrize(
