@@ -13,9 +13,10 @@ import pyarrow.dataset as ds
 from pyzorder.engines import failures
 from pyzorder.engines.guarantees import guarantees
 from pyzorder.engines.staleness import seconds_of
-from pyzorder.engines.tables import Table, arrow_system, open_table
+from pyzorder.engines.tables import Table, arrow_system, open_table, without_garbage_collection
 
 
+@without_garbage_collection()
 def open_dataset(
     path: str | os.PathLike[str],
     schema: pa.Schema | None,

@@ -164,12 +164,21 @@ def _named(number: int, low: Value, high: Value, flags: list[Any]) -> dict[tuple
     return found
 
 
+def _texts(names: list[str]) -> pa.Array:
+    """Converts names to an array, in which those that are not UTF-8 are null."""
+    try:
+        return pa.array(names, pa.string())
+    except UnicodeEncodeError:
+        known = [None if any("\ud800" <= c <= "\udfff" for c in name) else name for name in names]
+        return pa.array(known, pa.string())
+
+
 def _matched(table: Table, snapshot: Snapshot) -> npt.NDArray[np.int64]:
     """Returns the position of each listed file's entry, or -1 if it has none or has changed."""
     rows = snapshot.rows
     if not rows.num_rows or not table.files:
         return np.full(len(table.files), -1)
-    paths = pa.array([file.path for file in table.files], pa.string())
+    paths = _texts([file.path for file in table.files])
     found = pc.index_in(paths, rows["path"].combine_chunks()).fill_null(-1).to_numpy()
     found = found.astype(np.int64)
     for name, listed in (

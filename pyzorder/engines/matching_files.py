@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from pyzorder.engines import failures
 from pyzorder.engines.selection import parsed_condition, select_files
 from pyzorder.engines.staleness import seconds_of
-from pyzorder.engines.tables import open_table
+from pyzorder.engines.tables import open_table, without_garbage_collection
 from pyzorder.index.predicates.conditions import NotUnderstood
 
 
@@ -32,6 +32,7 @@ class MatchingFiles:
     reasons: tuple[str, ...] = ()
 
 
+@without_garbage_collection()
 def matching_files(
     path: str | os.PathLike[str],
     where: str | None,

@@ -15,7 +15,7 @@ from pyzorder.engines import failures
 from pyzorder.engines.polars_filters import conditions_of
 from pyzorder.engines.selection import select_files
 from pyzorder.engines.staleness import seconds_of
-from pyzorder.engines.tables import Table, open_table
+from pyzorder.engines.tables import Table, open_table, without_garbage_collection
 from pyzorder.index import VisibleFile
 
 #: Files are read together up to this many bytes, so that a reader may stop early.
@@ -31,6 +31,7 @@ _CASTS = pl.ScanCastOptions(
 )
 
 
+@without_garbage_collection()
 def open_frame(
     path: str | os.PathLike[str], max_staleness: str | float | timedelta | None
 ) -> pl.LazyFrame:

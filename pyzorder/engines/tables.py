@@ -62,7 +62,7 @@ class Table:
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Pauses the collector, which would visit all files again and again while they are listed."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -73,7 +73,6 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-@_no_garbage_collection()
 def open_table(path: str | os.PathLike[str], filesystem: Any, staleness: float) -> Table:
     """Finds the files of a table.
 

@@ -165,6 +165,15 @@ def test_names_that_differ_in_case(tmp_path: Path) -> None:
     assert kept(tmp_path, "a = 1") == "1" and kept(tmp_path, "A = -2") == "2"
 
 
+def test_a_name_that_is_not_text(tmp_path: Path) -> None:
+    make(tmp_path, FILES)
+    odd = os.fsencode(tmp_path) + b"/f\xff.parquet"
+    with open(odd, "wb") as file:
+        file.write((tmp_path / "f0.parquet").read_bytes())
+    found = pyzorder.files(tmp_path, "i = 15")
+    assert [os.fsencode(path) for path in found] == [os.fsencode(tmp_path) + b"/f1.parquet", odd]
+
+
 def test_an_empty_file(tmp_path: Path) -> None:
     make(tmp_path, {"f0.parquet": rows(0), "f1.parquet": rows(1).slice(0, 0)})
     assert kept(tmp_path, "i IS NULL OR i >= 0") == "0"

@@ -95,7 +95,12 @@ def test_an_index_that_names_files_elsewhere(tmp_path: Path) -> None:
     table = make(tmp_path / "t", rows)
     for place in ("secret.parquet", "t/_zorder/x.parquet", "t/.x.parquet"):
         (tmp_path / place).write_bytes((table / "a.parquet").read_bytes())
-    names = ["../secret.parquet", f"file:{tmp_path}/secret.parquet", "_zorder/x.parquet", ".x.parquet"]
+    names = [
+        "../secret.parquet",
+        f"file:{tmp_path}/secret.parquet",
+        "_zorder/x.parquet",
+        ".x.parquet",
+    ]
     entries = [FileEntry(name, 1, 1, 1, (), SETTINGS) for name in names]
     publish(LocalStore(), TableFolder(str(table)), lambda _: [], entries=entries)
     (table / "_zorder" / "_index" / "_v00000000000000000001.json").unlink()
