@@ -87,22 +87,19 @@ class _Source:
         if predicate is not None and n_rows is None:  # otherwise, the first rows are filtered
             conditions = [c for c in conditions_of(predicate) if self._is_ordered_alike(c)]
             kept = list(select_files(self._table, conditions).kept)
+        shown = with_columns or list(self.schema)
+        used = shown if predicate is None else [*shown, *predicate.meta.root_names()]
         left = n_rows
         for folder, files in self._groups(kept):
             rows = self._scan(folder, files, trust_footers=not self._has_floats(predicate))
-            if left is not None:
-                rows = rows.head(left)
-            if predicate is None:
-                found = rows.select(with_columns or list(self.schema)).collect()
-                left = None if left is None else left - found.height
-            elif left is None:
-                found = rows.filter(predicate).select(with_columns or list(self.schema)).collect()
-            else:
-                whole = rows.collect()
-                left -= whole.height
-                found = whole.filter(predicate).select(with_columns or list(self.schema))
-            yield found
-            if left is not None and left <= 0:
+            if left is not None:  # a filter applies to the first rows only
+                first = rows.select(list(dict.fromkeys(used))).head(left).collect()
+                left -= first.height
+                rows = first.lazy()
+            if predicate is not None:
+                rows = rows.filter(predicate)
+            yield rows.select(shown).collect()
+            if left == 0:
                 return
 
     def _is_ordered_alike(self, condition: exp.Expression) -> bool:
