@@ -26,6 +26,9 @@ from pyzorder.index.snapshots import IndexedColumn
 #: A time zone that no rule takes for one with a fixed offset.
 _UNKNOWN_ZONE = "unknown"
 
+#: Longer conditions are shortened where they are shown.
+_LONGEST_SHOWN = 200
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -86,11 +89,22 @@ def select_files(
                 raise NotUnderstood(names.problem or "no rule covers it")
             kept &= _mask(evaluator.keeps(text), len(table.files))
         except (NotUnderstood, pa.ArrowException, RecursionError) as reason:
-            reasons.append(f"{condition.sql('spark')}: {reason}")
-        reasons += [f"{condition.sql('spark')}: {said}" for said in evaluator.problems]
+            evaluator.problems.append(str(reason) or "the condition is nested too deeply")
+        if evaluator.problems:
+            shown = _shown(condition)
+            reasons += [f"{shown}: {said}" for said in evaluator.problems]
         names.problem = ""
         evaluator.problems.clear()
     return Selection(kept, int((~statistics.is_indexed).sum()), tuple(dict.fromkeys(reasons)))
+
+
+def _shown(condition: exp.Expression) -> str:
+    """Returns a condition as text, shortened if it is long."""
+    try:
+        text = str(condition.sql("spark"))
+    except RecursionError:
+        return "a deeply nested condition"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _mask(found: Any, count: int) -> Flags:

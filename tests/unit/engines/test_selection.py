@@ -99,6 +99,19 @@ def test_a_deep_condition(table: Path) -> None:
     assert kept(table, "NOT (" * 3000 + "i = 15" + ")" * 3000) == "01234"
 
 
+@pytest.mark.parametrize("count", [100, 3000])
+def test_a_long_condition(table: Path, count: int) -> None:
+    """A condition that is too long for the parser or for the rules keeps all files."""
+    numbers = range(100, 100 + count)
+    for joined, matching in (
+        (" OR ".join(f"i = {n}" for n in numbers), ""),
+        (" OR ".join([*(f"i = {n}" for n in numbers), "length(s) = 3"]), "01234"),
+        (" AND ".join(["i = 15", *(f"i != {n}" for n in numbers)]), "1"),
+        (f"i IN (15, {', '.join(map(str, numbers))})", "1"),
+    ):
+        assert set(kept(table, joined)) in (set(matching), set("01234"))
+
+
 # ---- files without usable statistics ------------------------------------------------------------
 
 
